@@ -1,0 +1,143 @@
+"""The exact summary: rows sorted once, shared by every measure."""
+
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal import _kernels
+from truthcal._threads import both, in_halves, worth_two
+from truthcal._validation import Checked, check_rows
+
+# Relative weights below this cannot change any result (they are squared against 1), but could underflow in sums.
+_NEGLIGIBLE = 2.0**-300
+
+
+class Moments(NamedTuple):
+    """Sums over rows, on the sample's own scale of weights. c = p - y, v = p(1 - p)."""
+
+    w: float
+    ww: float
+    wcc: float
+    wwcc: float
+    wwv: float
+    wc: float
+
+
+class Sample:
+    """Rows in order of prediction: `p` increasing, with their `y` and `w` beside it. Read-only.
+
+    Weights are scaled by a power of two so that the largest lies in [0.5, 1): only their ratios matter, and so weights
+    of 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
+
+    Memory, beyond the input: 9 bytes a row for 0/1 outcomes without weights (5 for float32), 32 otherwise.
+    """
+
+    def __init__(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[np.float64] | None, exponent: int = 0) -> None:
+        self.p, self.y = p, y
+        self.weighted = w is not None
+        self.w: NDArray[np.float64] = np.broadcast_to(np.float64(1.0), p.shape) if w is None else w
+        self.exponent = exponent
+        for array in (self.p, self.y, self.w):
+            array.flags.writeable = False
+
+    @classmethod
+    def of(cls, y_true: object, y_proba: object, sample_weight: object = None, pos_label: object = None) -> Self:
+        """Check and sort what a user passed to a measure."""
+        return cls.from_checked(check_rows(y_true, y_proba, sample_weight, pos_label))
+
+    @classmethod
+    def from_checked(cls, rows: Checked) -> Self:
+        """Sort checked rows."""
+        if rows.w is None and rows.y.dtype == np.uint8:
+            return cls(*_sort_packed(rows.p, rows.y), None)
+        order = _argsort(rows.p)
+        p, y = rows.p[order].astype(np.float64) + 0.0, rows.y[order].astype(np.float64)  # + 0.0 turns -0.0 into 0.0
+        if rows.w is None:
+            return cls(p, y, None)
+        w, exponent = relative_weights(rows.w)
+        return cls(p, y, w[order], exponent)
+
+    @property
+    def counted(self) -> bool:
+        """Whether outcomes are 0/1 and there are no weights, so that integers can count them."""
+        return self.y.dtype == np.uint8
+
+    @property
+    def n(self) -> int:
+        """Rows that count."""
+        return len(self.p)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """All sums that need no order, in one pass."""
+        sums, wc = _kernels.moments(self.p, self.y, self.w)
+        return Moments._make([*sums.tolist(), wc])
+
+    @cached_property
+    def repetitions(self) -> NDArray[np.float64]:
+        """The weights as the user gave them."""
+        return np.ldexp(self.w, self.exponent) if self.weighted else self.w
+
+
+def relative_weights(w: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Weights with their maximum brought into [0.5, 1), and the exponent of two that undoes it. Exact."""
+    exponent = int(np.frexp(w.max())[1])
+    small = np.ldexp(w, -exponent)
+    small[small < _NEGLIGIBLE] = 0.0
+    return small, exponent
+
+
+def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sort (p, label) as integers: values sort several times faster than indices.
+
+    A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
+    """
+    integer = np.int32 if p.dtype == np.float32 else np.int64
+    bits = p.view(integer)
+    n = len(bits)
+    if not worth_two(n):
+        keys = np.empty(n, integer)
+        _kernels.pack(bits, y, keys)
+        keys.sort()
+    else:
+        middle = abs(np.median(p[:: max(1, n // 1001)])).astype(p.dtype)
+        keys = _sort_in_two(bits, y, int(middle.view(integer)) << 1)
+    labels = np.empty(n, np.uint8)
+    in_halves(lambda first, last: _kernels.unpack(keys[first:last], labels[first:last]), n)
+    return keys.view(p.dtype), labels
+
+
+def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any]:
+    """Each core packs and sorts the keys on its side of a pivot, in one buffer.
+
+    Both read all rows, which is cheap; neither waits for the other, and nothing needs merging afterwards.
+    """
+    n = len(bits)
+    # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
+    keys = np.empty(n + 2, bits.dtype)
+    lower, _ = both(
+        lambda: _kernels.pack_lower(bits, y, pivot, keys),
+        lambda: _kernels.pack_upper(bits, y, pivot, keys),
+        n,
+    )
+    moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet
+    keys[lower : lower + moved] = keys[n + 2 - moved :]
+    keys = keys[:n]
+    both(keys[:lower].sort, keys[lower:].sort, n)
+    return keys
+
+
+def _argsort(p: NDArray[Any]) -> NDArray[np.intp]:
+    """`np.argsort`, each side of a pivot on its own core."""
+    n = len(p)
+    if not worth_two(n):
+        return np.argsort(p)
+    below = p < np.median(p[:: max(1, n // 1001)])
+
+    def order(side: NDArray[np.bool_]) -> NDArray[np.intp]:
+        rows = np.flatnonzero(side)
+        return rows[np.argsort(p[rows])]
+
+    return np.concatenate(both(lambda: order(below), lambda: order(~below), n))

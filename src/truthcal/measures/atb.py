@@ -1,0 +1,278 @@
+"""ATB, the averaged two-bin calibration error, and what is read off the same curve."""
+
+import math
+
+import numpy as np
+
+from truthcal import _kernels
+from truthcal._results import AtbSummary, BiasCurve, Bounded
+from truthcal._sample import Sample, relative_weights
+from truthcal._threads import both
+from truthcal._validation import check_positive, check_rows
+from truthcal.sketch import MAX_BUCKETS, Sketch
+
+# Finer certified bounds would be about as wide as what rounding alone can do.
+_FINEST = 1e-11
+
+
+def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Averaged two-bin calibration error: how far predictions are from being calibrated, in a way no lie improves.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes: 0/1, bool, or fractions in [0, 1] (known true probabilities). Other labels need `pos_label`.
+    y_proba : array-like of shape (n,)
+        Predicted probabilities of the positive outcome.
+    sample_weight : array-like of shape (n,), optional
+        Weights, finite and not negative. A weight of 2 is worth two equal rows; rows of weight 0 count for nothing.
+    pos_label : optional
+        The label in `y_true` that counts as 1.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Never compare it with 0: see `atb_summary` for the noise floor.
+
+    Notes
+    -----
+    Cut the predictions at a threshold q drawn uniformly from [0, 1], square the mean bias of each of the two bins
+    (its share of the total bias, that is), add, and average over q:
+
+        ATB = (1/W^2) * integral over q of C(q)^2 + (C - C(q))^2,   C(q) = sum over p < q of w (p - y),   C = C(1).
+
+    Exact, in O(n log n) for the sort and one pass. Ties need no rule: rows with equal predictions fall on the same side
+    of almost every threshold. Extra memory: 9 bytes a row for 0/1 outcomes without weights.
+
+    References
+    ----------
+    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> tc.atb([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3])
+    0.01025
+    """
+    return atb_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def atb_of(sample: Sample) -> float:
+    """ATB of sorted rows.
+
+    Both cores walk at once, from 0 up and from 1 down, each adding the bias it has passed: x. What is still ahead is
+    then C - x, and x^2 + (C - x)^2 = 2x^2 - 2Cx + C^2 needs C only at the end. At most a factor of seven is lost to
+    cancellation, since the result is at least the integral of x^2 and at least C^2/2.
+    """
+    n, p, y, w = sample.n, sample.p, sample.y, sample.w
+    half = n // 2
+    meet = float(p[half])
+
+    def walk(first: int, step: int, count: int) -> tuple[float, float, float]:
+        if sample.counted:
+            return _kernels.one_sided_integrals_binary(p, y, first, step, count, meet)
+        return _kernels.one_sided_integrals(p, y, w, first, step, count, meet)
+
+    up, down = both(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
+    total, linear, square = (a + b for a, b in zip(up, down, strict=True))
+    return max(2.0 * square - 2.0 * total * linear + total * total, 0.0) / _weight(sample) ** 2
+
+
+def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """ATB with absolute values in place of squares: on the scale of a probability, but not truthful.
+
+    Within constant factors of the smooth calibration error and of the distance to calibration:
+    ``ATB_l1^2 / 2 <= ATB <= ATB_l1``.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1.
+
+    Notes
+    -----
+    ``ATB_l1 = (1/W) * integral over q of |C(q)| + |C - C(q)|``, exact, O(n log n); ties need no rule.
+
+    References
+    ----------
+    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.atb_l1([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.100000
+    """
+    return atb_l1_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def atb_l1_of(sample: Sample) -> float:
+    """ATB_l1 of sorted rows."""
+    return _kernels.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / _weight(sample)
+
+
+def _weight(sample: Sample) -> float:
+    """Sum of the weights, without a pass over the rows where there are none."""
+    return sample.moments.w if sample.weighted else float(sample.n)
+
+
+def atb_approx(
+    y_true: object,
+    y_proba: object,
+    *,
+    tolerance: float,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> Bounded:
+    """ATB in linear time, between certified bounds at most `tolerance` apart.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    tolerance : float
+        Largest allowed distance of the bounds, at least 1e-11. The paper's linear-time calibration test needs
+        ``1 / (2 * n)``.
+
+    Returns
+    -------
+    Bounded
+        ``value``, and ``low`` and ``high`` that certainly contain the exact ATB.
+
+    Notes
+    -----
+    Builds a `Sketch` with so many buckets that the bounds are usually close enough, and with more if they are not; at
+    most three passes. ``1 / (2 * tolerance)`` buckets always suffice, so the cost is O(n + 1/tolerance). Where that
+    would take more buckets than there are rows (or than a sketch may have), the rows are sorted instead and the result
+    is exact.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> result = tc.atb_approx([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], tolerance=0.01)
+    >>> result.low <= tc.atb([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]) <= result.high, result.width <= 0.01
+    (True, True)
+    """
+    tolerance = check_positive(tolerance, "tolerance")
+    if tolerance < _FINEST:
+        raise ValueError(f"`tolerance` must be at least {_FINEST:g}; got {tolerance:g}. For the exact value use atb().")
+    rows = check_rows(y_true, y_proba, sample_weight, pos_label)
+    if rows.w is not None:
+        rows = rows._replace(w=relative_weights(rows.w)[0])
+    most = min(_power_of_two_from(1 / (2 * tolerance)), MAX_BUCKETS)
+    n_buckets = min(_power_of_two_from(1 / math.sqrt(2 * tolerance)), most)
+    for attempt in range(3):
+        if n_buckets > max(len(rows.p), 64):
+            break
+        result = Sketch(n_buckets).update(rows.y, rows.p, rows.w).atb()
+        if result.width <= tolerance:
+            return result
+        # Where predictions are spread out the width falls with the square of the number of buckets.
+        wanted = _power_of_two_from(1.5 * n_buckets * math.sqrt(result.width / tolerance))
+        n_buckets = min(wanted, most) if attempt == 0 else most
+    exact = atb_of(Sample.from_checked(rows))
+    return Bounded(exact, exact * (1 - 1e-12), exact * (1 + 1e-12))
+
+
+def _power_of_two_from(x: float) -> int:
+    """The smallest power of two that is at least x."""
+    return 1 << max(math.ceil(math.log2(x)), 0)
+
+
+def atb_summary(
+    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+) -> AtbSummary:
+    """ATB beside its noise floor, what exceeds the noise, and the size of the error as a probability.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    AtbSummary
+        Prints as a small table; see there for the fields.
+
+    Notes
+    -----
+    In the kernel form of ATB the pairs of a row with itself add sum w^2 (p - y)^2 / W^2 whatever the calibration.
+    Taking them out leaves an unbiased estimate of the ATB of the population the rows were drawn from:
+    ``excess = (ATB - sum w^2 c^2 / W^2) / (1 - sum w^2 / W^2)``. It needs independent rows, and two of them.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(tc.atb_summary([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]))
+    ATB is 0.0103, 0.234 times what calibrated predictions like these score on average.
+    <BLANKLINE>
+      ATB          0.01025      averaged two-bin calibration error
+      noise floor  0.04375      what calibrated predictions like these score on average
+      excess       -0.01133     unbiased estimate of the ATB without the noise
+      rms          0            the excess on the scale of a probability
+      bias         +0           mean prediction minus mean outcome
+      Brier score  0.075        mean squared error of the predictions
+      rows         4
+    """
+    return atb_summary_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def atb_summary_of(sample: Sample) -> AtbSummary:
+    """The summary of sorted rows."""
+    m = sample.moments
+    value = atb_of(sample)
+    self_pairs, one_row = m.wwcc / m.w**2, m.ww / m.w**2
+    excess = (value - self_pairs) / (1.0 - one_row) if sample.n > 1 and one_row < 1.0 else math.nan
+    return AtbSummary(
+        value=value,
+        noise_floor=m.wwv / m.w**2,
+        excess=excess,
+        rms=math.sqrt(max(excess, 0.0)) if not math.isnan(excess) else math.nan,
+        brier=m.wcc / m.w,
+        bias=m.wc / m.w,
+        n=sample.n,
+        n_effective=1.0 / one_row,
+    )
+
+
+def cumulative_bias_curve(
+    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+) -> BiasCurve:
+    """The curve that ATB integrates: the bias of all predictions up to q, as q grows.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    BiasCurve
+        ``q``, ``bias``, ``count`` and ``weight``, one entry for each different prediction.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
+    >>> curve
+    Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.
+    >>> curve.q.tolist(), curve.bias.tolist(), curve.count.tolist()
+    ([0.25, 0.75], [0.125, 0.0], [2, 2])
+    """
+    return cumulative_bias_curve_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
+    """The curve of sorted rows."""
+    p, y, w = sample.p, sample.y, sample.w
+    size = _kernels.count_distinct(p)
+    q, bias, weight = np.empty(size), np.empty(size), np.empty(size)
+    count = np.empty(size, np.int64)
+    _kernels.cumulative_bias(p, y, w, q, bias, count, weight)
+    total = _weight(sample)
+    return BiasCurve(q, bias / total, count, weight / total)

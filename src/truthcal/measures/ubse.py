@@ -1,0 +1,347 @@
+"""The unnormalised binned squared error (UBSE) family: every member is truthful.
+
+Draw a partition of the predictions into bins in any way that looks at the predictions and at nothing else, square the
+sum of w (p - y) in each bin, add, divide by W^2, and average over the draws. The honest report minimises the expected
+result whatever the partition. ATB is the member whose partition is one uniform threshold.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal import _kernels
+from truthcal._sample import Sample
+from truthcal._validation import (
+    as_vector,
+    check_counts,
+    check_draw,
+    check_positive,
+    check_rows,
+    check_whole,
+)
+from truthcal.measures.atb import atb_of
+
+_WIDTHS = tuple(0.5**k for k in range(6))
+
+
+class Binning:
+    """A way to draw a partition of the predictions, with its exact average. One of the subclasses below."""
+
+    def ubse_of(self, sample: Sample) -> float:
+        """The exact UBSE of sorted rows under this partition."""
+        raise TypeError("Binning is only a base; use a subclass, or pass a function of the predictions to ubse().")
+
+
+@dataclass(frozen=True, slots=True)
+class RandomThreshold(Binning):
+    """Two bins, cut at a uniform random threshold. Its UBSE is ATB."""
+
+    def ubse_of(self, sample: Sample) -> float:
+        """ATB."""
+        return atb_of(sample)
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedGrid(Binning):
+    """Bins of equal width, all shifted by one uniform random amount.
+
+    Parameters
+    ----------
+    width : float
+        Width of the bins, greater than 0.
+    """
+
+    width: float
+
+    def __post_init__(self) -> None:
+        check_positive(self.width, "width")
+
+    def ubse_of(self, sample: Sample) -> float:
+        """Integral of the squared bias in a sliding window."""
+        integral = _kernels.window_integral(sample.p, sample.y, sample.w, float(self.width))
+        return integral / sample.moments.w**2
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileBins(Binning):
+    """Bins of equal count (they differ by at most one row); ties are split at random, and the exact average is taken.
+
+    Parameters
+    ----------
+    n_bins : int, optional
+        Number of bins. By default the rounded cube root of the number of rows.
+    """
+
+    n_bins: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_bins is not None:
+            check_whole(self.n_bins, "n_bins", 1)
+
+    def ubse_of(self, sample: Sample) -> float:
+        """Squared means and the variances from splitting ties."""
+        size = _rows_counted(sample)
+        squares = _kernels.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
+        return squares / size**2
+
+    def bins_for(self, sample: Sample) -> int:
+        """The number of bins for these rows."""
+        size = _rows_counted(sample)
+        return check_whole(self.n_bins or round(size ** (1 / 3)), "n_bins", 1, size)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBins(Binning):
+    """Bins between given edges, each with its left edge. The outer bins reach to 0 and to 1, both included.
+
+    Parameters
+    ----------
+    edges : sequence of float
+        Cuts, increasing. Those at or below 0 and at or above 1 cut nothing.
+    """
+
+    edges: Sequence[float]
+
+    def __post_init__(self) -> None:
+        edges = as_vector(self.edges, "edges").astype(np.float64)
+        if not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
+            raise ValueError(f"`edges` must be finite and increasing; got {edges.tolist()}.")
+        object.__setattr__(self, "edges", tuple(edges.tolist()))
+
+    def ubse_of(self, sample: Sample) -> float:
+        """Squared sums of the given bins."""
+        cuts = np.array([edge for edge in self.edges if 0 < edge < 1])
+        return _labelled(sample, np.searchsorted(cuts, sample.p, side="right"))
+
+
+@dataclass(frozen=True, slots=True)
+class Multiscale(Binning):
+    """A mixture of `ShiftedGrid` of widths 1, 1/2, 1/4 ... 1/32, each weighted by one over its noise.
+
+    The noise of a width is the standard deviation, to first order in 1/n, of its UBSE for a calibrated forecaster:
+    ``sqrt(sum over pairs of k^2 a a')`` with k the tent of that width and a = w p(1 - p). It depends on the predictions
+    alone, and the weights add up to 1: so the mixture is a UBSE, and truthful.
+    """
+
+    def ubse_of(self, sample: Sample) -> float:
+        """The mixture."""
+        return math.fsum(share * ShiftedGrid(width).ubse_of(sample) for width, share in self.shares(sample).items())
+
+    def shares(self, sample: Sample) -> dict[float, float]:
+        """Width -> its share of the mixture."""
+        noise = {width: math.sqrt(_kernels.tent_pairs(sample.p, sample.w, width)) for width in _WIDTHS}
+        if not all(noise.values()):  # all predictions are 0 or 1 (or next to it), where every width gives the same
+            return {1.0: 1.0}
+        total = math.fsum(1 / sd for sd in noise.values())
+        return {width: 1 / sd / total for width, sd in noise.items()}
+
+
+def ubse(
+    y_true: object,
+    y_proba: object,
+    binning: Binning | Callable[[NDArray[np.float64]], Any],
+    *,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Binned squared calibration error for any bins that depend on the predictions alone. Truthful for all of them.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    binning : Binning or callable
+        `RandomThreshold`, `ShiftedGrid`, `QuantileBins`, `FixedBins`, `Multiscale`, or a function of the predictions.
+        A function is called once with the predictions in increasing order (a read-only float64 array) and returns bin
+        labels in that order: one array of n labels, or several draws of them to average over (an iterator, or an array
+        of shape (draws, n)). It never sees outcomes or the original order of the rows, so a binning that looks at
+        outcomes, which would break truthfulness, cannot be written.
+
+    Returns
+    -------
+    float
+        ``mean over draws of sum over bins of ((1/W) * sum in bin of w (p - y))^2``, between 0 and 1.
+
+    Notes
+    -----
+    For outcomes drawn with probabilities t, the expected value is UBSE(y_proba, t) + sum w^2 t(1 - t) / W^2 (see
+    `expected_ubse`); the second term does not depend on what is reported, and the first is 0 for the honest report.
+
+    References
+    ----------
+    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
+    >>> print(f"{tc.ubse(y, p, tc.FixedBins([0.5])):.6f}")
+    0.031250
+    >>> print(f"{tc.ubse(y, p, lambda p: np.round(p)):.6f}")
+    0.031250
+    """
+    return _ubse_of(Sample.of(y_true, y_proba, sample_weight, pos_label), binning)
+
+
+def _ubse_of(sample: Sample, binning: Binning | Callable[[NDArray[np.float64]], Any]) -> float:
+    if isinstance(binning, Binning):
+        return binning.ubse_of(sample)
+    if not callable(binning):
+        raise TypeError(
+            f"`binning` must be a Binning such as ShiftedGrid(0.1), or a function of the predictions; got {binning!r}. "
+            "Ready-made labels are not accepted, because they could have been made from the outcomes."
+        )
+    p = sample.p.astype(np.float64)
+    p.flags.writeable = False
+    values = [_labelled(sample, check_draw(draw, sample.n)) for draw in _draws(binning(p))]
+    if not values:
+        raise ValueError("`binning` returned no draws; it must return labels, or at least one draw of them.")
+    return math.fsum(values) / len(values)
+
+
+def _draws(result: Any) -> Iterable[Any]:
+    """One draw, or several: an iterator is a stream of draws, an array of two dimensions a stack of them."""
+    if isinstance(result, Iterator):
+        return result
+    labels = np.asarray(result)
+    return labels if labels.ndim == 2 else [labels]
+
+
+def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
+    """UBSE of one partition."""
+    names, bins = np.unique(labels, return_inverse=True)
+    return _kernels.labelled_squares(sample.p, sample.y, sample.w, bins, len(names)) / sample.moments.w**2
+
+
+def _rows_counted(sample: Sample) -> int:
+    """How many rows there are when weights are repetitions."""
+    if not sample.weighted:
+        return sample.n
+    check_counts(sample.repetitions, "a binning into equal counts")
+    return int(sample.repetitions.sum())
+
+
+def quantile_ece(
+    y_true: object,
+    y_proba: object,
+    *,
+    n_bins: int | None = None,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Squared calibration error in bins of equal count: the quantile l2-ECE, made truthful.
+
+    Parameters
+    ----------
+    y_true, y_proba, pos_label
+        As for `atb`.
+    n_bins : int, optional
+        Number of bins. By default the rounded cube root of the number of rows.
+    sample_weight : array-like of shape (n,), optional
+        Whole numbers of repetitions. Fractional weights are refused: bins of equal count need rows to count.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1: the mean over bins of the squared mean of (prediction - outcome), if `n_bins` divides n.
+
+    Notes
+    -----
+    ``n_bins * UBSE`` with `QuantileBins`. Bins differ by at most one row. Ties are split uniformly at random, and the
+    exact expectation over the splits is returned; nothing is drawn. O(n log n).
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.quantile_ece([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], n_bins=2):.6f}")
+    0.062500
+    """
+    return quantile_ece_of(Sample.of(y_true, y_proba, sample_weight, pos_label), n_bins=n_bins)
+
+
+def quantile_ece_of(sample: Sample, *, n_bins: int | None = None) -> float:
+    """Quantile ECE of sorted rows."""
+    binning = QuantileBins(n_bins)
+    return binning.bins_for(sample) * binning.ubse_of(sample)
+
+
+def multiscale_atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """ATB on six scales at once: truthful like ATB, and also sees errors that change sign along the prediction axis.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Its noise floor is that of ATB.
+
+    Notes
+    -----
+    A mixture of `ShiftedGrid` UBSEs of widths 1, 1/2 ... 1/32; see `Multiscale` for the weights. Exact, O(n log n).
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.multiscale_atb([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.018729
+    """
+    return multiscale_atb_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def multiscale_atb_of(sample: Sample) -> float:
+    """Multiscale ATB of sorted rows."""
+    return Multiscale().ubse_of(sample)
+
+
+_ATB = RandomThreshold()
+
+
+def expected_ubse(
+    report: object,
+    truth: object,
+    binning: Binning | Callable[[NDArray[np.float64]], Any] = _ATB,
+    *,
+    sample_weight: object = None,
+) -> float:
+    """What a report scores on average when outcomes really follow `truth`: the exact price of a lie.
+
+    Parameters
+    ----------
+    report : array-like of shape (n,)
+        Reported probabilities.
+    truth : array-like of shape (n,)
+        True probabilities of the outcomes.
+    binning : Binning or callable, default RandomThreshold()
+        As for `ubse`; the default gives the expected ATB.
+    sample_weight : array-like of shape (n,), optional
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        ``UBSE(report, truth) + sum w^2 truth (1 - truth) / W^2``.
+
+    Notes
+    -----
+    Outcomes are independent, so E[c c'] = E[c] E[c'] for different rows, and a row with itself adds its variance,
+    whatever is reported. The first term is 0 for the honest report: no lie scores less.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> truth = [0.25, 0.75]
+    >>> tc.expected_ubse(truth, truth), tc.expected_ubse([0.25, 0.5], truth)
+    (0.09375, 0.109375)
+    """
+    sample = Sample.from_checked(check_rows(truth, report, sample_weight, names=("truth", "report")))
+    truth_in_order = sample.y.astype(np.float64)
+    variance = float(np.sum(sample.w**2 * truth_in_order * (1.0 - truth_in_order)))
+    return _ubse_of(sample, binning) + variance / sample.moments.w**2

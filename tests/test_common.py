@@ -1,0 +1,209 @@
+"""Every row of MEASURES through the same mill. A new measure is tested here by its row and its oracle alone."""
+
+import itertools
+
+import hypothesis.strategies as st
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from strategies import inner_probabilities, rows
+
+import truthcal as tc
+from truthcal import MEASURES
+from truthcal._sample import Sample
+
+NAMES = sorted(MEASURES)
+each_measure = pytest.mark.parametrize("name", NAMES)
+TRUTHFUL = [name for name in NAMES if MEASURES[name].truthful]
+
+
+def some_rows(n=60, seed=0, ties=False):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    if ties:
+        p = np.round(p, 1)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_every_measure_has_an_oracle_and_is_public():
+    assert set(oracles.ORACLES) == set(MEASURES)
+    assert set(MEASURES) <= set(tc.__all__)
+    for name, measure in MEASURES.items():
+        assert getattr(tc, name) is measure.function
+
+
+@each_measure
+@settings(max_examples=60)
+@given(data=rows(max_size=6))
+def test_agrees_with_oracle(name, data):
+    y, p = data
+    expected = float(oracles.ORACLES[name](y, oracles.exact(p)))
+    assert MEASURES[name].function(y, p) == pytest.approx(expected, rel=1e-10, abs=1e-300)
+
+
+@each_measure
+@settings(max_examples=40)
+@given(data=rows(max_size=4), w=st.lists(st.integers(1, 2), min_size=4, max_size=4))
+def test_agrees_with_oracle_when_weighted(name, data, w):
+    y, p = data
+    w = w[: len(y)]
+    expected = float(oracles.ORACLES[name](y, oracles.exact(p), w))
+    assert MEASURES[name].function(y, p, sample_weight=w) == pytest.approx(expected, rel=1e-9, abs=1e-30)
+
+
+@each_measure
+@settings(max_examples=40)
+@given(data=rows(max_size=6, outcomes=inner_probabilities))
+def test_agrees_with_oracle_when_outcomes_are_fractions(name, data):
+    y, p = data
+    p[0] = 0.3  # predictions of 0 and 1 only would look like swapped arguments
+    expected = float(oracles.ORACLES[name](oracles.exact(y), oracles.exact(p)))
+    assert MEASURES[name].function(y, p) == pytest.approx(expected, rel=1e-9, abs=1e-30)
+
+
+@each_measure
+@pytest.mark.parametrize("ties", [False, True])
+def test_row_order_does_not_matter(name, ties):
+    y, p = some_rows(300, ties=ties)
+    expected = MEASURES[name].function(y, p)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(p))
+        assert MEASURES[name].function(y[order], p[order]) == expected  # to the last bit: sorted rows are the same
+
+
+@each_measure
+@pytest.mark.parametrize("ties", [False, True])
+def test_weight_is_repetition(name, ties):
+    y, p = some_rows(200, ties=ties)
+    w = np.random.default_rng(1).integers(0, 4, len(p))
+    repeated = MEASURES[name].function(np.repeat(y, w), np.repeat(p, w))
+    assert MEASURES[name].function(y, p, sample_weight=w) == pytest.approx(repeated, rel=1e-11)
+
+
+@each_measure
+def test_scale_of_weights_does_not_matter(name):
+    if MEASURES[name].whole_weights:
+        with pytest.raises(ValueError, match=r"whole numbers of repetitions; found 0\.5"):
+            MEASURES[name].function([0, 1], [0.2, 0.7], sample_weight=[1, 0.5])
+        return
+    y, p = some_rows(100)
+    w = np.random.default_rng(1).random(len(p)) + 0.1
+    expected = MEASURES[name].function(y, p, sample_weight=w)
+    for scale in (2.0**-1000, 1e-300, 1e300, 3.0):
+        assert MEASURES[name].function(y, p, sample_weight=w * scale) == pytest.approx(expected, rel=1e-12)
+
+
+@each_measure
+def test_rows_of_weight_zero_count_for_nothing(name):
+    y, p = some_rows(50)
+    w = np.ones(len(p), int)
+    w[::3] = 0
+    expected = MEASURES[name].function(y[w > 0], p[w > 0])
+    assert MEASURES[name].function(y, p, sample_weight=w) == pytest.approx(expected, rel=1e-12)
+
+
+@each_measure
+def test_one_sample_serves_all(name):
+    y, p = some_rows(100)
+    assert MEASURES[name].of_sample(Sample.of(y, p)) == MEASURES[name].function(y, p)
+
+
+@each_measure
+def test_pos_label(name):
+    y, p = some_rows(50)
+    words = np.where(y == 1, "yes", "no")
+    expected = MEASURES[name].function(y, p)
+    assert MEASURES[name].function(words, p, pos_label="yes") == expected
+    assert MEASURES[name].function(1 + y, p, pos_label=2) == expected
+    assert MEASURES[name].function(1 - y, p, pos_label=0) == expected
+
+
+@each_measure
+def test_value_is_in_range_and_a_float(name):
+    measure = MEASURES[name]
+    for y, p in [([1], [0.0]), ([0], [0.0]), ([1, 1], [0.0, 0.0]), ([0, 1], [1.0, 0.0]), some_rows(500)]:
+        value = measure.function(y, p)
+        assert type(value) is float
+        assert measure.best <= value <= measure.worst
+    assert measure.function([1, 0, 1], [1.0, 0.0, 1.0]) == measure.best
+
+
+@each_measure
+def test_bad_input_is_refused(name):
+    function = MEASURES[name].function
+    with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 1"):
+        function([0, 1], [0.5, np.nan])
+    with pytest.raises(ValueError, match="`y_true` has 3 rows but `y_proba` has 2"):
+        function([0, 1, 1], [0.5, 0.5])
+    with pytest.raises(TypeError, match="positional argument"):
+        function([0, 1], [0.5, 0.5], [1, 1])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if MEASURES[name].continuous])
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 200])
+def test_continuous_measures_do_not_jump(name, n):
+    rng = np.random.default_rng(n)
+    p = np.clip(np.round(rng.random(n), 1), 0.05, 0.95)  # many ties, which the nudge breaks
+    y = rng.random(n) < p
+    nudged = p + 1e-9 * rng.standard_normal(n)
+    assert MEASURES[name].function(y, nudged) == pytest.approx(MEASURES[name].function(y, p), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not MEASURES[name].continuous])
+def test_other_measures_do_jump(name):
+    y, p = [1, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]
+    nudged = np.array(p) + 1e-9 * np.arange(4)
+    jump = MEASURES[name].function(y, nudged) - MEASURES[name].function(y, p)
+    assert abs(jump) > 1e-3
+
+
+@each_measure
+def test_complete_a_calibrated_forecaster_goes_to_zero(name):
+    values = []
+    for n in (100, 10_000):
+        truth = np.random.default_rng(n).random(n)
+        outcomes = [np.random.default_rng(seed).random(n) < truth for seed in range(20)]
+        values.append(np.mean([MEASURES[name].function(y, truth) for y in outcomes]))
+    assert MEASURES[name].complete == (values[1] < values[0] / 3)
+
+
+@each_measure
+def test_sound_a_miscalibrated_forecaster_stays_away_from_zero(name):
+    rng = np.random.default_rng(0)
+    truth = rng.random(20_000)
+    y = rng.random(len(truth)) < truth
+    value = MEASURES[name].function(y, truth**2)
+    assert MEASURES[name].sound == (value > 10 * MEASURES[name].function(y, truth))
+
+
+@pytest.mark.parametrize("name", TRUTHFUL)
+@settings(max_examples=40)
+@given(data=rows(min_size=1, max_size=5, outcomes=inner_probabilities))
+def test_truthful_measures_never_reward_a_lie(name, data):
+    truth, lie = data
+    function = MEASURES[name].function
+    honest = oracles.expectation(truth, lambda y: function(y, truth))
+    assert oracles.expectation(truth, lambda y: function(y, lie)) >= honest - 1e-12
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(TRUTHFUL)))
+def test_other_measures_do_reward_a_lie(name):
+    """Two points at 0.25 and 0.75; some pair of reports on a grid scores better than the honest one."""
+    truth = [0.25, 0.75]
+    function = MEASURES[name].function
+    grid = [k / 8 for k in range(9)]
+    scores = {lie: oracles.expectation(truth, lambda y: function(y, lie)) for lie in itertools.product(grid, grid)}
+    assert min(scores.values()) < scores[tuple(truth)] - 1e-3
+
+
+@pytest.mark.parametrize("name", TRUTHFUL)
+@settings(max_examples=30)
+@given(data=rows(min_size=1, max_size=6, outcomes=inner_probabilities))
+def test_expected_value_of_the_honest_report(name, data):
+    """E = factor * sum p(1 - p) / n^2 for every UBSE, where the factor is 1 but for rescaled members."""
+    truth, _ = data
+    n = len(truth)
+    factor = round(n ** (1 / 3)) if name == "quantile_ece" else 1
+    value = oracles.expectation(truth, lambda y: MEASURES[name].function(y, truth))
+    assert value == pytest.approx(factor * sum(t * (1 - t) for t in truth) / n**2, rel=1e-10)
