@@ -193,7 +193,9 @@ def test_other_measures_do_reward_a_lie(name):
     truth = [0.25, 0.75]
     function = MEASURES[name].function
     grid = [k / 8 for k in range(9)]
-    scores = {lie: oracles.expectation(truth, lambda y: function(y, lie)) for lie in itertools.product(grid, grid)}
+    scores = {
+        lie: oracles.expectation(truth, lambda y, lie=lie: function(y, lie)) for lie in itertools.product(grid, grid)
+    }
     assert min(scores.values()) < scores[tuple(truth)] - 1e-3
 
 

@@ -1,0 +1,238 @@
+"""The UBSE family: every member against its definition, and the theory they share."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import inner_probabilities, probabilities, rows, weighted_rows
+
+import truthcal as tc
+from truthcal._sample import Sample
+
+BINNINGS = [
+    tc.RandomThreshold(),
+    tc.ShiftedGrid(0.3),
+    tc.QuantileBins(2),
+    tc.FixedBins([0.2, 0.7]),
+    tc.Multiscale(),
+    lambda p: np.floor(4 * p),
+]
+widths = st.sampled_from([1.0, 0.5, 0.25, 1 / 32, 0.1, 0.3, 2.0])
+
+
+# --- members ----------------------------------------------------------------------------------------------------------
+
+
+@given(rows(max_size=8), widths)
+def test_shifted_grid_against_the_average_over_shifts(data, width):
+    y, p = data
+    expected = oracles.shifted_grid_ubse(y, oracles.exact(p), width=Fraction(width))
+    assert tc.ubse(y, p, tc.ShiftedGrid(width)) == pytest.approx(float(expected), rel=1e-9, abs=1e-16)
+
+
+@given(weighted_rows(max_size=8), widths)
+def test_shifted_grid_is_a_tent_kernel(data, width):
+    y, p, w = data
+    exact = oracles.kernel_sum(y, oracles.exact(p), oracles.exact(w), oracles.tent(Fraction(width)))
+    value = tc.ubse(y, p, tc.ShiftedGrid(width), sample_weight=w)
+    assert value == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
+
+
+@given(rows(max_size=30))
+def test_width_one_is_atb(data):
+    y, p = data
+    assert tc.ubse(y, p, tc.ShiftedGrid(1.0)) == pytest.approx(tc.atb(y, p), rel=1e-12, abs=1e-300)
+    assert tc.ubse(y, p, tc.RandomThreshold()) == tc.atb(y, p)
+
+
+@given(rows(max_size=7), st.integers(1, 7))
+@settings(max_examples=60)
+def test_quantile_bins_against_every_way_to_break_ties(data, k):
+    y, p = data
+    k = min(k, len(p))
+    expected = float(oracles.quantile_ubse(y, oracles.exact(p), k))
+    assert tc.ubse(y, p, tc.QuantileBins(k)) == pytest.approx(expected, rel=1e-10, abs=1e-300)
+    assert tc.quantile_ece(y, p, n_bins=k) == pytest.approx(k * expected, rel=1e-10, abs=1e-300)
+
+
+def test_quantile_ece_is_the_mean_over_bins_of_squared_mean_error():
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(1000))
+    y = rng.random(1000) < p
+    bins = (p - y).reshape(10, 100)
+    assert tc.quantile_ece(y, p) == pytest.approx(np.mean(bins.mean(axis=1) ** 2), rel=1e-12)
+
+
+@given(weighted_rows(max_size=10))
+def test_fixed_bins_against_definition(data):
+    y, p, w = data
+    labels = [0 if pi < 0.2 else 1 if pi < 0.5 else 2 for pi in p]
+    expected = float(oracles.squares_in_bins(y, oracles.exact(p), oracles.exact(w), labels))
+    for edges in ([0.2, 0.5], [0.0, 0.2, 0.5, 1.0], (-1, 0.2, 0.5, 2)):
+        value = tc.ubse(y, p, tc.FixedBins(edges), sample_weight=w)
+        assert value == pytest.approx(expected, rel=1e-9, abs=1e-30)
+
+
+def test_a_prediction_of_one_is_in_the_last_fixed_bin():
+    assert tc.ubse([0, 1], [1.0, 0.75], tc.FixedBins([0, 0.5, 1])) == (1 - 0.25) ** 2 / 4
+
+
+@given(rows(min_size=2, max_size=9))
+def test_multiscale_shares_depend_on_predictions_alone_and_add_up_to_one(data):
+    y, p = data
+    shares = tc.Multiscale().shares(Sample.of(y, p))
+    assert shares == tc.Multiscale().shares(Sample.of([0] * len(p), p))
+    assert math.fsum(shares.values()) == pytest.approx(1)
+
+
+def test_multiscale_noise_is_the_null_deviation_to_first_order():
+    """Against the exact null variance, 2 S + sum v (1 - 6 v), by going through all outcomes."""
+    p = [0.1, 0.3, 0.35, 0.5, 0.6, 0.8]
+    v = [x * (1 - x) for x in p]
+    for width in (1.0, 0.25):
+        pairs = sum(oracles.tent(width)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
+        exact = oracles.null_variance(p, [1] * len(p), oracles.tent(width))
+        assert exact == pytest.approx(2 * pairs + sum(x * (1 - 6 * x) for x in v), rel=1e-12)
+    shares = tc.Multiscale().shares(Sample.of([0] * len(p), p))
+    ratio = math.sqrt(
+        sum(oracles.tent(1.0)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
+        / sum(oracles.tent(0.25)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
+    )
+    assert shares[0.25] / shares[1.0] == pytest.approx(ratio, rel=1e-12)
+
+
+def test_multiscale_at_many_rows_against_the_pairs():
+    """The window recursion over thousands of rows drifts by less than 1e-10."""
+    rng = np.random.default_rng(5)
+    p = np.sort(np.concatenate([rng.random(1500), rng.beta(1, 999, 1500), [0.0, 1.0]]))
+    y = rng.random(len(p)) < p
+    v, c = p * (1 - p), p - y
+    distance = np.abs(p[:, None] - p[None, :])
+    kernels = {0.5**k: np.maximum(0.0, 1 - distance * 2**k) for k in range(6)}
+    noise = {width: math.sqrt(v @ kernel**2 @ v) for width, kernel in kernels.items()}
+    total = sum(1 / sd for sd in noise.values())
+    expected = sum((c @ kernels[width] @ c) / sd / total for width, sd in noise.items()) / len(p) ** 2
+    assert tc.multiscale_atb(y, p) == pytest.approx(expected, rel=1e-10)
+
+
+# --- a user's own bins ------------------------------------------------------------------------------------------------
+
+
+def test_callable_sees_sorted_predictions_and_nothing_else():
+    seen = []
+
+    def binning(*args):
+        seen.extend(args)
+        return np.zeros(len(args[0]))
+
+    tc.ubse([0, 1, 1], np.array([0.9, 0.1, 0.5], np.float32), binning)
+    assert len(seen) == 1
+    assert seen[0].dtype == np.float64
+    assert seen[0].tolist() == np.array([0.1, 0.5, 0.9], np.float32).astype(float).tolist()
+    with pytest.raises(ValueError, match="read-only"):
+        seen[0][0] = 1.0
+
+
+def test_labels_may_be_text_and_need_not_be_numbers_in_a_row():
+    y, p = [0, 1, 1], [0.2, 0.4, 0.9]
+    expected = tc.ubse(y, p, tc.FixedBins([0.5]))
+    assert tc.ubse(y, p, lambda p: ["low" if x < 0.5 else "high" for x in p]) == expected
+    assert tc.ubse(y, p, lambda p: np.where(p < 0.5, -7, 10**12)) == expected
+
+
+def test_draws_are_averaged():
+    y, p = [0, 1, 1], [0.2, 0.4, 0.9]
+    one = tc.ubse(y, p, lambda p: np.zeros(3))
+    other = tc.ubse(y, p, lambda p: np.arange(3))
+    mean = pytest.approx((one + other) / 2, rel=1e-15)
+    assert tc.ubse(y, p, lambda p: np.array([np.zeros(3), np.arange(3)])) == mean
+    assert tc.ubse(y, p, lambda p: [[0, 0, 0], [0, 1, 2]]) == mean
+    assert tc.ubse(y, p, lambda p: (labels for labels in ([0, 0, 0], ["a", "b", "c"]))) == mean
+
+
+def test_random_thresholds_by_hand_approach_atb():
+    rng = np.random.default_rng(0)
+    y, p = [0, 1, 1, 0], [0.2, 0.4, 0.9, 0.7]
+    value = tc.ubse(y, p, lambda p: (p < q for q in rng.random(4000)))
+    assert value == pytest.approx(tc.atb(y, p), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("binning", "error", "message"),
+    [
+        (
+            [0, 1, 1],
+            TypeError,
+            "Ready-made labels are not accepted, because they could have been made from the outcomes",
+        ),
+        (None, TypeError, "`binning` must be a Binning such as ShiftedGrid"),
+        (lambda p: [0, 1], ValueError, "`binning` returned 2 labels for 3 predictions"),
+        (lambda p: 1, ValueError, r"`binning\(p\)` must be one-dimensional"),
+        (lambda p: iter([]), ValueError, "`binning` returned no draws"),
+        (lambda p: [0.0, np.nan, 1.0], ValueError, r"`binning\(p\)` has a missing value \(nan\) at row 1"),
+        (tc.Binning(), TypeError, "Binning is only a base"),
+    ],
+)
+def test_bad_binnings_are_refused(binning, error, message):
+    with pytest.raises(error, match=message):
+        tc.ubse([0, 1, 1], [0.1, 0.2, 0.3], binning)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda: tc.ShiftedGrid(0), ValueError, "`width` must be finite and greater than 0; got 0.0"),
+        (lambda: tc.ShiftedGrid(math.inf), ValueError, "`width` must be finite"),
+        (lambda: tc.QuantileBins(0), ValueError, "`n_bins` must be at least 1; got 0"),
+        (lambda: tc.QuantileBins(2.5), TypeError, r"`n_bins` must be a whole number; got 2\.5"),
+        (lambda: tc.QuantileBins(True), TypeError, "`n_bins` must be a whole number; got True"),
+        (lambda: tc.FixedBins([0.5, 0.2]), ValueError, "`edges` must be finite and increasing"),
+        (lambda: tc.FixedBins([]), ValueError, "`edges` is empty"),
+        (lambda: tc.FixedBins([math.nan]), ValueError, "`edges` must be finite and increasing"),
+        (lambda: tc.quantile_ece([0, 1], [0.1, 0.2], n_bins=3), ValueError, "`n_bins` must be between 1 and 2; got 3"),
+    ],
+)
+def test_bad_parameters_are_refused(build, error, message):
+    with pytest.raises(error, match=message):
+        build()
+
+
+# --- theory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("binning", BINNINGS, ids=lambda b: getattr(b, "__name__", repr(b)))
+@given(data=rows(min_size=2, max_size=7, outcomes=inner_probabilities))
+@settings(max_examples=25)
+def test_expected_value_by_the_decomposition(binning, data):
+    truth, report = data
+    expected = oracles.expectation(truth, lambda y: tc.ubse(y, report, binning))
+    assert tc.expected_ubse(report, truth, binning) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("binning", BINNINGS, ids=lambda b: getattr(b, "__name__", repr(b)))
+@given(truth=st.lists(probabilities, min_size=2, max_size=30), data=st.data())
+def test_lying_never_pays(binning, truth, data):
+    lie = data.draw(st.lists(probabilities, min_size=len(truth), max_size=len(truth)))
+    honest = tc.expected_ubse(truth, truth, binning)
+    assert honest <= tc.expected_ubse(lie, truth, binning) * (1 + 1e-12)
+    assert honest == pytest.approx(sum(t * (1 - t) for t in truth) / len(truth) ** 2, rel=1e-12, abs=1e-300)
+
+
+@given(weighted_rows(min_size=2, max_size=7, outcomes=inner_probabilities))
+@settings(max_examples=25)
+def test_expected_value_with_weights(data):
+    truth, report, w = data
+    expected = oracles.expectation(truth, lambda y: tc.atb(y, report, sample_weight=w))
+    assert tc.expected_ubse(report, truth, sample_weight=w) == pytest.approx(expected, rel=1e-9)
+
+
+def test_expected_ubse_names_its_own_arguments():
+    with pytest.raises(ValueError, match=r"`report` must lie in \[0, 1\]; found 1\.5 at row 1"):
+        tc.expected_ubse([0.5, 1.5], [0.5, 0.5])
+    with pytest.raises(ValueError, match="`truth` has 1 rows but `report` has 2"):
+        tc.expected_ubse([0.5, 0.5], [0.5])
+    assert tc.expected_ubse([0, 1], [0.5, 0.5]) == 0.25  # a report of 0 and 1 is a legal lie

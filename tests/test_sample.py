@@ -1,0 +1,93 @@
+"""The sorted sample: both ways to sort, on one core and on two, must agree with numpy."""
+
+import numpy as np
+import pytest
+
+import truthcal as tc
+from truthcal import _sample, _threads
+from truthcal._sample import Sample
+from truthcal._threads import WORTH_A_THREAD
+
+LARGE = 3 * WORTH_A_THREAD
+
+
+def shapes(n, rng):
+    near = np.full(n, 0.5)
+    near[n // 2 :] = np.nextafter(0.5, 1)
+    zeros = np.zeros(n)
+    zeros[::3] = -0.0
+    return {
+        "uniform": rng.random(n),
+        "rare": rng.beta(1, 999, n),
+        "ties": np.round(rng.random(n), 1),
+        "all equal": np.full(n, 0.3),
+        "two values": (rng.random(n) < 0.5).astype(float),
+        "ulp": near,
+        "subnormal": rng.integers(0, 50, n) * 5e-324,
+        "zeros of both signs": zeros,
+        "sorted": np.sort(rng.random(n)),
+        "one below": np.r_[0.0, np.ones(n - 1)],
+        "one above": np.r_[np.zeros(n - 1), 1.0],
+        "two above": np.r_[np.zeros(n - 2), 1.0, 0.5],
+    }
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, LARGE])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_sorting_agrees_with_numpy(n, dtype, cores, monkeypatch):
+    monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    rng = np.random.default_rng(n)
+    for name, p in shapes(max(n, 3), rng).items():
+        p = p[:n].astype(dtype)
+        y = rng.random(n) < 0.4
+        sample = Sample.of(y, p)
+        order = np.lexsort((y, p))
+        assert sample.p.dtype == dtype, name
+        assert not np.signbit(sample.p).any(), name
+        np.testing.assert_array_equal(sample.p, p[order], err_msg=name)
+        pairs = sample.p + 2.0 * sample.y.astype(float)
+        assert np.array_equal(np.sort(pairs), np.sort(p + 2.0 * y)), name  # each prediction kept its own outcomes
+
+
+@pytest.mark.parametrize("n", [1, 2, 1000, LARGE])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_general_path_agrees_with_numpy(n, cores, monkeypatch):
+    monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    rng = np.random.default_rng(n)
+    for name, p in shapes(max(n, 3), rng).items():
+        p = p[:n]
+        w = rng.integers(1, 1000, n) / 1024
+        sample = Sample.of(rng.random(n) < 0.4, p, w)
+        np.testing.assert_array_equal(sample.p, np.sort(p), err_msg=name)
+        assert not np.signbit(sample.p).any(), name
+        np.testing.assert_allclose(sample.repetitions.sum(), w.sum(), rtol=1e-12, err_msg=name)
+        assert np.array_equal(np.sort(sample.p + 2 * sample.repetitions), np.sort(p + 2 * w)), name
+
+
+@pytest.mark.parametrize("name", sorted(tc.MEASURES))
+def test_result_is_the_same_on_one_core_and_on_two(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random(LARGE)
+    y = rng.random(LARGE) < p
+    values = []
+    for cores in (1, 2):
+        monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)), raising=False)
+        values.append(tc.MEASURES[name].function(y, p))
+    assert values[0] == values[1]
+
+
+def test_sample_is_read_only_and_sorts_in_few_bytes():
+    sample = Sample.of(np.array([0, 1]), np.array([0.7, 0.2]))
+    for array in (sample.p, sample.y, sample.w):
+        assert not array.flags.writeable
+    assert sample.p.itemsize + sample.y.itemsize == 9
+
+
+def test_relative_weights_are_exact():
+    w, exponent = _sample.relative_weights(np.array([3e300, 1.5, 1e-300, 1.7e308]))
+    assert 0.5 <= w.max() < 1
+    assert np.ldexp(w[[0, 3]], exponent).tolist() == [3e300, 1.7e308]
+    assert w[2] == 0.0
+    w, exponent = _sample.relative_weights(np.array([5e-324, 1e-310]))
+    assert np.ldexp(w, exponent).tolist() == [5e-324, 1e-310]
