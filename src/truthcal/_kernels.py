@@ -124,28 +124,29 @@ def unpack(keys: Rows, y: Rows) -> None:
 
 
 @compiled
-def moments(p: Rows, y: Rows, w: Rows) -> tuple[Rows, float]:
-    """Sums of w, w^2, w c^2, w^2 c^2 and w^2 v; and of w c."""
-    total = np.zeros(5)
-    block = np.zeros(5)
+def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, float, float]:
+    """Sums of w, w^2, w c^2, w^2 c^2, w^2 v and w c."""
+    sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
     for first in range(0, p.size, BLOCK):
-        block[:] = 0.0
+        block_w, block_ww, block_wcc, block_wwcc, block_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(first, min(first + BLOCK, p.size)):
-            x = np.float64(p[i])
+            x, weight = np.float64(p[i]), w[i]
             c = x - y[i]
-            v = x * (1.0 - x)
-            ww = w[i] * w[i]
-            ph, pl = two_sum(ph, pl, w[i] * x)
-            yh, yl = two_sum(yh, yl, w[i] * y[i])
-            block[0] += w[i]
-            block[1] += ww
-            block[2] += w[i] * c * c
-            block[3] += ww * c * c
-            block[4] += ww * v
-        for k in range(5):
-            total[k] += block[k]
-    return total, (ph - yh) + (pl - yl)
+            wc = weight * c
+            ph, pl = two_sum(ph, pl, weight * x)
+            yh, yl = two_sum(yh, yl, weight * y[i])
+            block_w += weight
+            block_ww += weight * weight
+            block_wcc += wc * c
+            block_wwcc += wc * wc
+            block_wwv += weight * weight * x * (1.0 - x)
+        sum_w += block_w
+        sum_ww += block_ww
+        sum_wcc += block_wcc
+        sum_wwcc += block_wwcc
+        sum_wwv += block_wwv
+    return sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv, (ph - yh) + (pl - yl)
 
 
 @compiled
@@ -392,6 +393,21 @@ def bucket_indices(p: Rows, n_buckets: int, out: Rows) -> None:
 
 
 @compiled
+def add_to(sums: Rows, lost: Rows, field: int, bucket: int, x: float) -> None:
+    """Compensated addition to one sum."""
+    sums[field, bucket], lost[field, bucket] = two_sum(sums[field, bucket], lost[field, bucket], x)
+
+
+@compiled
+def add_table(sums: Rows, lost: Rows, x: Rows) -> None:
+    """Compensated addition of whole tables of sums."""
+    for field in range(sums.shape[0]):
+        for bucket in range(sums.shape[1]):
+            if x[field, bucket] != 0.0:
+                add_to(sums, lost, field, bucket, x[field, bucket])
+
+
+@compiled
 def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
     """Add unweighted rows with 0/1 labels to the scratch (n_buckets * SCRATCH_FIELDS, flat).
 
@@ -426,18 +442,12 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
 
 
 @compiled
-def add_to(sums: Rows, lost: Rows, field: int, bucket: int, x: float) -> None:
-    """Compensated addition to one sum."""
-    sums[field, bucket], lost[field, bucket] = two_sum(sums[field, bucket], lost[field, bucket], x)
-
-
-@compiled
-def finish_sketch_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
-    """Add the scratch of `sketch_binary` to the sums of a sketch."""
-    n_buckets = scratch.shape[0]
+def finish_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
+    """Add the scratch of `sketch_binary` to a sketch."""
+    n_buckets = low.size
     for k in range(n_buckets):
-        n0, t0, tt0 = scratch[k, 0], scratch[k, 1], scratch[k, 2]
-        n1, t1, tt1 = scratch[k, 3], scratch[k, 4], scratch[k, 5]
+        own = scratch[k * SCRATCH_FIELDS : (k + 1) * SCRATCH_FIELDS]
+        n0, t0, tt0, n1, t1, tt1 = own[0], own[1], own[2], own[3], own[4], own[5]
         if n0 + n1 == 0.0:
             continue
         left = k / n_buckets  # zeros: p = left + t, all parts positive
@@ -457,38 +467,30 @@ def finish_sketch_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high:
         add_to(sums, lost, WCC, k, pp0 + qq1)
         add_to(sums, lost, WWCC, k, pp0 + qq1)
         add_to(sums, lost, WWV, k, max(v0, 0.0) + max(v1, 0.0))
-        low[k] = min(low[k], scratch[k, 6])
-        high[k] = max(high[k], scratch[k, 7])
+        low[k] = min(low[k], own[6])
+        high[k] = max(high[k], own[7])
 
 
 @compiled
-def add_table(sums: Rows, lost: Rows, x: Rows) -> None:
-    """Compensated addition of whole tables of sums."""
-    for field in range(sums.shape[0]):
-        for bucket in range(sums.shape[1]):
-            if x[field, bucket] != 0.0:
-                add_to(sums, lost, field, bucket, x[field, bucket])
-
-
-@compiled
-def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
-    """Add rows with weights or fractional outcomes to the sums of a sketch."""
+def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, scratch: Rows, low: Rows, high: Rows) -> None:
+    """Add rows with weights or fractional outcomes to the scratch (n_buckets, N_SUMS)."""
     for i in range(p.size):
         x = np.float64(p[i])
         k = bucket_of(x, n_buckets)
+        own = scratch[k]
         weight = w[i]
         c = x - y[i]
         wc = weight * c
-        add_to(sums, lost, N, k, 1.0)
-        add_to(sums, lost, W, k, weight)
-        add_to(sums, lost, WW, k, weight * weight)
-        add_to(sums, lost, WP, k, weight * x)
-        add_to(sums, lost, POS, k, max(wc, 0.0))
-        add_to(sums, lost, NEG, k, max(-wc, 0.0))
-        add_to(sums, lost, WCP, k, wc * x)
-        add_to(sums, lost, WCC, k, wc * c)
-        add_to(sums, lost, WWCC, k, wc * wc)
-        add_to(sums, lost, WWV, k, weight * weight * x * (1.0 - x))
+        own[N] += 1.0
+        own[W] += weight
+        own[WW] += weight * weight
+        own[WP] += weight * x
+        own[POS] += max(wc, 0.0)
+        own[NEG] += max(-wc, 0.0)
+        own[WCP] += wc * x
+        own[WCC] += wc * c
+        own[WWCC] += wc * wc
+        own[WWV] += weight * weight * x * (1.0 - x)
         low[k] = min(low[k], x)
         high[k] = max(high[k], x)
 

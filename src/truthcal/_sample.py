@@ -52,12 +52,10 @@ class Sample:
         """Sort checked rows."""
         if rows.w is None and rows.y.dtype == np.uint8:
             return cls(*_sort_packed(rows.p, rows.y), None)
-        order = _argsort(rows.p)
-        p, y = rows.p[order].astype(np.float64) + 0.0, rows.y[order].astype(np.float64)  # + 0.0 turns -0.0 into 0.0
         if rows.w is None:
-            return cls(p, y, None)
+            return cls(*_sort_general(rows))
         w, exponent = relative_weights(rows.w)
-        return cls(p, y, w[order], exponent)
+        return cls(*_sort_general(rows._replace(w=w)), exponent)
 
     @property
     def counted(self) -> bool:
@@ -72,8 +70,13 @@ class Sample:
     @cached_property
     def moments(self) -> Moments:
         """All sums that need no order, in one pass."""
-        sums, wc = _kernels.moments(self.p, self.y, self.w)
-        return Moments._make([*sums.tolist(), wc])
+        half = self.n // 2  # always in two, so that the result does not depend on the number of cores
+        lower, upper = both(
+            lambda: _kernels.moments(self.p[:half], self.y[:half], self.w[:half]),
+            lambda: _kernels.moments(self.p[half:], self.y[half:], self.w[half:]),
+            self.n,
+        )
+        return Moments._make(a + b for a, b in zip(lower, upper, strict=True))
 
     @cached_property
     def repetitions(self) -> NDArray[np.float64]:
@@ -129,15 +132,19 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     return keys
 
 
-def _argsort(p: NDArray[Any]) -> NDArray[np.intp]:
-    """`np.argsort`, each side of a pivot on its own core."""
-    n = len(p)
-    if not worth_two(n):
-        return np.argsort(p)
-    below = p < np.median(p[:: max(1, n // 1001)])
+def _sort_general(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
+    """Sort whole rows by argsort, each side of a pivot on its own core."""
+    p, y, w = rows
 
-    def order(side: NDArray[np.bool_]) -> NDArray[np.intp]:
-        rows = np.flatnonzero(side)
-        return rows[np.argsort(p[rows])]
+    def in_order(own: NDArray[np.intp]) -> list[NDArray[Any]]:
+        own = own[np.argsort(p[own])]
+        return [column[own].astype(np.float64) for column in (p, y, w) if column is not None]
 
-    return np.concatenate(both(lambda: order(below), lambda: order(~below), n))
+    if worth_two(len(p)):
+        below = p < np.median(p[:: max(1, len(p) // 1001)])
+        sides = both(lambda: in_order(np.flatnonzero(below)), lambda: in_order(np.flatnonzero(~below)), len(p))
+        columns = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
+    else:
+        columns = in_order(np.arange(len(p)))
+    columns[0] += 0.0  # turns -0.0 into 0.0
+    return columns[0], columns[1], columns[2] if w is not None else None

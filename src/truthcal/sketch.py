@@ -39,9 +39,10 @@ _DIGEST_SIZE = hashlib.sha256().digest_size
 # Rows that need a closer look are checked and added this many at a time, so that copies stay small.
 _CHUNK = 1 << 16
 
-# No sum of a sketch is off by more than this times the sum of the sizes of its terms: they are added compensated, or
-# in parts of at most a bucket's width. Certified bounds are widened by what it could change.
-_ROUNDING = 1e-12
+# Adding n terms in any order is off by at most n - 1 roundings of the sum of their sizes; a term itself carries a few,
+# which the constant below more than covers. Certified bounds are widened by what this could change.
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDINGS_A_TERM = 32
 
 
 class Sketch:
@@ -106,11 +107,11 @@ class Sketch:
         if pos_label is not None:
             columns[0] = positive_labels(columns[0], "y_true", pos_label)
         rows = len(columns[0])
-        scratches = in_halves(lambda first, last: self._fast(columns, first, last), rows)
-        clean = [scratch for scratch in scratches if scratch is not None]
-        if len(clean) == len(scratches):
+        fast = in_halves(lambda first, last: self._fast(columns, first, last), rows)
+        clean = [scratch for scratch in fast if scratch is not None]
+        if len(clean) == len(fast):
             for scratch in clean:
-                _kernels.finish_sketch_binary(scratch, self._sums, self._lost, self._low, self._high)
+                _kernels.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
             return self
         parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
         refuse_no_weight(sum(part.n for part in parts))
@@ -126,17 +127,19 @@ class Sketch:
         scratch = np.zeros((self.n_buckets, _kernels.SCRATCH_FIELDS))
         scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
         others = _kernels.sketch_binary(p, y, self.n_buckets, scratch.reshape(-1))
-        return None if others else scratch
+        return None if others else scratch.reshape(-1)
 
     def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> "Sketch":
         """A new sketch of the rows first to last, whatever is legal; the place where rows are refused."""
         part = Sketch(self.n_buckets)
+        scratch = np.zeros((self.n_buckets, _kernels.N_SUMS))
         for start in range(first, last, _CHUNK):
             rows = check_rows(*(column[start : min(start + _CHUNK, last)] for column in columns), first_row=start)
             refuse_extreme_weight(rows.w)
             w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
             y = read_only(rows.y.astype(np.float64))
-            _kernels.sketch_weighted(rows.p, y, w, self.n_buckets, part._sums, part._lost, part._low, part._high)
+            _kernels.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
+        part._sums[:] = scratch.T
         return part
 
     def merge(self, other: "Sketch") -> Self:
@@ -247,7 +250,8 @@ class Sketch:
 
     def _slack(self) -> float:
         """How far rounding may have moved the cumulative bias, anywhere."""
-        return _ROUNDING * (self._total(_kernels.POS) + self._total(_kernels.NEG))
+        size = self._sums[_kernels.POS] + self._sums[_kernels.NEG]
+        return _EPS * float(np.sum((self._sums[_kernels.N] + _ROUNDINGS_A_TERM) * size))
 
     def _refuse_empty(self) -> None:
         if not self._sums[_kernels.N].any():
@@ -342,8 +346,8 @@ def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
 
 def _bounded(value: float, low: float, high: float, pad: float, unit: float) -> Bounded:
     """Divide by `unit` and widen by `pad` and by the rounding of these very operations."""
-    low = max(low - pad, 0.0) * (1 - _ROUNDING)
-    high = (high + pad) * (1 + _ROUNDING)
+    low = max(low - pad, 0.0) * (1 - 1e-12)
+    high = (high + pad) * (1 + 1e-12)
     return Bounded(min(max(value, low), high) / unit, low / unit, high / unit)
 
 

@@ -1,0 +1,102 @@
+"""Importing is light, compiling happens once per machine, and the lists of public names agree."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import truthcal as tc
+
+ROOT = Path(__file__).parent.parent
+ATB = "import truthcal; print(truthcal.atb([0, 1], [0.25, 0.75]))"
+
+
+def run(code, **env):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env}, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_is_light():
+    code = "import sys, truthcal; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(run(code).split())
+    assert not loaded & {"numba", "scipy", "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "torch", "sklearn"}
+
+
+def test_measuring_loads_no_optional_library():
+    code = (
+        "import sys, truthcal; truthcal.atb([0, 1], [0.2, 0.7]); truthcal.Sketch().update([0, 1], [0.2, 0.7]).atb();"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = set(run(code).split())
+    assert not loaded & {"matplotlib", "narwhals", "pandas", "polars", "pyarrow", "torch", "sklearn", "duckdb"}
+
+
+def test_names():
+    assert "atb" in dir(tc)
+    for name in tc.__all__:
+        assert getattr(tc, name) is not None
+    with pytest.raises(AttributeError, match="module 'truthcal' has no attribute 'nonsense'"):
+        _ = tc.nonsense
+
+
+def test_names_for_type_checkers_and_readers_agree():
+    source = (ROOT / "src/truthcal/__init__.py").read_text()
+    declared = set(re.findall(r"^    from truthcal\S* import \w+ as (\w+)$", source, re.MULTILINE))
+    documented = set(re.findall(r"^- `(\w+)", (ROOT / "docs/api.md").read_text(), re.MULTILINE))
+    assert declared == set(tc.__all__) - {"__version__"}
+    assert documented == declared
+
+
+def copied_package(folder):
+    shutil.copytree(ROOT / "src" / "truthcal", folder / "truthcal", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_compiled_code_is_kept_on_disk(tmp_path):
+    """The second process finds what the first compiled, and compiles nothing."""
+    package = copied_package(tmp_path)
+    cache = tmp_path / "cache"
+    code = ATB + "; from truthcal import _kernels as k; s = k.pack.stats; print(len(s.cache_hits), len(s.cache_misses))"
+    env = {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
+    assert run(code, **env).split() == ["0.015625", "0", "1"]
+    assert any(cache.rglob("*.nbc"))
+    assert run(code, **env).split() == ["0.015625", "1", "0"]
+
+
+def test_where_no_cache_can_be_written_it_compiles_and_goes_on(tmp_path):
+    """Numba is told that no directory is writable; root, who runs CI, can write everywhere."""
+    package = copied_package(tmp_path)
+    code = (
+        "import numba.core.caching as c\n"
+        "def refuse(self): raise OSError('read-only')\n"
+        "c._CacheLocator.ensure_cache_path = refuse\n" + ATB
+    )
+    assert run(code, PYTHONPATH=str(package)) == "0.015625"
+    assert not any(tmp_path.rglob("*.nbc"))
+
+
+def test_a_disk_that_fills_up_while_caching_is_a_warning(tmp_path):
+    package = copied_package(tmp_path)
+    code = (
+        "import warnings, numba.core.caching as c\n"
+        "def full(self, *args): raise OSError(28, 'No space left on device')\n"
+        "c.IndexDataCacheFile.save = full\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        f"    {ATB}\n"
+        "print(any('could not cache compiled code' in str(w.message) for w in caught))"
+    )
+    assert run(code, PYTHONPATH=str(package)).split() == ["0.015625", "True"]
+
+
+def test_demo_runs():
+    done = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "noise floor" in done.stdout

@@ -1,0 +1,464 @@
+"""The sketch: certified bounds, merging, files that are whole or refused."""
+
+import errno
+import hashlib
+import math
+import os
+import pickle
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import SPECIAL, inner_probabilities, rows, weighted_rows
+
+import truthcal as tc
+from truthcal import _files, _sample
+from truthcal.sketch import COLUMNS
+
+sizes = st.sampled_from([1, 2, 8, 64, 4096])
+OLD_FILE = Path(__file__).parent / "data" / "sketch-v1.bin"
+
+
+def some_rows(n, seed=0, bias=1.0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < bias * p).astype(int), p
+
+
+def assert_same(a, b, rel=1e-12):
+    """Equal counts and extremes; sums equal against the size of their terms."""
+    left, right = a.table(), b.table()
+    for name in ("bucket", "n", "min", "max"):
+        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+    size = left["pos"] + left["neg"]
+    for name in ("weight", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv"):
+        np.testing.assert_allclose(left[name], right[name], rtol=rel, atol=rel * size.max(initial=1e-300), err_msg=name)
+
+
+# --- buckets ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(st.sampled_from(SPECIAL), st.floats(0, 1)), min_size=1), sizes)
+def test_bucket_index_against_definition(p, n_buckets):
+    expected = [min(math.floor(Fraction(x) * n_buckets), n_buckets - 1) for x in p]
+    assert tc.bucket_index(p, n_buckets).tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_bucket_index_at_exact_edges(dtype):
+    edges = np.arange(0, 1025, dtype=np.float64) / 1024
+    p = edges.astype(dtype)
+    expected = np.minimum(np.floor(p.astype(np.float64) * 1024), 1023)
+    np.testing.assert_array_equal(tc.bucket_index(p, 1024), expected)
+
+
+def test_sketch_uses_the_same_buckets():
+    p = np.array([*SPECIAL, *(np.arange(4097) / 4096), *np.nextafter(np.arange(1, 4097) / 4096, 0)])
+    for y in (np.zeros(len(p)), np.ones(len(p)), np.full(len(p), 0.5)):
+        table = tc.Sketch().update(y, p).table()
+        expected = np.bincount(tc.bucket_index(p), minlength=4096)
+        np.testing.assert_array_equal(table["n"], expected[expected > 0])
+        np.testing.assert_array_equal(tc.bucket_index(table["min"]), table["bucket"])
+        np.testing.assert_array_equal(tc.bucket_index(table["max"]), table["bucket"])
+
+
+@pytest.mark.parametrize(
+    ("n_buckets", "error", "message"),
+    [
+        (1000, ValueError, r"`n_buckets` must be a power of two; got 1000\. Try 512 or 1024"),
+        (0, ValueError, "`n_buckets` must be between 1 and 1048576; got 0"),
+        (2**21, ValueError, "`n_buckets` must be between 1 and 1048576; got 2097152"),
+        (4096.0, TypeError, r"`n_buckets` must be a whole number; got 4096\.0"),
+        ("many", TypeError, "`n_buckets` must be a whole number; got 'many'"),
+    ],
+)
+def test_bad_n_buckets_are_refused(n_buckets, error, message):
+    with pytest.raises(error, match=message):
+        tc.Sketch(n_buckets)
+    with pytest.raises(error, match=message):
+        tc.bucket_index([0.5], n_buckets)
+
+
+# --- what it holds ----------------------------------------------------------------------------------------------------
+
+
+def exact_columns(y, p, w):
+    """The sums of one bucket, in exact arithmetic, in the order of COLUMNS."""
+    y, p, w = oracles.exact(y), oracles.exact(p), oracles.exact(w)
+    c = [pi - yi for pi, yi in zip(p, y, strict=True)]
+    return [
+        Fraction(len(p)),
+        sum(w),
+        sum(wi**2 for wi in w),
+        sum(wi * pi for wi, pi in zip(w, p, strict=True)),
+        sum(wi * max(ci, 0) for wi, ci in zip(w, c, strict=True)),
+        sum(wi * max(-ci, 0) for wi, ci in zip(w, c, strict=True)),
+        sum(wi * ci * pi for wi, ci, pi in zip(w, c, p, strict=True)),
+        sum(wi * ci**2 for wi, ci in zip(w, c, strict=True)),
+        sum((wi * ci) ** 2 for wi, ci in zip(w, c, strict=True)),
+        sum(wi**2 * pi * (1 - pi) for wi, pi in zip(w, p, strict=True)),
+        min(p),
+        max(p),
+    ]
+
+
+@pytest.mark.parametrize("outcomes", [st.integers(0, 1), inner_probabilities])
+@given(data=st.data())
+def test_sums_against_exact_arithmetic(outcomes, data):
+    y, p = data.draw(rows(max_size=20, outcomes=outcomes))
+    p[0] = 0.4  # predictions of 0 and 1 only would look like swapped arguments
+    weighted = data.draw(st.booleans())
+    w = data.draw(st.lists(st.floats(0.1, 10), min_size=len(p), max_size=len(p))) if weighted else [1.0] * len(p)
+    sketch = tc.Sketch(4).update(y, p, w if weighted else None)
+    table = sketch.table()
+    for i, bucket in enumerate(table["bucket"]):
+        own = [k for k in range(len(p)) if tc.bucket_index([p[k]], 4)[0] == bucket]
+        expected = exact_columns([y[k] for k in own], [p[k] for k in own], [w[k] for k in own])
+        scale = float(expected[4] + expected[5]) or 1e-300
+        for name, value in zip(COLUMNS, expected, strict=True):
+            found = table["weight" if name == "w" else name][i]
+            assert found == pytest.approx(float(value), rel=1e-13, abs=1e-14 * scale), name
+
+
+@pytest.mark.parametrize("y", [0, 1])
+@pytest.mark.parametrize("p", [1e-12, 1 - 1e-12, 0.3])
+def test_sums_stay_accurate_for_confident_predictions(y, p):
+    expected = exact_columns([y] * 7, [p] * 7, [1] * 7)
+    table = tc.Sketch().update([y] * 7, [p] * 7).table()
+    for name in ("pos", "neg", "wcc", "wwcc"):
+        assert table[name][0] == pytest.approx(float(expected[COLUMNS.index(name)]), rel=1e-12)
+    assert table["wwv"][0] == pytest.approx(float(expected[COLUMNS.index("wwv")]), rel=1e-3)
+
+
+@given(weighted_rows(max_size=30), sizes)
+def test_bounds_contain_the_exact_value(data, n_buckets):
+    y, p, w = data
+    for weight in (None, w):
+        sketch = tc.Sketch(n_buckets).update(y, p, weight)
+        exact_w = oracles.exact(weight or [1] * len(p))
+        square = oracles.atb(y, oracles.exact(p), exact_w)
+        absolute = oracles.atb_l1(y, oracles.exact(p), exact_w)
+        for bounded, value in ((sketch.atb(), square), (sketch.atb_l1(), absolute)):
+            assert Fraction(bounded.low) <= value <= Fraction(bounded.high)
+            assert bounded.low <= bounded.value <= bounded.high
+
+
+@pytest.mark.parametrize("n_buckets", [1, 16, 4096])
+@pytest.mark.parametrize("shape", ["uniform", "rare", "ties", "confident", "biased", "one bucket"])
+def test_bounds_contain_the_exact_value_at_many_rows(n_buckets, shape):
+    rng = np.random.default_rng(1)
+    n = 200_000
+    p = {
+        "uniform": rng.random(n),
+        "rare": rng.beta(1, 999, n),
+        "ties": np.round(rng.random(n), 2),
+        "confident": 1 - rng.beta(1, 1e6, n),
+        "biased": rng.random(n),
+        "one bucket": 0.3 + 1e-9 * rng.random(n),
+    }[shape]
+    y = rng.random(n) < (0.6 * p if shape == "biased" else p)
+    sketch = tc.Sketch(n_buckets).update(y, p)
+    assert tc.atb(y, p) in sketch.atb()
+    assert tc.atb_l1(y, p) in sketch.atb_l1()
+
+
+@pytest.mark.parametrize("p", [1e-4, 0.1, 1 - 1e-7])
+@pytest.mark.parametrize("weight", [None, 0.1])
+def test_bounds_hold_where_rounding_adds_up(p, weight):
+    """A million equal terms, added plainly, are off by more than 1e-12; the bounds must know."""
+    n = 1_000_000
+    p, y = np.full(n, p), np.zeros(n)
+    w = None if weight is None else np.full(n, weight)
+    sketch = tc.Sketch().update(y, p, w)
+    assert p[0] ** 2 in sketch.atb()
+    assert p[0] in sketch.atb_l1()
+    assert sketch.atb().value == pytest.approx(p[0] ** 2, rel=1e-9)
+
+
+def test_default_buckets_are_sharp():
+    y, p = some_rows(1_000_000)
+    exact, bounded = tc.atb(y, p), tc.Sketch().update(y, p).atb()
+    assert bounded.width < 0.02 / len(p)  # the paper's test needs 0.5 / n
+    assert bounded.value == pytest.approx(exact, rel=1e-3)
+
+
+@given(weighted_rows(max_size=30))
+def test_other_answers_agree_with_the_exact_summary(data):
+    y, p, w = data
+    sketch, exact = tc.Sketch().update(y, p, w), tc.atb_summary(y, p, sample_weight=w)
+    assert sketch.n == exact.n
+    assert sketch.weight == pytest.approx(sum(w), rel=1e-14)
+    assert sketch.brier() == pytest.approx(exact.brier, rel=1e-12, abs=1e-300)
+    assert sketch.bias() == pytest.approx(exact.bias, rel=1e-9, abs=1e-14)
+    assert sketch.noise_floor() == pytest.approx(exact.noise_floor, rel=1e-9, abs=1e-18)
+
+
+def test_table_is_ready_for_a_data_frame():
+    table = tc.Sketch(4).update([0, 1, 1], [0.1, 0.2, 0.9]).table()
+    assert table["bucket"].tolist() == [0, 3]
+    assert table["left"].tolist() == [0.0, 0.75]
+    assert table["right"].tolist() == [0.25, 1.0]
+    assert table["n"].tolist() == [2, 1]
+    np.testing.assert_allclose(table["mean_proba"], [0.15, 0.9])
+    np.testing.assert_allclose(table["mean_true"], [0.5, 1.0])
+    assert len({len(column) for column in table.values()}) == 1
+
+
+def test_an_empty_sketch_says_so():
+    for ask in ("atb", "atb_l1", "brier", "bias", "noise_floor"):
+        with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update\(y_true, y_proba\) first"):
+            getattr(tc.Sketch(), ask)()
+    assert tc.Sketch().n == 0
+    assert tc.Sketch().weight == 0.0
+    assert tc.Sketch().table()["n"].tolist() == []
+
+
+# --- updating and merging ---------------------------------------------------------------------------------------------
+
+
+@given(weighted_rows(min_size=2, max_size=30), st.data())
+@settings(max_examples=60)
+def test_two_updates_are_one_update_and_a_merge(data, more):
+    y, p, w = data
+    cut = more.draw(st.integers(1, len(y) - 1))
+    for weight in (None, w):
+        parts = [[column and column[half] for column in (y, p, weight)] for half in (slice(cut), slice(cut, None))]
+        whole = tc.Sketch(64).update(y, p, weight)
+        updated = tc.Sketch(64).update(*parts[0]).update(*parts[1])
+        one, two = (tc.Sketch(64).update(*part) for part in parts)
+        assert_same(updated, whole)
+        assert_same(one + two, whole)
+        assert_same(two + one, whole)
+        assert_same(sum([one, two]), whole)
+        assert one.merge(two) is one
+        assert_same(one, whole)
+
+
+def test_merge_is_associative_and_leaves_the_other_alone():
+    sketches = [tc.Sketch(16).update(*some_rows(100, seed)) for seed in range(3)]
+    a, b, c = sketches
+    before = b.to_bytes()
+    assert_same((a + b) + c, a + (b + c))
+    assert b.to_bytes() == before
+    assert ((a + b) + c).n == 300
+
+
+def test_many_small_updates_do_not_drift():
+    y, p = some_rows(20_000)
+    whole, pieces = tc.Sketch().update(y, p), tc.Sketch()
+    for first in range(0, len(y), 10):
+        pieces.update(y[first : first + 10], p[first : first + 10])
+    assert_same(pieces, whole, rel=1e-14)
+    assert pieces.atb().value == pytest.approx(whole.atb().value, rel=1e-13)
+
+
+def test_every_way_in_gives_the_same_sums():
+    """Fast and general kernel, one core and two, all label types."""
+    y, p = some_rows(300_000)
+    expected = tc.Sketch().update(y, p)
+    assert_same(tc.Sketch().update(y == 1, p), expected)
+    assert_same(tc.Sketch().update(y.astype(float), p), expected)
+    assert_same(tc.Sketch().update(y.astype(">i4"), p), expected)
+    assert_same(tc.Sketch().update(y, p, np.ones(len(y))), expected)
+    assert_same(tc.Sketch().update(np.where(y == 1, "b", "a"), p, pos_label="b"), expected)
+    almost = np.where(np.arange(len(y)) == 7, 0.5, y)
+    assert tc.Sketch().update(almost, p).n == len(y)
+    p32 = p.astype(np.float32)
+    assert_same(tc.Sketch().update(y, p32), tc.Sketch().update(y, p32.astype(float)))
+
+
+def test_memory_does_not_grow_with_the_batch():
+    import tracemalloc
+
+    peaks = []
+    for n in (200_000, 4_000_000):
+        y, p = some_rows(n)
+        sketch = tc.Sketch().update(y, p)
+        tracemalloc.start()
+        sketch.update(y, p)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2_000_000
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_refused_rows_leave_the_sketch_unchanged():
+    y, p = some_rows(300_000)
+    sketch = tc.Sketch().update(y, p)
+    before = sketch.to_bytes()
+    p[-1] = np.nan
+    with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 299999, 1 row in all"):
+        sketch.update(y, p)
+    with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 299999"):
+        sketch.update(y, p, np.ones(len(y)))
+    with pytest.raises(ValueError, match="`sample_weight` is zero in every row"):
+        sketch.update([0, 1], [0.1, 0.2], [0, 0])
+    assert sketch.to_bytes() == before
+
+
+def test_weights_too_extreme_for_sums_are_refused():
+    for weight in (1e-101, 1e101):
+        with pytest.raises(
+            ValueError, match=r"must be 0 or between 1e-100 and 1e\+100 for a sketch; .*Only ratios matter"
+        ):
+            tc.Sketch().update([0, 1], [0.2, 0.3], [1.0, weight])
+    sketch = tc.Sketch().update([0, 1], [0.2, 0.3], [0.0, 1e100])
+    assert sketch.n == 1
+    assert sketch.brier() == pytest.approx(0.49)
+
+
+def test_merging_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="cannot merge a sketch with n_buckets=8 into one with n_buckets=4"):
+        tc.Sketch(4).merge(tc.Sketch(8))
+    with pytest.raises(ValueError, match="cannot merge a sketch with n_buckets=8 into one with n_buckets=4"):
+        tc.Sketch(4) + tc.Sketch(8)
+    with pytest.raises(TypeError, match="only a Sketch can be merged into a Sketch; got dict"):
+        tc.Sketch().merge({})
+    with pytest.raises(TypeError, match="unsupported operand"):
+        tc.Sketch() + 1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + tc.Sketch()
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_file_round_trip(tmp_path):
+    y, p = some_rows(1000)
+    sketch = tc.Sketch(64).update(y, p, np.random.default_rng(0).random(1000) + 0.1)
+    sketch.save(tmp_path / "day.truthcal")
+    loaded = tc.Sketch.load(tmp_path / "day.truthcal")
+    assert loaded.to_bytes() == sketch.to_bytes()
+    assert loaded.atb() == sketch.atb()
+    assert repr(loaded) == "Sketch(n_buckets=64): 1,000 rows"
+    assert os.listdir(tmp_path) == ["day.truthcal"]
+    assert tc.Sketch.from_bytes(tc.Sketch(8).to_bytes()).n == 0
+    assert pickle.loads(pickle.dumps(sketch)).to_bytes() == sketch.to_bytes()
+
+
+def test_a_file_written_by_version_1_is_still_read():
+    sketch = tc.Sketch.load(OLD_FILE)
+    expected = tc.Sketch(16).update([0, 1, 1, 0, 0.5], [0.0, 1.0, 0.7, 0.7, 0.3], [1, 2, 0.5, 1, 3])
+    assert_same(sketch, expected)
+    assert sketch.to_bytes() == OLD_FILE.read_bytes()
+
+
+def test_format_is_as_documented():
+    """Written from docs/sketch-format.md with nothing but struct."""
+    data = tc.Sketch(4).update([0, 1], [0.125, 0.875]).to_bytes()
+    assert struct.unpack_from("<8sIII", data) == (b"TRUTHCAL", 1, 4, 2)
+    assert struct.unpack_from("<2I", data, 20) == (0, 3)
+    columns = struct.unpack_from("<24d", data, 28)
+    assert dict(zip(COLUMNS, zip(columns[::2], columns[1::2], strict=True), strict=True)) == {
+        "n": (1, 1),
+        "w": (1, 1),
+        "ww": (1, 1),
+        "wp": (0.125, 0.875),
+        "pos": (0.125, 0),
+        "neg": (0, 0.125),
+        "wcp": (0.125**2, -0.125 * 0.875),
+        "wcc": (0.125**2, 0.125**2),
+        "wwcc": (0.125**2, 0.125**2),
+        "wwv": (0.125 * 0.875, 0.125 * 0.875),
+        "min": (0.125, 0.875),
+        "max": (0.125, 0.875),
+    }
+    assert data[28 + 24 * 8 :] == hashlib.sha256(data[: 28 + 24 * 8]).digest()
+
+
+def resealed(body):
+    return body + hashlib.sha256(body).digest()
+
+
+def broken_files():
+    good = tc.Sketch(4).update([0, 1], [0.1, 0.9]).to_bytes()
+    body = good[:-32]
+    flipped = bytearray(good)
+    flipped[60] ^= 1
+    nan_sum = body[:-8] + struct.pack("<d", math.nan)
+    other_bucket = body[:20] + struct.pack("<2I", 1, 3) + body[28:]
+    return {
+        "empty": (b"", "not a truthcal sketch"),
+        "text": (b"p,y\n0.1,0\n", "not a truthcal sketch"),
+        "pickle": (pickle.dumps([1, 2]), "not a truthcal sketch"),
+        "header only": (good[:20], "the sketch is truncated; copy or write it again"),
+        "truncated": (good[:-1], rf"the sketch is truncated \({len(good) - 1} of {len(good)} bytes\)"),
+        "one bit": (bytes(flipped), r"the sketch is corrupted \(checksum mismatch\)"),
+        "appended": (good + b"x", r"the sketch is corrupted \(checksum mismatch\)"),
+        "next version": (
+            resealed(body[:8] + struct.pack("<I", 2) + body[12:]),
+            "format version 2, but this truthcal reads version 1; upgrade it",
+        ),
+        "not a number": (resealed(nan_sum), "the sketch contradicts itself"),
+        "wrong bucket": (resealed(other_bucket), "the sketch contradicts itself"),
+        "odd buckets": (resealed(body[:12] + struct.pack("<I", 5) + body[16:]), "the sketch contradicts itself"),
+        "no buckets": (resealed(body[:12] + struct.pack("<I", 0) + body[16:]), "the sketch contradicts itself"),
+    }
+
+
+@pytest.mark.parametrize(("data", "message"), broken_files().values(), ids=broken_files())
+def test_broken_files_are_refused(data, message, tmp_path):
+    path = tmp_path / "broken"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=message) as caught:
+        tc.Sketch.load(path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(ValueError, match=f"these bytes: .*{message}"):
+        tc.Sketch.from_bytes(data)
+
+
+def test_every_flipped_byte_is_noticed():
+    good = tc.Sketch(2).update([0, 1], [0.1, 0.9]).to_bytes()
+    for position in range(len(good)):
+        data = bytearray(good)
+        data[position] ^= 0x40
+        with pytest.raises(ValueError, match="these bytes: "):
+            tc.Sketch.from_bytes(bytes(data))
+
+
+def test_missing_file_is_an_ordinary_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        tc.Sketch.load(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="no-such-folder"):
+        tc.Sketch().save(tmp_path / "no-such-folder" / "x")
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_behind(failure, tmp_path, monkeypatch):
+    path = tmp_path / "day"
+    tc.Sketch(4).update([0], [0.5]).save(path)
+    before = path.read_bytes()
+
+    def fail(handle):
+        raise failure
+
+    monkeypatch.setattr(_files.os, "fsync", fail)
+    with pytest.raises(type(failure)):
+        tc.Sketch(4).update([1], [0.5]).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["day"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_full_device_is_an_ordinary_error():
+    with pytest.raises(OSError, match="No space left on device"):
+        tc.Sketch().save("/dev/full")
+    assert not os.path.isfile("/dev/full")
+
+
+def test_saving_through_a_link_keeps_the_link(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    tc.Sketch(4).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert tc.Sketch.load(tmp_path / "real").n_buckets == 4
+
+
+def test_relative_weights_keep_a_sketch_in_range():
+    w, _ = _sample.relative_weights(np.array([1e300, 1e-300, 1e250]))
+    assert tc.Sketch().update([0, 1, 1], [0.1, 0.2, 0.3], w).n == 2
