@@ -137,4 +137,5 @@ ORACLES = {
     "atb_l1": atb_l1,
     "multiscale_atb": multiscale_atb,
     "quantile_ece": quantile_ece,
+    "shifted_grid_ubse": shifted_grid_ubse,
 }

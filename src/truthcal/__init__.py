@@ -17,6 +17,7 @@ _HOME = {
     "cumulative_bias_curve": "measures.atb",
     "ubse": "measures.ubse",
     "expected_ubse": "measures.ubse",
+    "shifted_grid_ubse": "measures.ubse",
     "quantile_ece": "measures.ubse",
     "multiscale_atb": "measures.ubse",
     "Binning": "measures.ubse",
@@ -56,6 +57,7 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.ubse import expected_ubse as expected_ubse
     from truthcal.measures.ubse import multiscale_atb as multiscale_atb
     from truthcal.measures.ubse import quantile_ece as quantile_ece
+    from truthcal.measures.ubse import shifted_grid_ubse as shifted_grid_ubse
     from truthcal.measures.ubse import ubse as ubse
     from truthcal.sketch import Sketch as Sketch
     from truthcal.sketch import bucket_index as bucket_index

@@ -9,6 +9,8 @@ from truthcal.measures.ubse import (
     multiscale_atb_of,
     quantile_ece,
     quantile_ece_of,
+    shifted_grid_ubse,
+    shifted_grid_ubse_of,
 )
 
 _PAPER = "Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure"
@@ -96,5 +98,15 @@ MEASURES: dict[str, Measure] = {
         whole_weights=True,
         cost="O(n log n)",
         reference=_PAPER,
+    ),
+    "shifted_grid_ubse": Measure(
+        function=shifted_grid_ubse,
+        of_sample=shifted_grid_ubse_of,
+        truthful=True,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference="a UBSE, " + _PAPER,
     ),
 }
