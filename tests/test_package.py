@@ -63,7 +63,8 @@ def test_compiled_code_is_kept_on_disk(tmp_path):
     """The second process finds what the first compiled, and compiles nothing."""
     package = copied_package(tmp_path)
     cache = tmp_path / "cache"
-    code = ATB + "; from truthcal import _kernels as k; s = k.pack.stats; print(len(s.cache_hits), len(s.cache_misses))"
+    stats = "from truthcal._kernels.prepare import pack; s = pack.stats; print(len(s.cache_hits), len(s.cache_misses))"
+    code = f"{ATB}; {stats}"
     env = {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
     assert run(code, **env).split() == ["0.015625", "0", "1"]
     assert any(cache.rglob("*.nbc"))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal import _kernels
+from truthcal._kernels import prepare
 from truthcal._threads import both, in_halves, worth_two
 from truthcal._validation import Checked, check_rows
 
@@ -72,8 +72,8 @@ class Sample:
         """All sums that need no order, in one pass."""
         half = self.n // 2  # always in two, so that the result does not depend on the number of cores
         lower, upper = both(
-            lambda: _kernels.moments(self.p[:half], self.y[:half], self.w[:half]),
-            lambda: _kernels.moments(self.p[half:], self.y[half:], self.w[half:]),
+            lambda: prepare.moments(self.p[:half], self.y[:half], self.w[:half]),
+            lambda: prepare.moments(self.p[half:], self.y[half:], self.w[half:]),
             self.n,
         )
         return Moments._make(a + b for a, b in zip(lower, upper, strict=True))
@@ -102,13 +102,13 @@ def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArra
     n = len(bits)
     if not worth_two(n):
         keys = np.empty(n, integer)
-        _kernels.pack(bits, y, keys)
+        prepare.pack(bits, y, keys)
         keys.sort()
     else:
         middle = abs(np.median(p[:: max(1, n // 1001)])).astype(p.dtype)
         keys = _sort_in_two(bits, y, int(middle.view(integer)) << 1)
     labels = np.empty(n, np.uint8)
-    in_halves(lambda first, last: _kernels.unpack(keys[first:last], labels[first:last]), n)
+    in_halves(lambda first, last: prepare.unpack(keys[first:last], labels[first:last]), n)
     return keys.view(p.dtype), labels
 
 
@@ -121,8 +121,8 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
     keys = np.empty(n + 2, bits.dtype)
     lower, _ = both(
-        lambda: _kernels.pack_lower(bits, y, pivot, keys),
-        lambda: _kernels.pack_upper(bits, y, pivot, keys),
+        lambda: prepare.pack_lower(bits, y, pivot, keys),
+        lambda: prepare.pack_upper(bits, y, pivot, keys),
         n,
     )
     moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal import _kernels
+from truthcal._kernels import prepare
 from truthcal._threads import both
 
 # A sketch adds squares of raw weights, so these bounds keep every sum finite and nothing from vanishing.
@@ -189,7 +189,7 @@ def _probabilities(raw: NDArray[Any], name: str, first_row: int) -> NDArray[Any]
     _refuse_other_kind(raw, name, "probabilities", first_row)
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
-    if _kernels.count_outside_unit(p):
+    if prepare.count_outside_unit(p):
         _refuse_outside_unit(p, name, first_row)
     return p
 
@@ -269,9 +269,9 @@ def _outcomes(raw: NDArray[Any], name: str, pos_label: object, first_row: int) -
     plain = np.float32 if raw.dtype == np.float16 else raw.dtype.newbyteorder("=")
     values = read_only(np.ascontiguousarray(raw, dtype=np.float64 if raw.dtype.itemsize > 8 else plain))
     labels = np.empty(len(values), np.uint8)
-    if not _kernels.binary_labels(values, labels):
+    if not prepare.binary_labels(values, labels):
         return read_only(labels)
-    if raw.dtype.kind != "f" or _kernels.count_outside_unit(values):
+    if raw.dtype.kind != "f" or prepare.count_outside_unit(values):
         _refuse_labels(values, name, first_row)
     return read_only(values.astype(np.float64, copy=False))
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal import _kernels
 from truthcal._files import write_atomically
+from truthcal._kernels import buckets
 from truthcal._results import Bounded
 from truthcal._threads import in_halves
 from truthcal._validation import (
@@ -75,7 +75,7 @@ class Sketch:
 
     def __init__(self, n_buckets: int = 4096) -> None:
         self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-        self._sums = np.zeros((_kernels.N_SUMS, self.n_buckets))
+        self._sums = np.zeros((buckets.N_SUMS, self.n_buckets))
         self._lost = np.zeros_like(self._sums)  # what rounding took from _sums: added back when read
         self._low = np.full(self.n_buckets, np.inf)
         self._high = np.full(self.n_buckets, -np.inf)
@@ -111,7 +111,7 @@ class Sketch:
         clean = [scratch for scratch in fast if scratch is not None]
         if len(clean) == len(fast):
             for scratch in clean:
-                _kernels.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
+                buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
             return self
         parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
         refuse_no_weight(sum(part.n for part in parts))
@@ -124,21 +124,21 @@ class Sketch:
         if len(columns) > 2 or not all(is_plain(column) for column in columns):
             return None
         y, p = (read_only(column[first:last]) for column in columns)
-        scratch = np.zeros((self.n_buckets, _kernels.SCRATCH_FIELDS))
+        scratch = np.zeros((self.n_buckets, buckets.SCRATCH_FIELDS))
         scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
-        others = _kernels.sketch_binary(p, y, self.n_buckets, scratch.reshape(-1))
+        others = buckets.sketch_binary(p, y, self.n_buckets, scratch.reshape(-1))
         return None if others else scratch.reshape(-1)
 
     def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> "Sketch":
         """A new sketch of the rows first to last, whatever is legal; the place where rows are refused."""
         part = Sketch(self.n_buckets)
-        scratch = np.zeros((self.n_buckets, _kernels.N_SUMS))
+        scratch = np.zeros((self.n_buckets, buckets.N_SUMS))
         for start in range(first, last, _CHUNK):
             rows = check_rows(*(column[start : min(start + _CHUNK, last)] for column in columns), first_row=start)
             refuse_extreme_weight(rows.w)
             w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
             y = read_only(rows.y.astype(np.float64))
-            _kernels.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
+            buckets.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
         part._sums[:] = scratch.T
         return part
 
@@ -165,8 +165,8 @@ class Sketch:
         return NotImplemented
 
     def _add(self, other: "Sketch") -> None:
-        _kernels.add_table(self._sums, self._lost, other._sums)
-        _kernels.add_table(self._sums, self._lost, other._lost)
+        buckets.add_table(self._sums, self._lost, other._sums)
+        buckets.add_table(self._sums, self._lost, other._lost)
         np.minimum(self._low, other._low, out=self._low)
         np.maximum(self._high, other._high, out=self._high)
 
@@ -175,12 +175,12 @@ class Sketch:
     @property
     def n(self) -> int:
         """Rows seen, without those of weight 0."""
-        return int(self._sums[_kernels.N].sum())
+        return int(self._sums[buckets.N].sum())
 
     @property
     def weight(self) -> float:
         """Sum of the weights of all rows."""
-        return self._total(_kernels.W)
+        return self._total(buckets.W)
 
     def atb(self) -> Bounded:
         """ATB, the averaged two-bin calibration error, between certified bounds."""
@@ -197,17 +197,17 @@ class Sketch:
     def brier(self) -> float:
         """Mean squared error of the predictions."""
         self._refuse_empty()
-        return self._total(_kernels.WCC) / self.weight
+        return self._total(buckets.WCC) / self.weight
 
     def bias(self) -> float:
         """Mean prediction minus mean outcome."""
         self._refuse_empty()
-        return (self._total(_kernels.POS) - self._total(_kernels.NEG)) / self.weight
+        return (self._total(buckets.POS) - self._total(buckets.NEG)) / self.weight
 
     def noise_floor(self) -> float:
         """What a perfectly calibrated forecaster with these predictions would score in ATB on average."""
         self._refuse_empty()
-        return self._total(_kernels.WWV) / self.weight**2
+        return self._total(buckets.WWV) / self.weight**2
 
     def table(self) -> dict[str, NDArray[Any]]:
         """The filled buckets as columns of equal length, ready for a data frame.
@@ -236,7 +236,7 @@ class Sketch:
 
     def _filled(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers of the filled buckets and their COLUMNS."""
-        filled = np.flatnonzero(self._sums[_kernels.N])
+        filled = np.flatnonzero(self._sums[buckets.N])
         sums = self._sums[:, filled] + self._lost[:, filled]
         return filled, np.vstack([sums, self._low[filled], self._high[filled]])
 
@@ -245,16 +245,16 @@ class Sketch:
 
     def _integral(self, *, squared: bool) -> tuple[float, float, float]:
         self._refuse_empty()
-        total = self._total(_kernels.POS) - self._total(_kernels.NEG)
-        return _kernels.sketch_integral(self._sums + self._lost, self._low, self._high, total, squared)
+        total = self._total(buckets.POS) - self._total(buckets.NEG)
+        return buckets.sketch_integral(self._sums + self._lost, self._low, self._high, total, squared)
 
     def _slack(self) -> float:
         """How far rounding may have moved the cumulative bias, anywhere."""
-        size = self._sums[_kernels.POS] + self._sums[_kernels.NEG]
-        return _EPS * float(np.sum((self._sums[_kernels.N] + _ROUNDINGS_A_TERM) * size))
+        size = self._sums[buckets.POS] + self._sums[buckets.NEG]
+        return _EPS * float(np.sum((self._sums[buckets.N] + _ROUNDINGS_A_TERM) * size))
 
     def _refuse_empty(self) -> None:
-        if not self._sums[_kernels.N].any():
+        if not self._sums[buckets.N].any():
             raise ValueError("the sketch is empty; add rows with .update(y_true, y_proba) first.")
 
     def __repr__(self) -> str:
@@ -289,8 +289,8 @@ class Sketch:
         if not _is_consistent(n_buckets, filled, columns):
             raise ValueError(f"{name}: the sketch contradicts itself; it was not written by truthcal.")
         sketch = cls(n_buckets)
-        sketch._sums[:, filled] = columns[: _kernels.N_SUMS]
-        sketch._low[filled], sketch._high[filled] = columns[_kernels.N_SUMS :]
+        sketch._sums[:, filled] = columns[: buckets.N_SUMS]
+        sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
         return sketch
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -338,9 +338,12 @@ def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
     [0, 1, 2, 3]
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-    p = check_proba(y_proba, "y_proba")
+    return _buckets(check_proba(y_proba, "y_proba"), n_buckets)
+
+
+def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
     out = np.empty(len(p), np.int64)
-    _kernels.bucket_indices(p, n_buckets, out)
+    buckets.bucket_indices(p, n_buckets, out)
     return out
 
 
@@ -379,9 +382,11 @@ def _is_consistent(n_buckets: int, filled: NDArray[np.int64], columns: NDArray[n
         (np.diff(filled, prepend=-1) > 0).all()
         and (filled < n_buckets).all()
         and np.isfinite(columns).all()
-        and (columns[[_kernels.N, _kernels.W]] > 0).all()
-        and (columns[[_kernels.POS, _kernels.NEG, _kernels.WCC, _kernels.WWCC]] >= 0).all()
+        and (columns[[buckets.N, buckets.W]] > 0).all()
+        and (columns[[buckets.POS, buckets.NEG, buckets.WCC, buckets.WWCC]] >= 0).all()
+        and (low >= 0).all()
         and (low <= high).all()
-        and (np.minimum((low * n_buckets).astype(np.int64), n_buckets - 1) == filled).all()
-        and (np.minimum((high * n_buckets).astype(np.int64), n_buckets - 1) == filled).all()
+        and (high <= 1).all()
+        and (_buckets(low, n_buckets) == filled).all()
+        and (_buckets(high, n_buckets) == filled).all()
     )

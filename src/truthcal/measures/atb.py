@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from truthcal import _kernels
+from truthcal._kernels import integrals, prepare
 from truthcal._results import AtbSummary, BiasCurve, Bounded
 from truthcal._sample import Sample, relative_weights
 from truthcal._threads import both
@@ -70,8 +70,8 @@ def atb_of(sample: Sample) -> float:
 
     def walk(first: int, step: int, count: int) -> tuple[float, float, float]:
         if sample.counted:
-            return _kernels.one_sided_integrals_binary(p, y, first, step, count, meet)
-        return _kernels.one_sided_integrals(p, y, w, first, step, count, meet)
+            return integrals.one_sided_integrals_binary(p, y, first, step, count, meet)
+        return integrals.one_sided_integrals(p, y, w, first, step, count, meet)
 
     up, down = both(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
     total, linear, square = (a + b for a, b in zip(up, down, strict=True))
@@ -113,7 +113,7 @@ def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos
 
 def atb_l1_of(sample: Sample) -> float:
     """ATB_l1 of sorted rows."""
-    return _kernels.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / _weight(sample)
+    return integrals.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / _weight(sample)
 
 
 def _weight(sample: Sample) -> float:
@@ -270,9 +270,9 @@ def cumulative_bias_curve(
 def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
     """The curve of sorted rows."""
     p, y, w = sample.p, sample.y, sample.w
-    size = _kernels.count_distinct(p)
+    size = prepare.count_distinct(p)
     q, bias, weight = np.empty(size), np.empty(size), np.empty(size)
     count = np.empty(size, np.int64)
-    _kernels.cumulative_bias(p, y, w, q, bias, count, weight)
+    prepare.cumulative_bias(p, y, w, q, bias, count, weight)
     total = _weight(sample)
     return BiasCurve(q, bias / total, count, weight / total)

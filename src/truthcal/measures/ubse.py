@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal import _kernels
+from truthcal._kernels import integrals
 from truthcal._sample import Sample
 from truthcal._threads import both
 from truthcal._validation import (
@@ -63,7 +63,7 @@ class ShiftedGrid(Binning):
 
     def ubse_of(self, sample: Sample) -> float:
         """Integral of the squared bias in a sliding window."""
-        integral = _kernels.window_integral(sample.p, sample.y, sample.w, float(self.width))
+        integral = integrals.window_integral(sample.p, sample.y, sample.w, float(self.width))
         return integral / sample.moments.w**2
 
 
@@ -86,7 +86,7 @@ class QuantileBins(Binning):
     def ubse_of(self, sample: Sample) -> float:
         """Squared means and the variances from splitting ties."""
         size = _rows_counted(sample)
-        squares = _kernels.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
+        squares = integrals.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
         return squares / size**2
 
     def bins_for(self, sample: Sample) -> int:
@@ -135,7 +135,7 @@ class Multiscale(Binning):
 
     def shares(self, sample: Sample) -> dict[float, float]:
         """Width -> its share of the mixture."""
-        noise = _at_each_width(lambda width: math.sqrt(_kernels.tent_pairs(sample.p, sample.w, width)), sample.n)
+        noise = _at_each_width(lambda width: math.sqrt(integrals.tent_pairs(sample.p, sample.w, width)), sample.n)
         if not all(noise.values()):  # all predictions are 0 or 1 (or next to it), where every width gives the same
             return {1.0: 1.0}
         total = math.fsum(1 / sd for sd in noise.values())
@@ -223,7 +223,7 @@ def _draws(result: Any) -> Iterable[Any]:
 def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
     """UBSE of one partition."""
     names, bins = np.unique(labels, return_inverse=True)
-    return _kernels.labelled_squares(sample.p, sample.y, sample.w, bins, len(names)) / sample.moments.w**2
+    return integrals.labelled_squares(sample.p, sample.y, sample.w, bins, len(names)) / sample.moments.w**2
 
 
 def _rows_counted(sample: Sample) -> int:
