@@ -18,7 +18,7 @@ forecasters = {
 }
 
 print(f"Four forecasters of the same {n:,} events. Can their probabilities be trusted?\n")
-print(f"  {'forecaster':<18} {'ATB':>10} {'noise floor':>13} {'rms error':>11} {'bias':>9} {'Brier':>8}")
+print(f"  {'forecaster':<18} {'ATB':>10} {'noise floor':>13} {'rms':>11} {'bias':>9} {'Brier':>8}")
 for name, predictions in forecasters.items():
     s = tc.atb_summary(outcome, predictions)
     print(f"  {name:<18} {s.value:>10.2e} {s.noise_floor:>13.2e} {s.rms:>11.3f} {s.bias:>+9.3f} {s.brier:>8.3f}")
@@ -34,5 +34,6 @@ for name, predictions in forecasters.items():
 print("\n  No report has less than the honest one. The average is calibrated too; the Brier score shows what it lacks.")
 
 print("\nThe same from a sketch of fixed size, built in ten parts and merged:\n")
-sketch = sum(tc.Sketch().update(outcome[k::10], forecasters["overconfident"][k::10]) for k in range(10))
+parts = [tc.Sketch().update(outcome[k::10], forecasters["overconfident"][k::10]) for k in range(10)]
+sketch = sum(parts, tc.Sketch())
 print(f"  {sketch}; ATB {sketch.atb()}")

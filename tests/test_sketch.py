@@ -292,7 +292,7 @@ def test_refused_rows_leave_the_sketch_unchanged():
     sketch = tc.Sketch().update(y, p)
     before = sketch.to_bytes()
     p[-1] = np.nan
-    with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 299999, 1 row in all"):
+    with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 299999 \(1 of 300000 rows\)"):
         sketch.update(y, p)
     with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 299999"):
         sketch.update(y, p, np.ones(len(y)))
@@ -375,6 +375,43 @@ def resealed(body):
     return body + hashlib.sha256(body).digest()
 
 
+def with_column(body, name, value):
+    """The same sketch of two buckets with another value in the first."""
+    offset = 28 + 16 * COLUMNS.index(name)
+    return resealed(body[:offset] + struct.pack("<d", value) + body[offset + 8 :])
+
+
+FORGED = {
+    "n": [0.0, -1.0, 2.5],
+    "w": [0.0, -1.0, 0.05],
+    "ww": [-1.0, 2.0],
+    "wp": [-1.5, 5.0, 0.2],
+    "pos": [-0.1, 100.0],
+    "neg": [-0.1, 100.0],
+    "wcp": [7.0, -7.0],
+    "wcc": [-1.0, 100.0],
+    "wwcc": [-1.0, 100.0],
+    "wwv": [-0.25, 100.0],
+    "min": [-0.1, 0.2, 0.3],
+    "max": [0.05, 0.3, math.inf],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in FORGED.items() for value in values])
+def test_columns_that_contradict_each_other_are_refused(name, value):
+    body = tc.Sketch(4).update([0, 1], [0.1, 0.9]).to_bytes()[:-32]
+    with pytest.raises(ValueError, match="the sketch contradicts itself"):
+        tc.Sketch.from_bytes(with_column(body, name, value))
+
+
+@given(weighted_rows(max_size=30), sizes)
+def test_what_was_written_is_never_refused(data, n_buckets):
+    y, p, w = data
+    for weight in (None, w, [1e100 if k % 2 else 1e-100 for k in range(len(w))]):
+        sketch = tc.Sketch(n_buckets).update(y, p, weight)
+        assert_same(tc.Sketch.from_bytes(sketch.to_bytes()), sketch)
+
+
 def broken_files():
     good = tc.Sketch(4).update([0, 1], [0.1, 0.9]).to_bytes()
     body = good[:-32]
@@ -424,7 +461,7 @@ def test_every_flipped_byte_is_noticed():
 def test_missing_file_is_an_ordinary_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         tc.Sketch.load(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="no-such-folder"):
+    with pytest.raises(FileNotFoundError, match=r"no-such-folder/x'$"):
         tc.Sketch().save(tmp_path / "no-such-folder" / "x")
 
 

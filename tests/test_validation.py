@@ -97,7 +97,9 @@ def test_boolean_columns_are_labels(container):
 def test_text_columns_need_a_pos_label(container):
     words = container(["spam" if y else "ham" for y in Y])
     assert tc.atb(words, P, pos_label="spam") == VALUE
-    with pytest.raises(ValueError, match=r"`y_true` holds text labels \('ham', 'spam'\); name the positive one"):
+    with pytest.raises(
+        ValueError, match=r"holds text labels \('ham', 'spam'\); name the positive one, .* pos_label='ham'"
+    ):
         tc.atb(words, P)
 
 
@@ -160,13 +162,13 @@ REFUSED = {
         Y,
         [0.1, nan, 0.2, nan],
         ValueError,
-        r"`y_proba` has a missing value \(nan\) at row 1, 2 rows in all\. Drop",
+        r"`y_proba` has a missing value \(nan\) at row 1 \(2 of 4 rows\)\. Drop",
     ),
     "None": (
         Y,
         [0.1, None, 0.2, 0.3],
         ValueError,
-        r"`y_proba` has a missing value \(None or NA\) at row 1, 1 row in all",
+        r"`y_proba` has a missing value \(None or NA\) at row 1 \(1 of 4 rows\)",
     ),
     "pandas NA": (
         pd.Series([0, 1, None, 1], dtype="Int64"),
@@ -177,29 +179,40 @@ REFUSED = {
     "polars null": (pl.Series([0, None, 1, 1]), P, ValueError, r"`y_true` has a missing value .* at row 1"),
     "arrow null": (Y, pa.array([0.1, 0.2, None, 0.4]), ValueError, r"`y_proba` has a missing value .* at row 2"),
     "masked": (Y, np.ma.array(P, mask=[0, 0, 0, 1]), ValueError, r"`y_proba` has a missing value \(masked\) at row 3"),
-    "nan label": ([0, nan, 1, 0], P, ValueError, r"`y_true` has a missing value \(nan\) at row 1, 1 row in all"),
-    "inf": (Y, [0.1, inf, 0.2, 0.3], ValueError, r"must lie in \[0, 1\]; found inf at row 1, 1 row in all\. Log-odds"),
+    "nan label": ([0, nan, 1, 0], P, ValueError, r"`y_true` has a missing value \(nan\) at row 1 \(1 of 4 rows\)"),
+    "inf": (
+        Y,
+        [0.1, inf, 0.2, 0.3],
+        ValueError,
+        r"must lie in \[0, 1\]; found inf at row 1 \(1 of 4 rows\)\. Log-odds",
+    ),
     # out of range
     "percent": (
         Y,
         [5, 0.2, 74.5, 100],
         ValueError,
-        r"found 5\.0 at row 0, 3 rows in all\. Percentages\? Divide by 100",
+        r"found 5\.0 at row 0 \(3 of 4 rows\)\. Percentages\? Divide by 100",
     ),
     "logits": (
         Y,
         [0.1, -2.5, 3, 0.4],
         ValueError,
-        r"found -2\.5 at row 1, 2 rows in all\. Logits or scores\? Apply the",
+        r"found -2\.5 at row 1 \(2 of 4 rows\)\. Logits or scores\? Apply the",
     ),
-    "rounding": (Y, [0.1, 0.2, 1.0000001, 0.4], ValueError, r"found 1\.0000001 at row 2, .* Clip it with np\.clip"),
-    "float32": (Y, np.array([0, 0, 2, 0], "f4"), ValueError, r"found 2\.0 at row 2, 1 row in all\. Percentages"),
+    "rounding": (Y, [0.1, 0.2, 1.0000001, 0.4], ValueError, r"found 1\.0000001 at row 2 .* Clip it with np\.clip"),
+    "float32": (Y, np.array([0, 0, 2, 0], "f4"), ValueError, r"found 2\.0 at row 2 \(1 of 4 rows\)\. Percentages"),
     "ints": (Y, [0, 1, 2, 1], ValueError, r"`y_proba` must lie in \[0, 1\]; found 2\.0 at row 2"),
     # shape
     "length": (Y, P[:3], ValueError, "`y_true` has 4 rows but `y_proba` has 3; they must match row by row"),
     "empty": ([], [], ValueError, "`y_true` is empty; at least one row is needed"),
     "two columns": (Y, np.ones((4, 2)), ValueError, r"got shape \(4, 2\)\. Output of predict_proba\? .* \[:, 1\]"),
-    "one column": (Y, np.ones((4, 1)), ValueError, r"got shape \(4, 1\)\. Pass the single column flat, .* \.ravel\(\)"),
+    "one column": (
+        Y,
+        np.ones((4, 1)),
+        ValueError,
+        r"got shape \(4, 1\)\. Pass the column itself: frame\[.name.\], or array\.ravel",
+    ),
+    "one-hot": (np.eye(2), P, ValueError, r"`y_true` must be one-dimensional; got shape \(2, 2\)\. Pass one column"),
     "cube": (Y, np.ones((2, 2, 2)), ValueError, r"`y_proba` must be one-dimensional; got shape \(2, 2, 2\)\. Pass one"),
     "frame": (Y, pd.DataFrame({"a": P, "b": P, "c": P}), ValueError, r"must be one-dimensional; got shape \(4, 3\)"),
     "number": (Y, 0.5, ValueError, "`y_proba` must be one-dimensional; got float. Pass a list, an array or a column"),
@@ -235,19 +248,24 @@ REFUSED = {
     "mixed label": ([0, "a", 1, None], P, ValueError, r"`y_true` has a missing value \(None or NA\) at row 3"),
     "object label": ([0, "a", 1, {}], P, TypeError, "`y_true` must hold 0/1, .* got dtype object"),
     # labels
-    "minus one": ([-1, 1, 1, -1], P, ValueError, r"found -1 at row 0, 2 rows .* labels -1 and 1, .*: pos_label=1\."),
+    "minus one": (
+        [-1, 1, 1, -1],
+        P,
+        ValueError,
+        r"found -1 at row 0 \(2 of 4 rows\)\. For the labels -1 and 1, .*: pos_label=1\.",
+    ),
     "one and two": (
         [1, 2, 2, 1],
         P,
         ValueError,
-        r"found 2 at row 1, 2 rows in all\. For the labels 1 and 2, .*pos_label=2",
+        r"found 2 at row 1 \(2 of 4 rows\)\. For the labels 1 and 2, .*pos_label=2",
     ),
-    "single label": ([2, 2, 2, 2], P, ValueError, r"found 2 at row 0, .* If 2 is the positive label, pass pos_label=2"),
+    "single label": ([2, 2, 2, 2], P, ValueError, r"found 2 at row 0 .* If 2 is the positive label, pass pos_label=2"),
     "small ints": (
         np.array([0, 1, 3, 0], "u1"),
         P,
         ValueError,
-        r"found 3 at row 2, 1 row in all\. There are 3 different",
+        r"found 3 at row 2 \(1 of 4 rows\)\. There are 3 different",
     ),
     "many labels": (
         [0, 1, 2, 3],
@@ -255,7 +273,12 @@ REFUSED = {
         ValueError,
         r"There are 4 different values \(0, 1, 2, 3\), .* `y_true == that_class`",
     ),
-    "float labels": ([0.5, 1.5, 0, 1], P, ValueError, r"`y_true` must hold 0/1, .* found 1\.5 at row 1, 1 row in all"),
+    "float labels": (
+        [0.5, 1.5, 0, 1],
+        P,
+        ValueError,
+        r"`y_true` must hold 0/1, .* found 1\.5 at row 1 \(1 of 4 rows\)",
+    ),
     "infinite label": ([0, inf, 0, 1], P, ValueError, r"`y_true` must hold 0/1, .* found inf at row 1"),
     # swapped
     "swapped": (P, Y, ValueError, r"the arguments look swapped\. The order is \(y_true, y_proba\), outcomes first"),
@@ -274,7 +297,7 @@ def test_refused(y, p, error, message):
 WEIGHTS_REFUSED = {
     "negative": ([1, -2, 1, 1], ValueError, r"`sample_weight` must be finite and not negative; found -2\.0 at row 1"),
     "inf": ([1, 2, inf, 1], ValueError, r"`sample_weight` must be finite and not negative; found inf at row 2"),
-    "nan": ([1, 2, nan, 1], ValueError, r"`sample_weight` has a missing value \(nan\) at row 2, 1 row in all"),
+    "nan": ([1, 2, nan, 1], ValueError, r"`sample_weight` has a missing value \(nan\) at row 2 \(1 of 4 rows\)"),
     "zeros": ([0, 0, 0, 0], ValueError, "`sample_weight` is zero in every row; at least one row must count"),
     "length": ([1, 1], ValueError, "`y_true` has 4 rows but `sample_weight` has 2; they must match row by row"),
     "text": (["1"] * 4, TypeError, "`sample_weight` must hold numbers; got dtype <U1"),
@@ -326,6 +349,8 @@ def test_pandas_columns_in_another_order_are_refused():
             call(y, p)
     with pytest.raises(ValueError, match="`y_true` and `sample_weight` have the same index labels"):
         tc.atb(y, P, sample_weight=p)
+    with pytest.raises(ValueError, match="`y_proba` and `sample_weight` have the same index labels"):
+        tc.atb(Y, p, sample_weight=y)
     assert tc.atb(y.to_numpy(), p.to_numpy()) == VALUE
     assert tc.atb(y, pd.Series(P, index=[7, 8, 9, 10])) == VALUE  # other labels: rows of two tables, by position
     assert tc.atb(pd.Series(Y, index=["a", 1, "b", 2]), pd.Series(P, index=[1, "a", 2, "b"])) == VALUE  # no order
@@ -335,5 +360,5 @@ def test_a_row_number_counts_from_the_start_of_what_was_passed():
     y, p = np.zeros(200_000), np.full(200_000, 0.5)
     p[150_000] = 7
     for call in (tc.atb, tc.Sketch().update):
-        with pytest.raises(ValueError, match=r"found 7\.0 at row 150000, 1 row in all"):
+        with pytest.raises(ValueError, match=r"found 7\.0 at row 150000 \(1 of 200000 rows\)"):
             call(y, p)

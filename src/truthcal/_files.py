@@ -19,7 +19,9 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             scratch.unlink()
+        if isinstance(error, OSError):  # name the file the user named, not the scratch
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise

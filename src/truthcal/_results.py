@@ -1,5 +1,6 @@
 """What functions return when one number is not enough: frozen dataclasses that print well."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +36,11 @@ class Bounded:
     def __float__(self) -> float:
         return self.value
 
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
     def __str__(self) -> str:
-        return f"{self.value:.6g}, certainly between {self.low:.6g} and {self.high:.6g}"
+        return f"{self.value:.6g}, certain to {max(self.high - self.value, self.value - self.low):.1g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,15 @@ class AtbSummary:
     value : float
         ATB, the averaged two-bin calibration error.
     noise_floor : float
-        What a perfectly calibrated forecaster with these very predictions scores on average. Never 0, so compare with
-        it, and not with 0. A value far below it is as telling as one far above: were the predictions fitted on these
-        outcomes?
+        What a perfectly calibrated forecaster with these very predictions scores on average. Compare with it, and not
+        with 0: it is 0 only if all predictions are 0 or 1. By chance alone the value stays below about 4 times the
+        floor in 95 of 100 samples, and is often well below it. A row of weight 2 is one observation here, not two.
     excess : float
         Unbiased estimate of the ATB that infinitely many such rows would have. May be negative. NaN for one row.
     rms : float
-        ``sqrt(max(excess, 0))``, on the scale of a probability: a forecaster with one constant prediction that is off
-        by d has d here.
+        ``sqrt(max(excess, 0))``, on the scale of a probability. A forecaster with one constant prediction that is off
+        by d has d here; in general it is at most the root mean square error of the probabilities, because errors of
+        opposite sign at neighbouring predictions partly cancel.
     brier : float
         Mean squared error of the predictions.
     bias : float
@@ -82,25 +87,38 @@ class AtbSummary:
             f"  ATB          {self.value:<12.6g} averaged two-bin calibration error",
             f"  noise floor  {self.noise_floor:<12.6g} what calibrated predictions like these score on average",
             f"  excess       {self._excess()}",
-            f"  rms          {self.rms:<12.4g} the excess on the scale of a probability",
+            f"  rms          {self._rms()}",
             f"  bias         {self.bias:<+12.4g} mean prediction minus mean outcome",
             f"  Brier score  {self.brier:<12.6g} mean squared error of the predictions",
             f"  rows         {self.n:,}" + self._effective(),
         ]
         return "\n".join(lines)
 
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
     def _sentence(self) -> str:
+        start = f"ATB is {self.value:.3g}"
         if self.noise_floor == 0.0:
-            return f"ATB is {self.value:.3g}. The predictions are all 0 or 1, so chance plays no part in it."
-        ratio = self.value / self.noise_floor
+            return f"{start}. The predictions are all 0 or 1; if they were right, it would be exactly 0."
         if math.isnan(self.excess):
-            return f"ATB is {self.value:.3g}. One row says little about calibration."
-        return f"ATB is {self.value:.3g}, {ratio:.3g} times what calibrated predictions like these score on average."
+            return f"{start}. One row says little about calibration."
+        ratio = self.value / self.noise_floor
+        return (
+            f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n"
+            "(by chance alone it stays below 4 times in 95 of 100 samples)."
+        )
 
     def _excess(self) -> str:
         if math.isnan(self.excess):
             return "undefined    needs two rows"
         return f"{self.excess:<12.4g} unbiased estimate of the ATB without the noise"
+
+    def _rms(self) -> str:
+        if math.isnan(self.rms):
+            return "undefined    needs two rows"
+        return f"{self.rms:<12.4g} root of the excess, on the scale of a probability"
 
     def _effective(self) -> str:
         same = math.isclose(self.n, self.n_effective, rel_tol=1e-9)
@@ -140,5 +158,5 @@ class BiasCurve:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame."""
+        """The fields by name: columns of equal length, ready for a data frame."""
         return {"q": self.q, "bias": self.bias, "count": self.count, "weight": self.weight}

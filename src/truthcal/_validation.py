@@ -4,6 +4,7 @@ Checked arrays are contiguous, in native byte order and read-only views: a kerne
 change what the user passed in. Numpy arrays of a fitting type are never copied.
 """
 
+import itertools
 import math
 import operator
 from typing import Any, NamedTuple, NoReturn
@@ -32,30 +33,30 @@ def check_rows(
     sample_weight: object = None,
     pos_label: object = None,
     *,
-    first_row: int | None = None,
-    names: tuple[str, str] = ("y_true", "y_proba"),
+    some_weight: bool = True,
 ) -> Checked:
-    """Check outcomes, predictions and weights together.
+    """Check outcomes, predictions and weights together. Without `some_weight`, all weights may be zero."""
+    truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
+    y, p = both(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, "y_proba"), len(proba))
+    _refuse_swapped(y, p)
+    return _with_weight(p, y, weight, some_weight)
 
-    With `first_row` these are only a part of the user's rows, starting there: messages count from it, and the part may
-    be without any weight.
-    """
-    start = first_row or 0
-    truth, proba, *weight = as_columns(y_true, y_proba, sample_weight, names)
-    y, p = both(
-        lambda: _outcomes(truth, names[0], pos_label, start),
-        lambda: _probabilities(proba, names[1], start),
-        len(proba),
-    )
-    if names == ("y_true", "y_proba"):
-        _refuse_swapped(y, p)
+
+def check_report(report: object, truth: object, sample_weight: object = None) -> Checked:
+    """Check a report against true probabilities, which take the place of outcomes."""
+    reported, true, *weight = as_columns(report=report, truth=truth, sample_weight=sample_weight)
+    p, y = _probabilities(reported, "report"), _probabilities(true, "truth")
+    return _with_weight(p, read_only(y.astype(np.float64)), weight, True)
+
+
+def _with_weight(p: NDArray[Any], y: NDArray[Any], weight: list[NDArray[Any]], some_weight: bool) -> Checked:
     if not weight:
         return Checked(p, y, None)
-    w = _weights(weight[0], start)
+    w = _weights(weight[0])
     if w.min() > 0:
         return Checked(p, y, w)
     kept = w > 0
-    if first_row is None:
+    if some_weight:
         refuse_no_weight(int(kept.sum()))
     return Checked(read_only(p[kept]), read_only(y[kept]), read_only(w[kept]))
 
@@ -63,22 +64,17 @@ def check_rows(
 # --- containers -------------------------------------------------------------------------------------------------------
 
 
-def as_columns(
-    y_true: object, y_proba: object, sample_weight: object, names: tuple[str, str] = ("y_true", "y_proba")
-) -> list[NDArray[Any]]:
-    """Outcomes, predictions and, where given, weights as arrays that belong together row by row."""
-    given = {names[0]: y_true, names[1]: y_proba}
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
+def as_columns(**given: object) -> list[NDArray[Any]]:
+    """The columns that are given (not None) as arrays that belong together row by row."""
+    given = {name: values for name, values in given.items() if values is not None or name != "sample_weight"}
     columns = {name: as_vector(values, name) for name, values in given.items()}
-    first = names[0]
-    for name in list(given)[1:]:
-        if len(columns[name]) != len(columns[first]):
+    for first, second in itertools.combinations(given, 2):
+        if len(columns[first]) != len(columns[second]):
             raise ValueError(
-                f"`{first}` has {len(columns[first])} rows but `{name}` has {len(columns[name])}; "
+                f"`{first}` has {len(columns[first])} rows but `{second}` has {len(columns[second])}; "
                 "they must match row by row."
             )
-        _refuse_other_order(given[first], given[name], (first, name))
+        _refuse_other_order(given[first], given[second], (first, second))
     return list(columns.values())
 
 
@@ -86,7 +82,7 @@ def as_vector(values: object, name: str) -> NDArray[Any]:
     """Any column-like thing as a one-dimensional numpy array of its own type."""
     array = values if type(values) is np.ndarray else _to_numpy(values, name)
     if array.ndim != 1:
-        raise ValueError(f"`{name}` must be one-dimensional; got {_shape_and_cure(values, array)}")
+        raise ValueError(f"`{name}` must be one-dimensional; got {_shape_and_cure(values, array, name)}")
     if array.size == 0:
         raise ValueError(f"`{name}` is empty; at least one row is needed.")
     return array
@@ -94,7 +90,7 @@ def as_vector(values: object, name: str) -> NDArray[Any]:
 
 def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        _refuse_missing(np.ma.getmaskarray(values).ravel(), name, "masked", 0)
+        _refuse_missing(np.ma.getmaskarray(values).ravel(), name, "masked")
     if not hasattr(values, "__array__") and (
         hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     ):
@@ -120,13 +116,13 @@ def _from_arrow(values: object, name: str) -> object:
     return pyarrow.array(values)
 
 
-def _shape_and_cure(values: object, array: NDArray[Any]) -> str:
+def _shape_and_cure(values: object, array: NDArray[Any], name: str) -> str:
     if array.ndim == 0:
         return f"{type(values).__name__}. Pass a list, an array or a column of a data frame."
-    if array.ndim == 2 and array.shape[1] == 2:
+    if name == "y_proba" and array.ndim == 2 and array.shape[1] == 2:
         return f"shape {array.shape}. Output of predict_proba? Pass the positive class's column, [:, 1]."
     if array.ndim == 2 and array.shape[1] == 1:
-        return f"shape {array.shape}. Pass the single column flat, for example with .ravel()."
+        return f'shape {array.shape}. Pass the column itself: frame["name"], or array.ravel().'
     return f"shape {array.shape}. Pass one column."
 
 
@@ -182,29 +178,29 @@ def _refuse_swapped(y: NDArray[Any], p: NDArray[Any]) -> None:
 
 def check_proba(y_proba: object, name: str) -> NDArray[Any]:
     """Check predictions alone."""
-    return _probabilities(as_vector(y_proba, name), name, 0)
+    return _probabilities(as_vector(y_proba, name), name)
 
 
-def _probabilities(raw: NDArray[Any], name: str, first_row: int) -> NDArray[Any]:
-    _refuse_other_kind(raw, name, "probabilities", first_row)
+def _probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
+    _refuse_other_kind(raw, name, "probabilities")
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
     if prepare.count_outside_unit(p):
-        _refuse_outside_unit(p, name, first_row)
+        _refuse_outside_unit(p, name)
     return p
 
 
-def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str, first_row: int) -> None:
+def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
     if raw.dtype.kind in "biuf":
         return
     if raw.dtype.kind == "O":
-        _refuse_missing(_missing_objects(raw), name, "None or NA", first_row)
+        _refuse_missing(_missing_objects(raw), name, "None or NA")
     cure = "Numbers written as text? Convert with .astype(float)." if _is_text(raw) else "Convert with .astype(float)."
-    raise TypeError(f"`{name}` must hold {wanted}; got dtype {raw.dtype} (first value {raw[0]!r}). {cure}")
+    raise TypeError(f"`{name}` must hold {wanted}; got dtype {raw.dtype} (first value {_plain(raw[0])!r}). {cure}")
 
 
-def _refuse_outside_unit(p: NDArray[Any], name: str, first_row: int) -> NoReturn:
-    _refuse_missing(np.isnan(p), name, "nan", first_row)
+def _refuse_outside_unit(p: NDArray[Any], name: str) -> NoReturn:
+    _refuse_missing(np.isnan(p), name, "nan")
     bad = ~((p >= 0) & (p <= 1))
     low, high = float(p.min()), float(p.max())
     if math.isinf(low) or math.isinf(high):
@@ -215,24 +211,23 @@ def _refuse_outside_unit(p: NDArray[Any], name: str, first_row: int) -> NoReturn
         cure = "Percentages? Divide by 100."
     else:
         cure = "Logits or scores? Apply the sigmoid (or softmax) first."
-    raise ValueError(f"`{name}` must lie in [0, 1]; found {_where(p, bad, first_row)}. {cure}")
+    raise ValueError(f"`{name}` must lie in [0, 1]; found {_where(p, bad)}. {cure}")
 
 
-def _refuse_missing(missing: NDArray[np.bool_], name: str, what: str, first_row: int) -> None:
+def _refuse_missing(missing: NDArray[np.bool_], name: str, what: str) -> None:
     if missing.any():
         raise ValueError(
-            f"`{name}` has a missing value ({what}) at row {first_row + int(missing.argmax())}, "
-            f"{_rows(int(missing.sum()))} in all. Drop those rows, or fill them deliberately."
+            f"`{name}` has a missing value ({what}) {_at(missing)}. Drop those rows, or fill them deliberately."
         )
 
 
-def _where(values: NDArray[Any], bad: NDArray[np.bool_], first_row: int) -> str:
-    row = int(bad.argmax())
-    return f"{values[row].item()!r} at row {first_row + row}, {_rows(int(bad.sum()))} in all"
+def _where(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
+    return f"{values[bad.argmax()].item()!r} {_at(bad)}"
 
 
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
+def _at(bad: NDArray[np.bool_]) -> str:
+    """Where the first of them is, and how many there are. Rows are counted from 0, as by numpy and pandas."""
+    return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 
 
 def _missing_objects(raw: NDArray[Any]) -> NDArray[np.bool_]:
@@ -240,6 +235,11 @@ def _missing_objects(raw: NDArray[Any]) -> NDArray[np.bool_]:
         return value is None or type(value).__name__ in ("NAType", "NaTType") or _is_nan(value)
 
     return np.fromiter((is_missing(value) for value in raw), np.bool_, len(raw))
+
+
+def _plain(value: object) -> object:
+    """A numpy scalar as the Python value that prints without its type."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_nan(value: object) -> bool:
@@ -253,33 +253,42 @@ def _is_text(raw: NDArray[Any]) -> bool:
 # --- outcomes ---------------------------------------------------------------------------------------------------------
 
 
-def _outcomes(raw: NDArray[Any], name: str, pos_label: object, first_row: int) -> NDArray[Any]:
+def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
     """Bytes for 0/1 outcomes, float64 for fractional ones."""
     if pos_label is not None:
-        raw = positive_labels(raw, name, pos_label, first_row)
+        raw = positive_labels(raw, pos_label)
     if raw.dtype.kind == "b":
         return read_only(np.ascontiguousarray(raw))
     if _is_text(raw):
-        raise ValueError(f"`{name}` holds text labels ({_examples(raw)}); name the positive one with pos_label=...")
-    if raw.dtype.itemsize == 1 and raw.dtype.kind in "iu":
+        raise ValueError(
+            f"`y_true` holds text labels ({_examples(raw)}); name the positive one, for example "
+            f"pos_label={_plain(raw[0])!r}."
+        )
+    _refuse_other_kind(raw, "y_true", "0/1, True/False or probabilities")
+    if raw.dtype.itemsize == 1:
         labels = np.ascontiguousarray(raw).view(np.uint8)
         if labels.max() <= 1:
             return read_only(labels)
-    _refuse_other_kind(raw, name, "0/1, True/False or probabilities", first_row)
-    plain = np.float32 if raw.dtype == np.float16 else raw.dtype.newbyteorder("=")
-    values = read_only(np.ascontiguousarray(raw, dtype=np.float64 if raw.dtype.itemsize > 8 else plain))
+    values = _readable(raw)
     labels = np.empty(len(values), np.uint8)
     if not prepare.binary_labels(values, labels):
         return read_only(labels)
     if raw.dtype.kind != "f" or prepare.count_outside_unit(values):
-        _refuse_labels(values, name, first_row)
+        _refuse_labels(values)
     return read_only(values.astype(np.float64, copy=False))
 
 
-def _refuse_labels(values: NDArray[Any], name: str, first_row: int) -> NoReturn:
+def _readable(raw: NDArray[Any]) -> NDArray[Any]:
+    """The numbers in a type and layout that a kernel can read."""
+    if raw.dtype.kind == "f" and raw.dtype.itemsize not in (4, 8):
+        raw = raw.astype(np.float32 if raw.dtype.itemsize < 4 else np.float64)
+    return read_only(np.ascontiguousarray(raw, dtype=raw.dtype.newbyteorder("=")))
+
+
+def _refuse_labels(values: NDArray[Any]) -> NoReturn:
     if values.dtype.kind == "f":
-        _refuse_missing(np.isnan(values), name, "nan", first_row)
-    found = _where(values, ~((values >= 0) & (values <= 1)), first_row)
+        _refuse_missing(np.isnan(values), "y_true", "nan")
+    found = _where(values, ~((values >= 0) & (values <= 1)))
     labels = np.unique(values)
     if len(labels) == 1:
         cure = f"If {labels[0].item()!r} is the positive label, pass pos_label={labels[0].item()!r}."
@@ -289,30 +298,30 @@ def _refuse_labels(values: NDArray[Any], name: str, first_row: int) -> NoReturn:
     else:
         cure = (
             f"There are {len(labels)} different values ({_examples(values)}), so these are not binary outcomes; "
-            f"for one class against the rest pass `{name} == that_class`."
+            "for one class against the rest pass `y_true == that_class`."
         )
-    raise ValueError(f"`{name}` must hold 0/1, True/False or probabilities in [0, 1]; found {found}. {cure}")
+    raise ValueError(f"`y_true` must hold 0/1, True/False or probabilities in [0, 1]; found {found}. {cure}")
 
 
-def positive_labels(raw: NDArray[Any], name: str, pos_label: object, first_row: int = 0) -> NDArray[np.bool_]:
-    """Which rows carry `pos_label`; all the others must agree on one other label."""
+def positive_labels(raw: NDArray[Any], pos_label: object) -> NDArray[np.bool_]:
+    """Which rows of `y_true` carry `pos_label`; all the others must agree on one other label."""
     if raw.dtype.kind == "O":
-        _refuse_missing(_missing_objects(raw), name, "None or NA", first_row)
+        _refuse_missing(_missing_objects(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
-        _refuse_missing(np.isnan(raw), name, "nan", first_row)
+        _refuse_missing(np.isnan(raw), "y_true", "nan")
     text = _is_text(raw)
     if not text:
-        _refuse_other_kind(raw, name, "labels (numbers, True/False or text)", first_row)
+        _refuse_other_kind(raw, "y_true", "labels (numbers, True/False or text)")
     if text != isinstance(pos_label, str | bytes):
-        raise ValueError(f"pos_label={pos_label!r} is not of the kind of the labels in `{name}` ({_examples(raw)}).")
+        raise ValueError(f"pos_label={pos_label!r} is not of the kind of the labels in `y_true` ({_examples(raw)}).")
     positive: NDArray[np.bool_] = np.asarray(raw == pos_label, dtype=np.bool_)
     others = raw[~positive]
     if others.size and bool((others != others[0]).any()):
         if not positive.any():
-            raise ValueError(f"pos_label={pos_label!r} is not among the labels in `{name}` ({_examples(raw)}).")
+            raise ValueError(f"pos_label={pos_label!r} is not among the labels in `y_true` ({_examples(raw)}).")
         raise ValueError(
-            f"`{name}` has more than two different labels ({_examples(raw)}); for one class against the rest pass "
-            f"`{name} == {pos_label!r}`."
+            f"`y_true` has more than two different labels ({_examples(raw)}); for one class against the rest pass "
+            f"`y_true == {pos_label!r}`."
         )
     return positive
 
@@ -327,16 +336,15 @@ def _examples(raw: NDArray[Any]) -> str:
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _weights(raw: NDArray[Any], first_row: int) -> NDArray[np.float64]:
-    _refuse_other_kind(raw, "sample_weight", "numbers", first_row)
+def _weights(raw: NDArray[Any]) -> NDArray[np.float64]:
+    _refuse_other_kind(raw, "sample_weight", "numbers")
     w = np.ascontiguousarray(raw, dtype=np.float64)
     low, high = float(w.min()), float(w.max())
     if not (low >= 0 and high < math.inf):
-        _refuse_missing(np.isnan(w), "sample_weight", "nan", first_row)
+        _refuse_missing(np.isnan(w), "sample_weight", "nan")
         bad = ~((w >= 0) & np.isfinite(w))
         raise ValueError(
-            f"`sample_weight` must be finite and not negative; found {_where(w, bad, first_row)}. "
-            "Drop or mend these rows."
+            f"`sample_weight` must be finite and not negative; found {_where(w, bad)}. Drop or mend these rows."
         )
     return read_only(w)
 
@@ -357,24 +365,60 @@ def refuse_extreme_weight(w: NDArray[np.float64] | None) -> None:
     )
 
 
-def check_counts(w: NDArray[np.float64], what: str) -> None:
+def check_counts(w: NDArray[np.float64]) -> None:
     """Weights that stand for repetitions must be whole numbers."""
     whole = w == np.floor(w)
     if not whole.all():
         raise ValueError(
-            f"{what} counts rows, so `sample_weight` must hold whole numbers of repetitions; found {w[~whole][0]:g}. "
-            "For fractional weights use another measure, for example multiscale_atb."
+            "bins of equal count need rows to count, so `sample_weight` must hold whole numbers of repetitions; found "
+            f"{w[~whole][0]:g}. For fractional weights use another measure, for example multiscale_atb."
         )
 
 
-def check_draw(labels: object, rows: int) -> NDArray[Any]:
+# --- binnings ---------------------------------------------------------------------------------------------------------
+
+
+def check_binning(binning: object) -> None:
+    """A binning must be something that can look at the predictions, and not what someone has made of them already."""
+    if isinstance(binning, type):
+        raise TypeError(f"`binning` is the class {binning.__name__}; pass an instance, {binning.__name__}(...).")
+    if not callable(binning):
+        raise TypeError(
+            "`binning` must be a Binning such as ShiftedGrid(0.1), or a function of the predictions; got "
+            f"{type(binning).__name__}. Ready-made labels are not accepted, because they could have been made from the "
+            "outcomes: pass lambda p: ... instead."
+        )
+
+
+def check_draw(labels: Any, rows: int) -> NDArray[Any]:
     """One draw of a user's binning: a label for each prediction."""
-    array = as_vector(labels, "binning(p)")
-    if len(array) != rows:
-        raise ValueError(f"`binning` returned {len(array)} labels for {rows} predictions; it must label each of them.")
-    if array.dtype.kind == "f":
-        _refuse_missing(np.isnan(array), "binning(p)", "nan", 0)
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        array = np.empty(0)
+    if array.shape != (rows,):
+        found = f"an array of shape {array.shape}" if array.ndim else type(labels).__name__
+        raise ValueError(
+            f"`binning` must return one label for each of the {rows} predictions, or several such draws (an iterator "
+            f"of them, or an array of shape (draws, {rows})); one draw was {found}."
+        )
+    missing = _missing_objects(array) if array.dtype.kind == "O" else array != array  # only nan differs from itself
+    if missing.any():
+        raise ValueError("`binning` returned a missing label (nan or None); it must label every prediction.")
     return array
+
+
+def check_edges(edges: Any) -> tuple[float, ...]:
+    """Increasing cuts in [0, 1]."""
+    try:
+        cuts = np.asarray(list(edges), dtype=np.float64)
+    except (TypeError, ValueError):
+        cuts = np.empty((0, 0))
+    if cuts.ndim != 1:
+        raise TypeError(f"`edges` must be a list of numbers; got {edges!r}. For ten equal bins: np.linspace(0, 1, 11).")
+    if not (((cuts >= 0) & (cuts <= 1)).all() and (np.diff(cuts) > 0).all()):
+        raise ValueError(f"`edges` must lie in [0, 1] and increase; got {cuts.tolist()}.")
+    return tuple(cuts.tolist())
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------

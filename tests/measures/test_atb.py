@@ -129,12 +129,26 @@ def test_rms_of_a_constant_prediction_off_by_d_is_d():
 def test_summary_prints_a_sentence_first():
     y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
     text = str(tc.atb_summary(y, p))
-    assert text.startswith("ATB is 0.0103, 0.234 times what calibrated predictions like these score on average.")
+    assert text.startswith(
+        "ATB is 0.0103, 0.234 times what calibrated predictions like these score on average\n(by chance"
+    )
     assert "worth" not in text
     assert "rows         4, worth 2.1 of equal weight" in str(tc.atb_summary(y, p, sample_weight=[1, 1, 1, 6]))
     assert "One row says little" in str(tc.atb_summary([1], [0.5]))
-    assert "undefined" in str(tc.atb_summary([1], [0.5]))
-    assert "all 0 or 1, so chance plays no part" in str(tc.atb_summary([1, 0], [1.0, 0.0]))
+    assert str(tc.atb_summary([1], [0.5])).count("undefined    needs two rows") == 2
+    assert "all 0 or 1; if they were right, it would be exactly 0" in str(tc.atb_summary([1, 0], [1.0, 0.0]))
+    assert tc.atb_summary(y, p).to_dict()["n"] == 4
+
+
+@pytest.mark.parametrize("shape", ["uniform", "rare", "one value"])
+def test_chance_alone_stays_below_four_floors_in_95_of_100_samples(shape):
+    """What the summary says. One value is the extreme case: a chi-square with one degree of freedom, 3.84."""
+    rng = np.random.default_rng(0)
+    n, samples = 2000, 2000
+    p = {"uniform": rng.random(n), "rare": rng.beta(1, 49, n), "one value": np.full(n, 0.3)}[shape]
+    floor = tc.atb_summary(np.zeros(n), p).noise_floor
+    ratios = [tc.atb(rng.random(n) < p, p) / floor for _ in range(samples)]
+    assert 2.5 < np.quantile(ratios, 0.95) < 4.2
 
 
 # --- the curve --------------------------------------------------------------------------------------------------------
@@ -218,7 +232,8 @@ def test_bounded_is_a_number_with_bounds():
     assert bounded.width == 0.75
     assert 0.25 in bounded
     assert 0.2 not in bounded
-    assert str(bounded) == "0.5, certainly between 0.25 and 1"
+    assert str(bounded) == "0.5, certain to 0.5"
+    assert f"{bounded:.3f} {bounded}" == "0.500 0.5, certain to 0.5"
 
 
 # --- numbers you can lean on ------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_fixed_bins_against_definition(data):
     y, p, w = data
     labels = [0 if pi < 0.2 else 1 if pi < 0.5 else 2 for pi in p]
     expected = float(oracles.squares_in_bins(y, oracles.exact(p), oracles.exact(w), labels))
-    for edges in ([0.2, 0.5], [0.0, 0.2, 0.5, 1.0], (-1, 0.2, 0.5, 2)):
+    for edges in ([0.2, 0.5], np.array([0.0, 0.2, 0.5, 1.0]), (x / 10 for x in (2, 5))):
         value = tc.ubse(y, p, tc.FixedBins(edges), sample_weight=w)
         assert value == pytest.approx(expected, rel=1e-9, abs=1e-30)
 
@@ -170,10 +170,24 @@ def test_random_thresholds_by_hand_approach_atb():
             "Ready-made labels are not accepted, because they could have been made from the outcomes",
         ),
         (None, TypeError, "`binning` must be a Binning such as ShiftedGrid"),
-        (lambda p: [0, 1], ValueError, "`binning` returned 2 labels for 3 predictions"),
-        (lambda p: 1, ValueError, r"`binning\(p\)` must be one-dimensional"),
+        (
+            lambda p: [0, 1],
+            ValueError,
+            r"one label for each of the 3 predictions, .*; one draw was an array of shape \(2,\)",
+        ),
+        (
+            lambda p: np.zeros((3, 2)),
+            ValueError,
+            r"an array of shape \(draws, 3\)\); one draw was an array of shape \(2,\)",
+        ),
+        (lambda p: 1, ValueError, "`binning` must return one label for each .*; one draw was int"),
+        (lambda p: None, ValueError, "`binning` must return one label for each .*; one draw was NoneType"),
+        (lambda p: (int(4 * x) for x in p), ValueError, "an iterator of them, .*; one draw was int"),
+        (np.histogram, ValueError, "`binning` must return one label for each of the 3 predictions"),
+        (tc.QuantileBins, TypeError, r"`binning` is the class QuantileBins; pass an instance, QuantileBins\(\.\.\.\)"),
         (lambda p: iter([]), ValueError, "`binning` returned no draws"),
-        (lambda p: [0.0, np.nan, 1.0], ValueError, r"`binning\(p\)` has a missing value \(nan\) at row 1"),
+        (lambda p: [0.0, np.nan, 1.0], ValueError, r"`binning` returned a missing label \(nan or None\)"),
+        (lambda p: [0, None, 1], ValueError, r"`binning` returned a missing label \(nan or None\)"),
         (tc.Binning(), TypeError, "Binning is only a base"),
     ],
 )
@@ -190,9 +204,23 @@ def test_bad_binnings_are_refused(binning, error, message):
         (lambda: tc.QuantileBins(0), ValueError, "`n_bins` must be at least 1; got 0"),
         (lambda: tc.QuantileBins(2.5), TypeError, r"`n_bins` must be a whole number; got 2\.5"),
         (lambda: tc.QuantileBins(True), TypeError, "`n_bins` must be a whole number; got True"),
-        (lambda: tc.FixedBins([0.5, 0.2]), ValueError, "`edges` must be finite and increasing"),
-        (lambda: tc.FixedBins([]), ValueError, "`edges` is empty"),
-        (lambda: tc.FixedBins([math.nan]), ValueError, "`edges` must be finite and increasing"),
+        (
+            lambda: tc.FixedBins([0.5, 0.2]),
+            ValueError,
+            r"`edges` must lie in \[0, 1\] and increase; got \[0\.5, 0\.2\]",
+        ),
+        (
+            lambda: tc.FixedBins([10, 20]),
+            ValueError,
+            r"`edges` must lie in \[0, 1\] and increase; got \[10\.0, 20\.0\]",
+        ),
+        (lambda: tc.FixedBins([math.nan]), ValueError, r"`edges` must lie in \[0, 1\] and increase"),
+        (
+            lambda: tc.FixedBins(10),
+            TypeError,
+            r"`edges` must be a list of numbers; got 10\. .* np\.linspace\(0, 1, 11\)",
+        ),
+        (lambda: tc.FixedBins(["a"]), TypeError, r"`edges` must be a list of numbers; got \['a'\]"),
         (lambda: tc.quantile_ece([0, 1], [0.1, 0.2], n_bins=3), ValueError, "`n_bins` must be between 1 and 2; got 3"),
     ],
 )
@@ -233,6 +261,10 @@ def test_expected_value_with_weights(data):
 def test_expected_ubse_names_its_own_arguments():
     with pytest.raises(ValueError, match=r"`report` must lie in \[0, 1\]; found 1\.5 at row 1"):
         tc.expected_ubse([0.5, 1.5], [0.5, 0.5])
-    with pytest.raises(ValueError, match="`truth` has 1 rows but `report` has 2"):
+    with pytest.raises(ValueError, match="`report` has 2 rows but `truth` has 1"):
         tc.expected_ubse([0.5, 0.5], [0.5])
+    with pytest.raises(ValueError, match=r"`truth` must lie in \[0, 1\]; found 50\.0 at row 0 .* Percentages\?"):
+        tc.expected_ubse([0.5, 0.5], [50, 0.5])
+    with pytest.raises(TypeError, match="`truth` must hold probabilities; got dtype <U1"):
+        tc.expected_ubse([0.5, 0.5], ["a", "b"])
     assert tc.expected_ubse([0, 1], [0.5, 0.5]) == 0.25  # a report of 0 and 1 is a legal lie

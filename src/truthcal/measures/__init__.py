@@ -1,16 +1,19 @@
-"""Measures of calibration, and MEASURES: the one table that tests, command line, report and audit read."""
+"""Measures of calibration, and MEASURES: the one table of them with what is true of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from truthcal._sample import Sample
 from truthcal.measures.atb import atb, atb_l1, atb_l1_of, atb_of
 from truthcal.measures.ubse import (
     multiscale_atb,
     multiscale_atb_of,
     quantile_ece,
+    quantile_ece_floor,
     quantile_ece_of,
     shifted_grid_ubse,
     shifted_grid_ubse_of,
+    ubse_floor,
 )
 
 _PAPER = "Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure"
@@ -26,6 +29,9 @@ class Measure:
         The public function ``f(y_true, y_proba, *, sample_weight=None, pos_label=None, ...) -> float``.
     of_sample : callable
         The same for rows that are checked and sorted already, so that many measures share one sort.
+    noise_floor : callable or None
+        Of a sample: the expected value, with default parameters, if outcomes follow the predictions. None if there is
+        no closed form.
     best, worst : float
         Range of the value.
     truthful : bool
@@ -46,6 +52,7 @@ class Measure:
 
     function: Callable[..., float]
     of_sample: Callable[..., float]
+    noise_floor: Callable[[Sample], float] | None = None
     best: float = 0.0
     worst: float = 1.0
     truthful: bool
@@ -61,6 +68,7 @@ MEASURES: dict[str, Measure] = {
     "atb": Measure(
         function=atb,
         of_sample=atb_of,
+        noise_floor=ubse_floor,
         truthful=True,
         continuous=True,
         complete=True,
@@ -81,6 +89,7 @@ MEASURES: dict[str, Measure] = {
     "multiscale_atb": Measure(
         function=multiscale_atb,
         of_sample=multiscale_atb_of,
+        noise_floor=ubse_floor,
         truthful=True,
         continuous=True,
         complete=True,
@@ -91,6 +100,7 @@ MEASURES: dict[str, Measure] = {
     "quantile_ece": Measure(
         function=quantile_ece,
         of_sample=quantile_ece_of,
+        noise_floor=quantile_ece_floor,
         truthful=True,
         continuous=False,
         complete=True,
@@ -102,6 +112,7 @@ MEASURES: dict[str, Measure] = {
     "shifted_grid_ubse": Measure(
         function=shifted_grid_ubse,
         of_sample=shifted_grid_ubse_of,
+        noise_floor=ubse_floor,
         truthful=True,
         continuous=True,
         complete=True,

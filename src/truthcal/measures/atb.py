@@ -8,7 +8,7 @@ from truthcal._kernels import integrals, prepare
 from truthcal._results import AtbSummary, BiasCurve, Bounded
 from truthcal._sample import Sample, relative_weights
 from truthcal._threads import both
-from truthcal._validation import check_positive, check_rows
+from truthcal._validation import check_positive, check_rows, read_only
 from truthcal.sketch import MAX_BUCKETS, Sketch
 
 # Finer certified bounds would be about as wide as what rounding alone can do.
@@ -25,7 +25,8 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
     y_proba : array-like of shape (n,)
         Predicted probabilities of the positive outcome.
     sample_weight : array-like of shape (n,), optional
-        Weights, finite and not negative. A weight of 2 is worth two equal rows; rows of weight 0 count for nothing.
+        Weights, finite and not negative. A weight of 2 gives the value of two equal rows; rows of weight 0 count for
+        nothing.
     pos_label : optional
         The label in `y_true` that counts as 1.
 
@@ -36,8 +37,8 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 
     Notes
     -----
-    Cut the predictions at a threshold q drawn uniformly from [0, 1], square the mean bias of each of the two bins
-    (its share of the total bias, that is), add, and average over q:
+    Cut the predictions at a threshold q drawn uniformly from [0, 1], divide the sum of w (p - y) in each of the two
+    bins by the total weight W, square, add, and average over q:
 
         ATB = (1/W^2) * integral over q of C(q)^2 + (C - C(q))^2,   C(q) = sum over p < q of w (p - y),   C = C(1).
 
@@ -92,7 +93,7 @@ def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos
     Returns
     -------
     float
-        Between 0 (best) and 1.
+        Between 0 (best) and 1. Its noise floor has no closed form.
 
     Notes
     -----
@@ -209,12 +210,13 @@ def atb_summary(
     --------
     >>> import truthcal as tc
     >>> print(tc.atb_summary([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]))
-    ATB is 0.0103, 0.234 times what calibrated predictions like these score on average.
+    ATB is 0.0103, 0.234 times what calibrated predictions like these score on average
+    (by chance alone it stays below 4 times in 95 of 100 samples).
     <BLANKLINE>
       ATB          0.01025      averaged two-bin calibration error
       noise floor  0.04375      what calibrated predictions like these score on average
       excess       -0.01133     unbiased estimate of the ATB without the noise
-      rms          0            the excess on the scale of a probability
+      rms          0            root of the excess, on the scale of a probability
       bias         +0           mean prediction minus mean outcome
       Brier score  0.075        mean squared error of the predictions
       rows         4
@@ -275,4 +277,4 @@ def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
     count = np.empty(size, np.int64)
     prepare.cumulative_bias(p, y, w, q, bias, count, weight)
     total = _weight(sample)
-    return BiasCurve(q, bias / total, count, weight / total)
+    return BiasCurve(read_only(q), read_only(bias / total), read_only(count), read_only(weight / total))

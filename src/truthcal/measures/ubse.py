@@ -6,7 +6,7 @@ result whatever the partition. ATB is the member whose partition is one uniform 
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,12 @@ from truthcal._kernels import integrals
 from truthcal._sample import Sample
 from truthcal._threads import both
 from truthcal._validation import (
-    as_vector,
+    check_binning,
     check_counts,
     check_draw,
+    check_edges,
     check_positive,
-    check_rows,
+    check_report,
     check_whole,
 )
 from truthcal.measures.atb import atb_of
@@ -101,17 +102,14 @@ class FixedBins(Binning):
 
     Parameters
     ----------
-    edges : sequence of float
-        Cuts, increasing. Those at or below 0 and at or above 1 cut nothing.
+    edges : iterable of float
+        Cuts in [0, 1], increasing. Cuts at 0 and 1 may be given or left out.
     """
 
-    edges: Sequence[float]
+    edges: Iterable[float]
 
     def __post_init__(self) -> None:
-        edges = as_vector(self.edges, "edges").astype(np.float64)
-        if not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
-            raise ValueError(f"`edges` must be finite and increasing; got {edges.tolist()}.")
-        object.__setattr__(self, "edges", tuple(edges.tolist()))
+        object.__setattr__(self, "edges", check_edges(self.edges))
 
     def ubse_of(self, sample: Sample) -> float:
         """Squared sums of the given bins."""
@@ -166,13 +164,14 @@ def ubse(
         `RandomThreshold`, `ShiftedGrid`, `QuantileBins`, `FixedBins`, `Multiscale`, or a function of the predictions.
         A function is called once with the predictions in increasing order (a read-only float64 array) and returns bin
         labels in that order: one array of n labels, or several draws of them to average over (an iterator, or an array
-        of shape (draws, n)). It never sees outcomes or the original order of the rows, so a binning that looks at
-        outcomes, which would break truthfulness, cannot be written.
+        of shape (draws, n)). It is given neither outcomes nor the original order of the rows: a binning that looks at
+        outcomes would not be truthful, so do not bring them in through a closure.
 
     Returns
     -------
     float
-        ``mean over draws of sum over bins of ((1/W) * sum in bin of w (p - y))^2``, between 0 and 1.
+        ``mean over draws of sum over bins of ((1/W) * sum in bin of w (p - y))^2``, between 0 and 1. Its noise floor is
+        that of ATB, whatever the bins.
 
     Notes
     -----
@@ -199,11 +198,7 @@ def ubse(
 def _ubse_of(sample: Sample, binning: Binning | Callable[[NDArray[np.float64]], Any]) -> float:
     if isinstance(binning, Binning):
         return binning.ubse_of(sample)
-    if not callable(binning):
-        raise TypeError(
-            f"`binning` must be a Binning such as ShiftedGrid(0.1), or a function of the predictions; got {binning!r}. "
-            "Ready-made labels are not accepted, because they could have been made from the outcomes."
-        )
+    check_binning(binning)
     p = sample.p.astype(np.float64)
     p.flags.writeable = False
     values = [_labelled(sample, check_draw(draw, sample.n)) for draw in _draws(binning(p))]
@@ -216,8 +211,12 @@ def _draws(result: Any) -> Iterable[Any]:
     """One draw, or several: an iterator is a stream of draws, an array of two dimensions a stack of them."""
     if isinstance(result, Iterator):
         return result
-    labels = np.asarray(result)
-    return labels if labels.ndim == 2 else [labels]
+    several = np.ndim(result) == 2 if isinstance(result, np.ndarray) else _is_list_of_draws(result)
+    return result if several else [result]
+
+
+def _is_list_of_draws(result: Any) -> bool:
+    return isinstance(result, list | tuple) and bool(result) and all(np.ndim(draw) == 1 for draw in result)
 
 
 def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
@@ -230,7 +229,7 @@ def _rows_counted(sample: Sample) -> int:
     """How many rows there are when weights are repetitions."""
     if not sample.weighted:
         return sample.n
-    check_counts(sample.repetitions, "a binning into equal counts")
+    check_counts(sample.repetitions)
     return int(sample.repetitions.sum())
 
 
@@ -254,7 +253,7 @@ def shifted_grid_ubse(
     Returns
     -------
     float
-        Between 0 (best) and 1.
+        Between 0 (best) and 1. Its noise floor is that of ATB.
 
     Notes
     -----
@@ -298,6 +297,7 @@ def quantile_ece(
     -------
     float
         Between 0 (best) and 1: the mean over bins of the squared mean of (prediction - outcome), if `n_bins` divides n.
+        Calibrated predictions score ``n_bins`` times the noise floor of ATB on average.
 
     Notes
     -----
@@ -311,6 +311,16 @@ def quantile_ece(
     0.062500
     """
     return quantile_ece_of(Sample.of(y_true, y_proba, sample_weight, pos_label), n_bins=n_bins)
+
+
+def ubse_floor(sample: Sample) -> float:
+    """What calibrated predictions like these score on average, in any UBSE."""
+    return sample.moments.wwv / sample.moments.w**2
+
+
+def quantile_ece_floor(sample: Sample) -> float:
+    """The same for the quantile ECE with its default number of bins."""
+    return QuantileBins().bins_for(sample) * ubse_floor(sample)
 
 
 def quantile_ece_of(sample: Sample, *, n_bins: int | None = None) -> float:
@@ -390,7 +400,6 @@ def expected_ubse(
     >>> tc.expected_ubse(truth, truth), tc.expected_ubse([0.25, 0.5], truth)
     (0.09375, 0.109375)
     """
-    sample = Sample.from_checked(check_rows(truth, report, sample_weight, names=("truth", "report")))
-    truth_in_order = sample.y.astype(np.float64)
-    variance = float(np.sum(sample.w**2 * truth_in_order * (1.0 - truth_in_order)))
+    sample = Sample.from_checked(check_report(report, truth, sample_weight))
+    variance = float(np.sum(sample.w**2 * sample.y * (1.0 - sample.y)))
     return _ubse_of(sample, binning) + variance / sample.moments.w**2
