@@ -36,4 +36,5 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml
 	@touch $@ $(VENV)/.core
 
 clean:
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage

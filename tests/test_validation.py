@@ -122,7 +122,7 @@ def test_arrow_without_pyarrow_names_the_cure(monkeypatch):
 
 
 def test_inputs_are_never_modified_and_may_be_read_only():
-    y, p, w = np.array(Y), np.array([-0.0, 0.75, 0.5, 0.125]), np.array([1.0, 0.0, 2.0, 1e300])
+    y, p, w = np.array(Y), np.array([-0.0, 0.75, 0.5, 0.125]), np.array([1.0, 0.0, 2.0, 1e80])
     for array in (y, p, w):
         array.flags.writeable = False
     before = [array.tobytes() for array in (y, p, w)]
@@ -229,7 +229,7 @@ REFUSED = {
         Y,
         [0.1j] * 4,
         TypeError,
-        r"`y_proba` must hold probabilities; got dtype complex128 .* \.astype\(float\)",
+        r"`y_proba` must hold probabilities; got dtype complex128 .*Pass numbers",
     ),
     "text": (
         Y,
@@ -327,7 +327,24 @@ POS_LABEL_REFUSED = {
     "text for number": ([0, 1, 1, 0], "1", r"pos_label='1' is not of the kind of the labels in `y_true` \(0, 1\)"),
     "null": (["a", None, "b", "a"], "a", r"`y_true` has a missing value \(None or NA\) at row 1"),
     "nan": ([1.0, nan, 0.0, 1.0], 1, r"`y_true` has a missing value \(nan\) at row 1"),
+    "numpy text null": (
+        np.array(["a", None, "b", "a"], dtype=np.dtypes.StringDType(na_object=None)),
+        "a",
+        "missing value",
+    ),
 }
+
+
+@pytest.mark.parametrize("pos_label", [[1], np.array([0, 1, 1, 0]), nan])
+def test_pos_label_must_be_one_label(pos_label):
+    with pytest.raises(TypeError, match="`pos_label` must be a single label; got"):
+        tc.atb(Y, P, pos_label=pos_label)
+
+
+def test_booleans_made_of_other_bytes_are_true():
+    y = np.array([0, 2, 255, 0], np.uint8).view(bool)
+    assert tc.atb(y, P) == VALUE
+    assert tc.Sketch().update(y, P).atb() == tc.Sketch().update(Y, P).atb()
 
 
 @pytest.mark.parametrize(("y", "pos_label", "message"), POS_LABEL_REFUSED.values(), ids=POS_LABEL_REFUSED)

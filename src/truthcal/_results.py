@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# The sum of p(1 - p) from which on the distribution of ATB is close to its limit.
+_ENOUGH = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
@@ -53,8 +56,9 @@ class AtbSummary:
         ATB, the averaged two-bin calibration error.
     noise_floor : float
         What a perfectly calibrated forecaster with these very predictions scores on average. Compare with it, and not
-        with 0: it is 0 only if all predictions are 0 or 1. By chance alone the value stays below about 4 times the
-        floor in 95 of 100 samples, and is often well below it. A row of weight 2 is one observation here, not two.
+        with 0: it is 0 only if all predictions are 0 or 1. Where sum p(1 - p) is at least 100, chance alone keeps the
+        value below about 4 times the floor in 95 of 100 samples, and often well below it. A row of weight 2 is one
+        observation here, not two.
     excess : float
         Unbiased estimate of the ATB that infinitely many such rows would have. May be negative. NaN for one row.
     rms : float
@@ -105,10 +109,10 @@ class AtbSummary:
         if math.isnan(self.excess):
             return f"{start}. One row says little about calibration."
         ratio = self.value / self.noise_floor
-        return (
-            f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n"
-            "(by chance alone it stays below 4 times in 95 of 100 samples)."
-        )
+        chance = "by chance alone it stays below 4 times in 95 of 100 samples"
+        if self.noise_floor * self.n_effective**2 < _ENOUGH:
+            chance = "too little is uncertain here for a rule of thumb on what chance alone can do"
+        return f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n({chance})."
 
     def _excess(self) -> str:
         if math.isnan(self.excess):

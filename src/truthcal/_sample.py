@@ -1,5 +1,6 @@
 """The exact summary: rows sorted once, shared by every measure."""
 
+import math
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -8,10 +9,7 @@ from numpy.typing import NDArray
 
 from truthcal._kernels import prepare
 from truthcal._threads import both, in_halves, worth_two
-from truthcal._validation import Checked, check_rows
-
-# Relative weights below this cannot change any result (they are squared against 1), but could underflow in sums.
-_NEGLIGIBLE = 2.0**-300
+from truthcal._validation import Checked, check_rows, refuse_wide_weight
 
 
 class Moments(NamedTuple):
@@ -29,7 +27,7 @@ class Sample:
     """Rows in order of prediction: `p` increasing, with their `y` and `w` beside it. Read-only.
 
     Weights are scaled by a power of two so that the largest lies in [0.5, 1): only their ratios matter, and so weights
-    of 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
+    around 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
 
     Memory, beyond the input: 9 bytes a row for 0/1 outcomes without weights (5 for float32), 32 otherwise.
     """
@@ -54,6 +52,7 @@ class Sample:
             return cls(*_sort_packed(rows.p, rows.y), None)
         if rows.w is None:
             return cls(*_sort_general(rows))
+        refuse_wide_weight(rows.w)
         w, exponent = relative_weights(rows.w)
         return cls(*_sort_general(rows._replace(w=w)), exponent)
 
@@ -76,7 +75,8 @@ class Sample:
             lambda: prepare.moments(self.p[half:], self.y[half:], self.w[half:]),
             self.n,
         )
-        return Moments._make(a + b for a, b in zip(lower, upper, strict=True))
+        sums = [a + b for a, b in zip(lower[:5], upper[:5], strict=True)]
+        return Moments._make([*sums, math.fsum(lower[5:] + upper[5:])])
 
     @cached_property
     def repetitions(self) -> NDArray[np.float64]:
@@ -87,9 +87,7 @@ class Sample:
 def relative_weights(w: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """Weights with their maximum brought into [0.5, 1), and the exponent of two that undoes it. Exact."""
     exponent = int(np.frexp(w.max())[1])
-    small = np.ldexp(w, -exponent)
-    small[small < _NEGLIGIBLE] = 0.0
-    return small, exponent
+    return np.ldexp(w, -exponent), exponent
 
 
 def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -37,5 +37,8 @@ def both(first: Callable[[], A], second: Callable[[], B], rows: int) -> tuple[A,
     if not worth_two(rows):
         return first(), second()
     with ThreadPoolExecutor(1, thread_name_prefix="truthcal") as pool:
-        later = pool.submit(second)
+        try:
+            later = pool.submit(second)
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
+            return first(), second()
         return first(), later.result()

@@ -17,6 +17,8 @@ from truthcal._threads import both
 
 # A sketch adds squares of raw weights, so these bounds keep every sum finite and nothing from vanishing.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+# Elsewhere only the ratio of weights matters, and this is the smallest allowed.
+WIDEST_WEIGHT = 1e-90
 
 
 class Checked(NamedTuple):
@@ -28,18 +30,17 @@ class Checked(NamedTuple):
 
 
 def check_rows(
-    y_true: object,
-    y_proba: object,
-    sample_weight: object = None,
-    pos_label: object = None,
-    *,
-    some_weight: bool = True,
+    y_true: object, y_proba: object, sample_weight: object = None, pos_label: object = None, *, part: bool = False
 ) -> Checked:
-    """Check outcomes, predictions and weights together. Without `some_weight`, all weights may be zero."""
+    """Check outcomes, predictions and weights together.
+
+    With `part` these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
+    """
     truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
     y, p = both(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, "y_proba"), len(proba))
-    _refuse_swapped(y, p)
-    return _with_weight(p, y, weight, some_weight)
+    if not part and y.dtype != np.uint8:
+        refuse_swapped(bool(((p == 0) | (p == 1)).all()))
+    return _with_weight(p, y, weight, not part)
 
 
 def check_report(report: object, truth: object, sample_weight: object = None) -> Checked:
@@ -85,7 +86,8 @@ def as_vector(values: object, name: str) -> NDArray[Any]:
         raise ValueError(f"`{name}` must be one-dimensional; got {_shape_and_cure(values, array, name)}")
     if array.size == 0:
         raise ValueError(f"`{name}` is empty; at least one row is needed.")
-    return array
+    # numpy's own strings may hold missing values that cannot be compared: as objects they are found and named
+    return array.astype(object) if array.dtype.kind == "T" else array
 
 
 def _to_numpy(values: Any, name: str) -> NDArray[Any]:
@@ -164,13 +166,13 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
         )
 
 
-def _refuse_swapped(y: NDArray[Any], p: NDArray[Any]) -> None:
-    if y.dtype == np.uint8 or not ((p == 0) | (p == 1)).all():
-        return
-    raise ValueError(
-        "`y_proba` holds only 0 and 1 while `y_true` holds fractions: the arguments look swapped. "
-        "The order is (y_true, y_proba), outcomes first."
-    )
+def refuse_swapped(predictions_are_certain: bool) -> None:
+    """Fractional outcomes beside predictions of nothing but 0 and 1."""
+    if predictions_are_certain:
+        raise ValueError(
+            "`y_proba` holds only 0 and 1 while `y_true` holds fractions: the arguments look swapped. "
+            "The order is (y_true, y_proba), outcomes first."
+        )
 
 
 # --- predictions ------------------------------------------------------------------------------------------------------
@@ -195,7 +197,9 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
         return
     if raw.dtype.kind == "O":
         _refuse_missing(_missing_objects(raw), name, "None or NA")
-    cure = "Numbers written as text? Convert with .astype(float)." if _is_text(raw) else "Convert with .astype(float)."
+    cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
+    if _is_text(raw):
+        cure = "Numbers written as text? Convert with .astype(float)."
     raise TypeError(f"`{name}` must hold {wanted}; got dtype {raw.dtype} (first value {_plain(raw[0])!r}). {cure}")
 
 
@@ -247,7 +251,9 @@ def _is_nan(value: object) -> bool:
 
 
 def _is_text(raw: NDArray[Any]) -> bool:
-    return raw.dtype.kind in "UST" or (raw.dtype.kind == "O" and all(isinstance(v, str | bytes) for v in raw))
+    if raw.dtype.kind != "O":
+        return raw.dtype.kind in "US"
+    return all(isinstance(value, str) for value in raw) or all(isinstance(value, bytes) for value in raw)
 
 
 # --- outcomes ---------------------------------------------------------------------------------------------------------
@@ -257,8 +263,6 @@ def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
     """Bytes for 0/1 outcomes, float64 for fractional ones."""
     if pos_label is not None:
         raw = positive_labels(raw, pos_label)
-    if raw.dtype.kind == "b":
-        return read_only(np.ascontiguousarray(raw))
     if _is_text(raw):
         raise ValueError(
             f"`y_true` holds text labels ({_examples(raw)}); name the positive one, for example "
@@ -269,6 +273,8 @@ def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
         labels = np.ascontiguousarray(raw).view(np.uint8)
         if labels.max() <= 1:
             return read_only(labels)
+        if raw.dtype.kind == "b":  # bytes that were declared to be booleans
+            return read_only(labels != 0)
     values = _readable(raw)
     labels = np.empty(len(values), np.uint8)
     if not prepare.binary_labels(values, labels):
@@ -303,8 +309,10 @@ def _refuse_labels(values: NDArray[Any]) -> NoReturn:
     raise ValueError(f"`y_true` must hold 0/1, True/False or probabilities in [0, 1]; found {found}. {cure}")
 
 
-def positive_labels(raw: NDArray[Any], pos_label: object) -> NDArray[np.bool_]:
+def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     """Which rows of `y_true` carry `pos_label`; all the others must agree on one other label."""
+    if np.ndim(pos_label) != 0 or pos_label != pos_label:
+        raise TypeError(f"`pos_label` must be a single label; got {pos_label!r}.")
     if raw.dtype.kind == "O":
         _refuse_missing(_missing_objects(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
@@ -365,8 +373,19 @@ def refuse_extreme_weight(w: NDArray[np.float64] | None) -> None:
     )
 
 
+def refuse_wide_weight(w: NDArray[np.float64]) -> None:
+    """Squares of weights this far apart would underflow, and the lightest rows vanish without a word."""
+    if w.min() < w.max() * WIDEST_WEIGHT:
+        raise ValueError(
+            f"`sample_weight` spans too much: {w.min():g} to {w.max():g}. A row that light cannot count beside the "
+            "heaviest; give it weight 0, or mend the weights."
+        )
+
+
 def check_counts(w: NDArray[np.float64]) -> None:
-    """Weights that stand for repetitions must be whole numbers."""
+    """Weights that stand for repetitions must be whole numbers, and so must their sum be."""
+    if w.sum() > 2**53:
+        raise ValueError(f"`sample_weight` repeats rows {w.sum():g} times in all, more than can be counted exactly.")
     whole = w == np.floor(w)
     if not whole.all():
         raise ValueError(
@@ -390,8 +409,12 @@ def check_binning(binning: object) -> None:
         )
 
 
-def check_draw(labels: Any, rows: int) -> NDArray[Any]:
-    """One draw of a user's binning: a label for each prediction."""
+def check_draw(labels: Any, p: NDArray[np.float64]) -> NDArray[Any]:
+    """One draw of a user's binning: a label for each prediction, the same for equal ones.
+
+    In a sorted sample ties are in order of their outcomes, so labels that split them could tell outcomes apart.
+    """
+    rows = len(p)
     try:
         array = np.asarray(labels)
     except ValueError:
@@ -405,6 +428,12 @@ def check_draw(labels: Any, rows: int) -> NDArray[Any]:
     missing = _missing_objects(array) if array.dtype.kind == "O" else array != array  # only nan differs from itself
     if missing.any():
         raise ValueError("`binning` returned a missing label (nan or None); it must label every prediction.")
+    split = (array[1:] != array[:-1]) & (p[1:] == p[:-1])
+    if split.any():
+        raise ValueError(
+            f"`binning` gave equal predictions ({p[int(split.argmax())]:g}) different labels; a binning may depend on "
+            "the predictions alone. For bins of equal count use QuantileBins, which splits ties fairly."
+        )
     return array
 
 
@@ -447,12 +476,14 @@ def check_power_of_two(value: object, name: str, high: int) -> int:
     return number
 
 
-def check_positive(value: Any, name: str) -> float:
-    """A finite number above zero."""
+def check_number(value: Any, name: str, least: float) -> float:
+    """A finite number, at least `least`; text and booleans are not numbers."""
     try:
-        number = float(value)
+        number = None if isinstance(value, str | bytes | bool | np.bool_) else float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"`{name}` must be a number; got {value!r}.") from None
-    if not 0 < number < math.inf:
-        raise ValueError(f"`{name}` must be finite and greater than 0; got {number!r}.")
+        number = None
+    if number is None:
+        raise TypeError(f"`{name}` must be a number; got {value!r}.")
+    if not least <= number < math.inf:
+        raise ValueError(f"`{name}` must be finite and at least {least:g}; got {number!r}.")
     return number

@@ -27,6 +27,7 @@ from truthcal._validation import (
     read_only,
     refuse_extreme_weight,
     refuse_no_weight,
+    refuse_swapped,
 )
 
 MAX_BUCKETS = 1 << 20
@@ -43,6 +44,8 @@ _CHUNK = 1 << 16
 # which the constant below more than covers. Certified bounds are widened by what this could change.
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDINGS_A_TERM = 32
+# Squares smaller than this underflow.
+_TINY = 1e-300
 
 
 class Sketch:
@@ -120,8 +123,10 @@ class Sketch:
         except (TypeError, ValueError):
             check_rows(*columns)  # says the same of all rows, so that row numbers and counts are right
             raise
-        refuse_no_weight(sum(part.n for part in parts))
-        for part in parts:
+        refuse_no_weight(sum(part.n for part, _ in parts))
+        if any(fractional for _, fractional in parts):
+            refuse_swapped(not any(part._sums[buckets.WWV].any() for part, _ in parts))
+        for part, _ in parts:
             self._add(part)
         return self
 
@@ -135,19 +140,20 @@ class Sketch:
         others = buckets.sketch_binary(p, y, self.n_buckets, scratch.reshape(-1))
         return None if others else scratch.reshape(-1)
 
-    def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> "Sketch":
-        """A new sketch of the rows first to last, whatever is legal; the place where rows are refused."""
-        part = Sketch(self.n_buckets)
+    def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple["Sketch", bool]:
+        """A new sketch of the rows first to last, and whether it has fractional outcomes. Refuses what is not legal."""
+        part, fractional = Sketch(self.n_buckets), False
         scratch = np.zeros((self.n_buckets, buckets.N_SUMS))
         for start in range(first, last, _CHUNK):
             chunk = [column[start : min(start + _CHUNK, last)] for column in columns]
-            rows = check_rows(*chunk, some_weight=False)
+            rows = check_rows(*chunk, part=True)
             refuse_extreme_weight(rows.w)
+            fractional |= rows.y.dtype != np.uint8
             w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
             y = read_only(rows.y.astype(np.float64))
             buckets.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
         part._sums[:] = scratch.T
-        return part
+        return part, fractional
 
     def merge(self, other: "Sketch") -> Self:
         """Add all rows of another sketch with the same `n_buckets`. Returns the sketch itself; `other` is unchanged."""
@@ -191,15 +197,13 @@ class Sketch:
 
     def atb(self) -> Bounded:
         """ATB, the averaged two-bin calibration error, between certified bounds."""
-        value, low, high = self._integral(squared=True)
         slack = self._slack()
         pad = 4 * slack * self._integral(squared=False)[2] + 5 * slack**2
-        return _bounded(value, low, high, pad, self.weight**2)
+        return self._bounded(self._integral(squared=True), pad, self.weight**2)
 
     def atb_l1(self) -> Bounded:
         """ATB with absolute values in place of squares, between certified bounds."""
-        value, low, high = self._integral(squared=False)
-        return _bounded(value, low, high, 3 * self._slack(), self.weight)
+        return self._bounded(self._integral(squared=False), 3 * self._slack(), self.weight)
 
     def brier(self) -> float:
         """Mean squared error of the predictions."""
@@ -256,12 +260,25 @@ class Sketch:
     def _integral(self, *, squared: bool) -> tuple[float, float, float]:
         self._refuse_empty()
         total = self._total(buckets.POS) - self._total(buckets.NEG)
-        return buckets.sketch_integral(self._sums + self._lost, self._low, self._high, total, squared)
+        sums = self._sums + self._lost
+        return buckets.sketch_integral(sums, self._low, self._high, self._rounding(), total, squared)
+
+    def _rounding(self) -> NDArray[np.float64]:
+        """Per bucket, how far its sums may be off, as a share of the sum of the sizes of their terms."""
+        share: NDArray[np.float64] = _EPS * (self._sums[buckets.N] + _ROUNDINGS_A_TERM)
+        return share
 
     def _slack(self) -> float:
         """How far rounding may have moved the cumulative bias, anywhere."""
-        size = self._sums[buckets.POS] + self._sums[buckets.NEG]
-        return _EPS * float(np.sum((self._sums[buckets.N] + _ROUNDINGS_A_TERM) * size))
+        return float(np.sum(self._rounding() * (self._sums[buckets.POS] + self._sums[buckets.NEG])))
+
+    def _bounded(self, integral: tuple[float, float, float], pad: float, unit: float) -> Bounded:
+        """Divide by `unit`, a power of the weight, and widen by `pad` and by what rounding did to the unit."""
+        value, low, high = integral
+        share = 3 * float(self._rounding().max()) + 1e-12
+        low = max(low - pad - _TINY, 0.0) * (1 - share)
+        high = (high + pad + _TINY) * (1 + share)
+        return Bounded(min(max(value, low), high) / unit, low / unit, high / unit)
 
     def _refuse_empty(self) -> None:
         if not self._sums[buckets.N].any():
@@ -357,13 +374,6 @@ def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
     out = np.empty(len(p), np.int64)
     buckets.bucket_indices(p, n_buckets, out)
     return out
-
-
-def _bounded(value: float, low: float, high: float, pad: float, unit: float) -> Bounded:
-    """Divide by `unit` and widen by `pad` and by the rounding of these very operations."""
-    low = max(low - pad, 0.0) * (1 - 1e-12)
-    high = (high + pad) * (1 + 1e-12)
-    return Bounded(min(max(value, low), high) / unit, low / unit, high / unit)
 
 
 def _read_header(data: bytes, name: str) -> tuple[int, int]:

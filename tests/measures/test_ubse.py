@@ -42,6 +42,28 @@ def test_shifted_grid_is_a_tent_kernel(data, width):
     assert value == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
 
 
+def test_window_steps_are_exact_where_rows_enter_and_leave_together():
+    ulp = 2.0**-54
+    p = [0.5, 0.5 + 4 * ulp, 0.25, 0.25 + ulp, 0.25 - ulp]
+    y = [0, 1, *p[2:]]
+    expected = oracles.kernel_sum(oracles.exact(y), oracles.exact(p), [1] * 5, oracles.tent(Fraction(1, 4)))
+    assert tc.ubse(y, p, tc.ShiftedGrid(0.25)) == pytest.approx(float(expected), rel=1e-10, abs=0)
+
+
+def test_window_recursion_does_not_drift():
+    """A million rows on a hundred values: the pairs can be summed by value."""
+    rng = np.random.default_rng(0)
+    p = np.round(rng.random(1_000_000), 2)
+    y = rng.random(len(p)) < np.clip(p + 0.1 * np.sin(60 * p), 0, 1)
+    value, count = np.unique(p, return_counts=True)
+    a, c = count * value * (1 - value), np.array([math.fsum(p[p == x] - y[p == x]) for x in value])
+    kernels = {0.5**k: np.maximum(0.0, 1 - np.abs(value[:, None] - value) * 2**k) for k in range(6)}
+    noise = {width: math.sqrt(a @ kernel**2 @ a) for width, kernel in kernels.items()}
+    total = sum(1 / sd for sd in noise.values())
+    expected = sum((c @ kernels[width] @ c) / sd / total for width, sd in noise.items()) / len(p) ** 2
+    assert tc.multiscale_atb(y, p) == pytest.approx(expected, rel=1e-11, abs=0)
+
+
 @given(rows(max_size=30))
 def test_width_one_is_atb(data):
     y, p = data
@@ -64,7 +86,7 @@ def test_quantile_ece_is_the_mean_over_bins_of_squared_mean_error():
     p = np.sort(rng.random(1000))
     y = rng.random(1000) < p
     bins = (p - y).reshape(10, 100)
-    assert tc.quantile_ece(y, p) == pytest.approx(np.mean(bins.mean(axis=1) ** 2), rel=1e-12)
+    assert tc.quantile_ece(y, p) == pytest.approx(np.mean(bins.mean(axis=1) ** 2), rel=1e-12, abs=0)
 
 
 @given(weighted_rows(max_size=10))
@@ -96,13 +118,13 @@ def test_multiscale_noise_is_the_null_deviation_to_first_order():
     for width in (1.0, 0.25):
         pairs = sum(oracles.tent(width)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
         exact = oracles.null_variance(p, [1] * len(p), oracles.tent(width))
-        assert exact == pytest.approx(2 * pairs + sum(x * (1 - 6 * x) for x in v), rel=1e-12)
+        assert exact == pytest.approx(2 * pairs + sum(x * (1 - 6 * x) for x in v), rel=1e-12, abs=0)
     shares = tc.Multiscale().shares(Sample.of([0] * len(p), p))
     ratio = math.sqrt(
         sum(oracles.tent(1.0)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
         / sum(oracles.tent(0.25)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
     )
-    assert shares[0.25] / shares[1.0] == pytest.approx(ratio, rel=1e-12)
+    assert shares[0.25] / shares[1.0] == pytest.approx(ratio, rel=1e-12, abs=0)
 
 
 def test_multiscale_at_many_rows_against_the_pairs():
@@ -116,7 +138,7 @@ def test_multiscale_at_many_rows_against_the_pairs():
     noise = {width: math.sqrt(v @ kernel**2 @ v) for width, kernel in kernels.items()}
     total = sum(1 / sd for sd in noise.values())
     expected = sum((c @ kernels[width] @ c) / sd / total for width, sd in noise.items()) / len(p) ** 2
-    assert tc.multiscale_atb(y, p) == pytest.approx(expected, rel=1e-10)
+    assert tc.multiscale_atb(y, p) == pytest.approx(expected, rel=1e-10, abs=0)
 
 
 # --- a user's own bins ------------------------------------------------------------------------------------------------
@@ -148,7 +170,7 @@ def test_draws_are_averaged():
     y, p = [0, 1, 1], [0.2, 0.4, 0.9]
     one = tc.ubse(y, p, lambda p: np.zeros(3))
     other = tc.ubse(y, p, lambda p: np.arange(3))
-    mean = pytest.approx((one + other) / 2, rel=1e-15)
+    mean = pytest.approx((one + other) / 2, rel=1e-15, abs=0)
     assert tc.ubse(y, p, lambda p: np.array([np.zeros(3), np.arange(3)])) == mean
     assert tc.ubse(y, p, lambda p: [[0, 0, 0], [0, 1, 2]]) == mean
     assert tc.ubse(y, p, lambda p: (labels for labels in ([0, 0, 0], ["a", "b", "c"]))) == mean
@@ -158,7 +180,7 @@ def test_random_thresholds_by_hand_approach_atb():
     rng = np.random.default_rng(0)
     y, p = [0, 1, 1, 0], [0.2, 0.4, 0.9, 0.7]
     value = tc.ubse(y, p, lambda p: (p < q for q in rng.random(4000)))
-    assert value == pytest.approx(tc.atb(y, p), rel=0.05)
+    assert value == pytest.approx(tc.atb(y, p), rel=0.05, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -196,10 +218,18 @@ def test_bad_binnings_are_refused(binning, error, message):
         tc.ubse([0, 1, 1], [0.1, 0.2, 0.3], binning)
 
 
+@pytest.mark.parametrize("weight", [None, [1, 1, 1, 1]])
+def test_bins_that_split_ties_are_refused(weight):
+    """Ties are sorted by outcome, so such a binning could see outcomes: with it, lying would pay."""
+    with pytest.raises(ValueError, match=r"gave equal predictions \(0\.5\) different labels; .* use QuantileBins"):
+        tc.ubse([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5], lambda p: np.arange(len(p)) // 2, sample_weight=weight)
+
+
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: tc.ShiftedGrid(0), ValueError, "`width` must be finite and greater than 0; got 0.0"),
+        (lambda: tc.ShiftedGrid(0), ValueError, "`width` must be finite and at least 1e-200; got 0.0"),
+        (lambda: tc.ShiftedGrid("0.1"), TypeError, "`width` must be a number; got '0.1'"),
         (lambda: tc.ShiftedGrid(math.inf), ValueError, "`width` must be finite"),
         (lambda: tc.QuantileBins(0), ValueError, "`n_bins` must be at least 1; got 0"),
         (lambda: tc.QuantileBins(2.5), TypeError, r"`n_bins` must be a whole number; got 2\.5"),
@@ -238,7 +268,7 @@ def test_bad_parameters_are_refused(build, error, message):
 def test_expected_value_by_the_decomposition(binning, data):
     truth, report = data
     expected = oracles.expectation(truth, lambda y: tc.ubse(y, report, binning))
-    assert tc.expected_ubse(report, truth, binning) == pytest.approx(expected, rel=1e-10)
+    assert tc.expected_ubse(report, truth, binning) == pytest.approx(expected, rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("binning", BINNINGS, ids=lambda b: getattr(b, "__name__", repr(b)))
@@ -250,12 +280,39 @@ def test_lying_never_pays(binning, truth, data):
     assert honest == pytest.approx(sum(t * (1 - t) for t in truth) / len(truth) ** 2, rel=1e-12, abs=1e-300)
 
 
-@given(weighted_rows(min_size=2, max_size=7, outcomes=inner_probabilities))
-@settings(max_examples=25)
-def test_expected_value_with_weights(data):
+@pytest.mark.parametrize("binning", [b for b in BINNINGS if b != tc.QuantileBins(2)], ids=repr)
+@given(data=weighted_rows(min_size=2, max_size=6, outcomes=inner_probabilities))
+@settings(max_examples=20)
+def test_expected_value_with_weights(binning, data):
     truth, report, w = data
-    expected = oracles.expectation(truth, lambda y: tc.atb(y, report, sample_weight=w))
-    assert tc.expected_ubse(report, truth, sample_weight=w) == pytest.approx(expected, rel=1e-9)
+    expected = oracles.expectation(truth, lambda y: tc.ubse(y, report, binning, sample_weight=w))
+    assert tc.expected_ubse(report, truth, binning, sample_weight=w) == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+@given(
+    data=rows(min_size=2, max_size=4, outcomes=inner_probabilities),
+    w=st.lists(st.integers(1, 3), min_size=4, max_size=4),
+)
+@settings(max_examples=30)
+def test_expected_value_of_quantile_bins_is_that_of_repeated_rows(data, w):
+    truth, report = data
+    w = w[: len(truth)]
+    many_truth, many_report = oracles.repeat(truth, w), oracles.repeat(report, w)
+    expected = oracles.expectation(many_truth, lambda y: tc.ubse(y, many_report, tc.QuantileBins(2)))
+    assert tc.expected_ubse(report, truth, tc.QuantileBins(2), sample_weight=w) == pytest.approx(
+        expected, rel=1e-9, abs=0
+    )
+    floor = tc.MEASURES["quantile_ece"].noise_floor
+    assert floor(Sample.of([0] * len(w), report, w)) == pytest.approx(
+        floor(Sample.of([0] * sum(w), many_report)), rel=1e-12, abs=1e-300
+    )
+
+
+def test_huge_repetitions_are_counted_or_refused():
+    value = tc.quantile_ece([0, 1], [0.2, 0.7], sample_weight=[2.0**44] * 2, n_bins=2**10)
+    assert value == pytest.approx((0.2**2 + 0.3**2) / 2, rel=1e-9, abs=0)
+    with pytest.raises(ValueError, match=r"repeats rows 4\.61169e\+18 times in all, more than can be counted exactly"):
+        tc.quantile_ece([0, 1], [0.2, 0.7], sample_weight=[2.0**61] * 2, n_bins=4)
 
 
 def test_expected_ubse_names_its_own_arguments():

@@ -7,6 +7,6 @@ integrates.
 Running sums of signed terms are kept as an unevaluated pair (high, low), exact to about 1e-31, so that cancellation in
 the cumulative bias costs nothing.
 
-A kernel calls only kernels of its own file, and `two_sum`: numba's disk cache watches the file of the kernel it loads,
-so a helper edited in another file would leave its callers stale.
+A kernel calls only kernels of its own file and what `_compile.py` holds: numba's disk cache watches the file of the
+kernel it loads, so a helper edited in another file leaves its callers stale. After editing `_compile.py`, `make clean`.
 """

@@ -21,6 +21,8 @@ def compiled(function: F) -> F:
         dispatcher: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
     except RuntimeError:  # numba found no writable cache directory: compile once per process instead
         return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+    if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT leaves the plain function
+        return cast(F, dispatcher)
     save = dispatcher._cache.save_overload
 
     def save_if_possible(*args: Any) -> None:

@@ -142,12 +142,15 @@ def two_bin_loss(x: float, total: float, squared: bool) -> float:
 
 
 @compiled
-def sketch_integral(sums: Rows, low: Rows, high: Rows, total: float, squared: bool) -> tuple[float, float, float]:
+def sketch_integral(
+    sums: Rows, low: Rows, high: Rows, rounding: Rows, total: float, squared: bool
+) -> tuple[float, float, float]:
     """Estimate, lower and upper bound of the integral of `two_bin_loss` over q, given only the sums of each bucket.
 
     Inside a bucket the partial sums x move between -neg and pos with a known average. The loss is convex in x, so its
     average is at least the loss at the average and at most the chord over [-neg, pos]. The estimate spreads x evenly
-    by the standard deviation of a bridge with these steps.
+    by the standard deviation of a bridge with these steps. The average is a difference of sums divided by the length of
+    the bucket's stretch, so it is known only to within what rounding did to them; the bounds allow for all of that.
     """
     value, least, most = 0.0, 0.0, 0.0
     before, before_lost = 0.0, 0.0
@@ -165,10 +168,13 @@ def sketch_integral(sums: Rows, low: Rows, high: Rows, total: float, squared: bo
         step = pos - neg
         if d > 0.0 and pos + neg > 0.0:
             mean = min(max((step * high[k] - sums[WCP, k]) / d, -neg), pos)
-            below = d * two_bin_loss(a + mean, total, squared)
-            chord = (pos - mean) * two_bin_loss(a - neg, total, squared)
-            chord += (mean + neg) * two_bin_loss(a + pos, total, squared)
-            above = max(d * chord / (pos + neg), below)
+            doubt = rounding[k] * (pos + neg) / d
+            lowest, highest = max(mean - doubt, -neg), min(mean + doubt, pos)
+            best = min(max(0.5 * total - a, lowest), highest)  # where the loss is least
+            below = d * two_bin_loss(a + best, total, squared)
+            bottom = two_bin_loss(a - neg, total, squared)
+            slope = (two_bin_loss(a + pos, total, squared) - bottom) / (pos + neg)
+            above = max(d * (bottom + max(slope * (lowest + neg), slope * (highest + neg))), below)
             sd = np.sqrt((step * step + sums[WWCC, k]) / 12.0)
             middle = two_bin_loss(a + mean - sd, total, squared) + two_bin_loss(a + mean + sd, total, squared)
             value += min(max(0.5 * d * middle, below), above)

@@ -70,8 +70,8 @@ def unpack(keys: Rows, y: Rows) -> None:
 
 
 @compiled
-def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, float, float]:
-    """Sums of w, w^2, w c^2, w^2 c^2, w^2 v and w c."""
+def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, float, float, float]:
+    """Sums of w, w^2, w c^2, w^2 c^2, w^2 v; and of w c, as a pair."""
     sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
     for first in range(0, p.size, BLOCK):
@@ -92,7 +92,8 @@ def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, floa
         sum_wcc += block_wcc
         sum_wwcc += block_wwcc
         sum_wwv += block_wwv
-    return sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv, (ph - yh) + (pl - yl)
+    high, low = two_sum(ph, pl - yl, -yh)
+    return sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv, high, low
 
 
 @compiled

@@ -101,6 +101,7 @@ MEASURES: dict[str, Measure] = {
         function=quantile_ece,
         of_sample=quantile_ece_of,
         noise_floor=quantile_ece_floor,
+        worst=9 / 8,
         truthful=True,
         continuous=False,
         complete=True,

@@ -21,7 +21,7 @@ from truthcal._validation import (
     check_counts,
     check_draw,
     check_edges,
-    check_positive,
+    check_number,
     check_report,
     check_whole,
 )
@@ -36,6 +36,10 @@ class Binning:
     def ubse_of(self, sample: Sample) -> float:
         """The exact UBSE of sorted rows under this partition."""
         raise TypeError("Binning is only a base; use a subclass, or pass a function of the predictions to ubse().")
+
+    def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
+        """The part of the expected UBSE that no report can change, when outcomes follow `chance`."""
+        return float(np.sum(sample.w**2 * chance * (1.0 - chance))) / sample.moments.w**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,13 @@ class ShiftedGrid(Binning):
     Parameters
     ----------
     width : float
-        Width of the bins, greater than 0.
+        Width of the bins, at least 1e-200.
     """
 
     width: float
 
     def __post_init__(self) -> None:
-        check_positive(self.width, "width")
+        check_number(self.width, "width", 1e-200)
 
     def ubse_of(self, sample: Sample) -> float:
         """Integral of the squared bias in a sliding window."""
@@ -71,6 +75,8 @@ class ShiftedGrid(Binning):
 @dataclass(frozen=True, slots=True)
 class QuantileBins(Binning):
     """Bins of equal count (they differ by at most one row); ties are split at random, and the exact average is taken.
+
+    Weights must be whole numbers: a row of weight 2 stands for two independent rows, which may fall into two bins.
 
     Parameters
     ----------
@@ -89,6 +95,10 @@ class QuantileBins(Binning):
         size = _rows_counted(sample)
         squares = integrals.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
         return squares / size**2
+
+    def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
+        """As for any UBSE, of the repeated rows."""
+        return float(np.sum(sample.repetitions * chance * (1.0 - chance))) / _rows_counted(sample) ** 2
 
     def bins_for(self, sample: Sample) -> int:
         """The number of bins for these rows."""
@@ -121,9 +131,9 @@ class FixedBins(Binning):
 class Multiscale(Binning):
     """A mixture of `ShiftedGrid` of widths 1, 1/2, 1/4 ... 1/32, each weighted by one over its noise.
 
-    The noise of a width is the standard deviation, to first order in 1/n, of its UBSE for a calibrated forecaster:
-    ``sqrt(sum over pairs of k^2 a a')`` with k the tent of that width and a = w p(1 - p). It depends on the predictions
-    alone, and the weights add up to 1: so the mixture is a UBSE, and truthful.
+    The noise of a width is, to first order in 1/n, the standard deviation of its UBSE for a calibrated forecaster (as
+    if weights were repetitions): ``sqrt(sum over pairs of k^2 a a')``, k the tent of that width, a = w p(1 - p). It
+    depends on the predictions alone, and the weights add up to 1: so the mixture is a UBSE, and truthful.
     """
 
     def ubse_of(self, sample: Sample) -> float:
@@ -138,6 +148,9 @@ class Multiscale(Binning):
             return {1.0: 1.0}
         total = math.fsum(1 / sd for sd in noise.values())
         return {width: 1 / sd / total for width, sd in noise.items()}
+
+
+_ATB = RandomThreshold()
 
 
 def _at_each_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
@@ -164,8 +177,9 @@ def ubse(
         `RandomThreshold`, `ShiftedGrid`, `QuantileBins`, `FixedBins`, `Multiscale`, or a function of the predictions.
         A function is called once with the predictions in increasing order (a read-only float64 array) and returns bin
         labels in that order: one array of n labels, or several draws of them to average over (an iterator, or an array
-        of shape (draws, n)). It is given neither outcomes nor the original order of the rows: a binning that looks at
-        outcomes would not be truthful, so do not bring them in through a closure.
+        of shape (draws, n)). Equal predictions must get equal labels; to split ties use `QuantileBins`. It is given
+        neither outcomes nor the original order of the rows: a binning that looks at outcomes would not be truthful, so
+        do not bring them in through a closure.
 
     Returns
     -------
@@ -201,7 +215,7 @@ def _ubse_of(sample: Sample, binning: Binning | Callable[[NDArray[np.float64]], 
     check_binning(binning)
     p = sample.p.astype(np.float64)
     p.flags.writeable = False
-    values = [_labelled(sample, check_draw(draw, sample.n)) for draw in _draws(binning(p))]
+    values = [_labelled(sample, check_draw(draw, p)) for draw in _draws(binning(p))]
     if not values:
         raise ValueError("`binning` returned no draws; it must return labels, or at least one draw of them.")
     return math.fsum(values) / len(values)
@@ -291,13 +305,15 @@ def quantile_ece(
     n_bins : int, optional
         Number of bins. By default the rounded cube root of the number of rows.
     sample_weight : array-like of shape (n,), optional
-        Whole numbers of repetitions. Fractional weights are refused: bins of equal count need rows to count.
+        Whole numbers: a row of weight 2 stands for two independent rows. Fractional weights are refused: bins of equal
+        count need rows to count.
 
     Returns
     -------
     float
         Between 0 (best) and 1: the mean over bins of the squared mean of (prediction - outcome), if `n_bins` divides n.
-        Calibrated predictions score ``n_bins`` times the noise floor of ATB on average.
+        Up to 9/8 if it does not, since bins then differ in size. Calibrated predictions score ``n_bins`` times the
+        noise floor of ATB on average.
 
     Notes
     -----
@@ -314,13 +330,14 @@ def quantile_ece(
 
 
 def ubse_floor(sample: Sample) -> float:
-    """What calibrated predictions like these score on average, in any UBSE."""
+    """What calibrated predictions like these score on average, in a UBSE."""
     return sample.moments.wwv / sample.moments.w**2
 
 
 def quantile_ece_floor(sample: Sample) -> float:
     """The same for the quantile ECE with its default number of bins."""
-    return QuantileBins().bins_for(sample) * ubse_floor(sample)
+    binning = QuantileBins()
+    return binning.bins_for(sample) * binning.noise_of(sample, sample.p.astype(np.float64))
 
 
 def quantile_ece_of(sample: Sample, *, n_bins: int | None = None) -> float:
@@ -360,9 +377,6 @@ def multiscale_atb_of(sample: Sample) -> float:
     return Multiscale().ubse_of(sample)
 
 
-_ATB = RandomThreshold()
-
-
 def expected_ubse(
     report: object,
     truth: object,
@@ -386,7 +400,8 @@ def expected_ubse(
     Returns
     -------
     float
-        ``UBSE(report, truth) + sum w^2 truth (1 - truth) / W^2``.
+        ``UBSE(report, truth) + sum w^2 truth (1 - truth) / W^2`` (for `QuantileBins`, where weights are repetitions, w
+        in place of w^2).
 
     Notes
     -----
@@ -401,5 +416,5 @@ def expected_ubse(
     (0.09375, 0.109375)
     """
     sample = Sample.from_checked(check_report(report, truth, sample_weight))
-    variance = float(np.sum(sample.w**2 * sample.y * (1.0 - sample.y)))
-    return _ubse_of(sample, binning) + variance / sample.moments.w**2
+    noise = (binning if isinstance(binning, Binning) else _ATB).noise_of(sample, sample.y)
+    return _ubse_of(sample, binning) + noise
