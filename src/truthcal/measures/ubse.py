@@ -185,7 +185,7 @@ def ubse(
     -------
     float
         ``mean over draws of sum over bins of ((1/W) * sum in bin of w (p - y))^2``, between 0 and 1. Its noise floor is
-        that of ATB, whatever the bins.
+        that of ATB, whatever the bins (for `QuantileBins` if there are no weights).
 
     Notes
     -----
