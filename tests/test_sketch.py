@@ -196,6 +196,12 @@ def test_bounds_hold_where_the_average_within_a_bucket_is_hard_to_know():
             assert Fraction(bounded.low) <= value <= Fraction(bounded.high), (p.tolist(), y.tolist(), w)
 
 
+def test_bounds_hold_on_a_short_stretch_of_large_bias():
+    y, p = [0, 0, 1, 1], [0.500003, 0.500004, 0.500004, 0.500004]
+    bounded = tc.Sketch().update(y, p).atb()
+    assert Fraction(bounded.low) <= oracles.atb(y, oracles.exact(p)) <= Fraction(bounded.high)
+
+
 def test_bounds_hold_where_the_weight_is_rounded():
     n = 1_000_000
     y, p, w = np.r_[np.ones(n), 0], np.r_[np.ones(n), 0.3], np.r_[np.full(n, 0.1), 1.0]
@@ -213,14 +219,16 @@ def test_bounds_hold_where_squares_underflow(p, w):
     assert Fraction(bounded.low) <= Fraction(p) ** 2 <= Fraction(bounded.high)
 
 
-def test_the_estimate_is_far_better_than_the_bounds():
-    errors, widths = [], []
-    for seed in range(20):
+def test_the_estimate_is_far_better_than_the_bounds_and_not_biased():
+    errors, widths, shares = [], [], []
+    for seed in range(40):
         y, p = some_rows(20_000, seed)
-        bounded = tc.Sketch(64).update(y, p).atb()
-        errors.append(abs(bounded.value - tc.atb(y, p)))
+        exact, bounded = tc.atb(y, p), tc.Sketch(64).update(y, p).atb()
+        errors.append(abs(bounded.value - exact))
         widths.append(bounded.width)
+        shares.append((exact - bounded.low) / (bounded.value - bounded.low))
     assert np.median(errors) < 0.02 * np.median(widths)
+    assert np.mean(shares) == pytest.approx(1, abs=0.1)
 
 
 def test_default_buckets_are_sharp():

@@ -43,8 +43,8 @@ def test_shifted_grid_is_a_tent_kernel(data, width):
 
 
 def test_window_steps_are_exact_where_rows_enter_and_leave_together():
-    ulp = 2.0**-54
-    p = [0.5, 0.5 + 4 * ulp, 0.25, 0.25 + ulp, 0.25 - ulp]
+    up, down = math.nextafter(0.25, 1), math.nextafter(0.25, 0)
+    p = [0.5, math.nextafter(0.5, 1), 0.25, up, down]
     y = [0, 1, *p[2:]]
     expected = oracles.kernel_sum(oracles.exact(y), oracles.exact(p), [1] * 5, oracles.tent(Fraction(1, 4)))
     assert tc.ubse(y, p, tc.ShiftedGrid(0.25)) == pytest.approx(float(expected), rel=1e-10, abs=0)
@@ -97,6 +97,13 @@ def test_fixed_bins_against_definition(data):
     for edges in ([0.2, 0.5], np.array([0.0, 0.2, 0.5, 1.0]), (x / 10 for x in (2, 5))):
         value = tc.ubse(y, p, tc.FixedBins(edges), sample_weight=w)
         assert value == pytest.approx(expected, rel=1e-9, abs=1e-30)
+
+
+@pytest.mark.parametrize(("p", "ones"), [(0.1, 1), (0.3, 3), (0.7, 7)])
+def test_bins_keep_full_precision_when_biases_cancel(p, ones):
+    y, p = [1] * ones + [0] * (10 - ones), [p] * 10
+    expected = float(oracles.squares_in_bins(y, oracles.exact(p), [1] * 10, [0] * 10))
+    assert tc.ubse(y, p, tc.FixedBins([0.5])) == pytest.approx(expected, rel=1e-10, abs=0)
 
 
 def test_a_prediction_of_one_is_in_the_last_fixed_bin():
