@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -86,6 +87,19 @@ def test_sample_is_read_only_and_sorts_in_few_bytes():
     for array in (sample.p, sample.y, sample.w):
         assert not array.flags.writeable
     assert sample.p.itemsize + sample.y.itemsize == 9
+
+
+@pytest.mark.parametrize(("kind", "bytes_a_row"), [("packed", 9), ("fractional", 33), ("weighted", 57)])
+def test_memory_is_as_stated(kind, bytes_a_row):
+    rng = np.random.default_rng(0)
+    p = rng.random(500_000)
+    rows = {"packed": (p < 0.4, p), "fractional": (p.copy(), p), "weighted": (p < 0.4, p, p + 0.1)}[kind]
+    Sample.of(*rows)  # compile first
+    tracemalloc.start()
+    Sample.of(*rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / len(p) == pytest.approx(bytes_a_row, abs=1)
 
 
 def test_relative_weights_are_exact():

@@ -222,6 +222,17 @@ def test_approx_sorts_only_where_a_sketch_would_be_larger_than_the_data(monkeypa
         tc.atb_approx(y, p, tolerance=1e-10)
 
 
+def test_approx_never_builds_the_same_sketch_twice(monkeypatch):
+    module = importlib.import_module("truthcal.measures.atb")
+    built = []
+    monkeypatch.setattr(module, "Sketch", lambda n_buckets: built.append(n_buckets) or tc.Sketch(n_buckets))
+    p = 0.3 + 1e-4 * np.random.default_rng(0).random(1_100_000)
+    exact = tc.atb(p < 0.30005, p)
+    assert exact in tc.atb_approx(p < 0.30005, p, tolerance=1e-10)
+    assert 1 < len(built) <= 3
+    assert len(set(built)) == len(built)
+
+
 def test_approx_works_with_extreme_weights():
     y, p, w = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], [1e300, 1e220, 1e299, 1e300]
     assert tc.atb(y, p, sample_weight=w) in tc.atb_approx(y, p, tolerance=1e-3, sample_weight=w)

@@ -173,6 +173,8 @@ def atb_approx(
         result = Sketch(n_buckets).update(rows.y, rows.p, rows.w).atb()
         if result.width <= tolerance:
             return result
+        if n_buckets == most:
+            break
         # Where predictions are spread out the width falls with the square of the number of buckets.
         wanted = _power_of_two_from(1.5 * n_buckets * math.sqrt(result.width / tolerance))
         n_buckets = min(wanted, most) if attempt == 0 else most
