@@ -74,6 +74,8 @@ def test_general_path_agrees_with_numpy(n, cores, monkeypatch):
 def test_result_is_the_same_on_one_core_and_on_two(name, monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.random(LARGE)
+    if name == "intcal":  # takes at most 100,000 different predictions
+        p = np.round(p, 4)
     y = rng.random(LARGE) < p
     values = []
     for cores in (1, 2):

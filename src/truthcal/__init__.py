@@ -26,6 +26,31 @@ _HOME = {
     "QuantileBins": "measures.ubse",
     "FixedBins": "measures.ubse",
     "Multiscale": "measures.ubse",
+    "smcal": "measures.smooth",
+    "smcal_witness": "measures.smooth",
+    "smece": "measures.smooth",
+    "laplace_kernel_ce": "measures.smooth",
+    "distcal": "measures.distance",
+    "distcal_bounds": "measures.distance",
+    "distcal_bracket": "measures.distance",
+    "intcal": "measures.interval",
+    "intcal_surrogate": "measures.interval",
+    "ece": "measures.binned",
+    "binned_ece": "measures.binned",
+    "binned_ece_like": "measures.conventions",
+    "ks_ce": "measures.cumulative",
+    "kuiper_ce": "measures.cumulative",
+    "step_ce": "measures.cumulative",
+    "decision_loss": "measures.decision",
+    "u_calibration": "measures.decision",
+    "subsampled_smcal": "measures.subsampled",
+    "subsampled_step_ce": "measures.subsampled",
+    "subsampled_estimate": "measures.subsampled",
+    "ici": "measures.skill",
+    "brier_decomposition": "measures.skill",
+    "log_loss_decomposition": "measures.skill",
+    "calibration_slope_intercept": "measures.skill",
+    "all_measures": "measures.overview",
     "MEASURES": "measures",
     "Measure": "measures",
     "Sketch": "sketch",
@@ -33,6 +58,13 @@ _HOME = {
     "Bounded": "_results",
     "AtbSummary": "_results",
     "BiasCurve": "_results",
+    "SmoothWitness": "_results",
+    "DistanceBracket": "_results",
+    "Estimate": "_results",
+    "ScoreDecomposition": "_results",
+    "CalibrationLine": "_results",
+    "MeasureTable": "_results",
+    "MeasureValue": "_results",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -41,6 +73,13 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal._results import AtbSummary as AtbSummary
     from truthcal._results import BiasCurve as BiasCurve
     from truthcal._results import Bounded as Bounded
+    from truthcal._results import CalibrationLine as CalibrationLine
+    from truthcal._results import DistanceBracket as DistanceBracket
+    from truthcal._results import Estimate as Estimate
+    from truthcal._results import MeasureTable as MeasureTable
+    from truthcal._results import MeasureValue as MeasureValue
+    from truthcal._results import ScoreDecomposition as ScoreDecomposition
+    from truthcal._results import SmoothWitness as SmoothWitness
     from truthcal.measures import MEASURES as MEASURES
     from truthcal.measures import Measure as Measure
     from truthcal.measures.atb import atb as atb
@@ -48,6 +87,31 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.atb import atb_l1 as atb_l1
     from truthcal.measures.atb import atb_summary as atb_summary
     from truthcal.measures.atb import cumulative_bias_curve as cumulative_bias_curve
+    from truthcal.measures.binned import binned_ece as binned_ece
+    from truthcal.measures.binned import ece as ece
+    from truthcal.measures.conventions import binned_ece_like as binned_ece_like
+    from truthcal.measures.cumulative import ks_ce as ks_ce
+    from truthcal.measures.cumulative import kuiper_ce as kuiper_ce
+    from truthcal.measures.cumulative import step_ce as step_ce
+    from truthcal.measures.decision import decision_loss as decision_loss
+    from truthcal.measures.decision import u_calibration as u_calibration
+    from truthcal.measures.distance import distcal as distcal
+    from truthcal.measures.distance import distcal_bounds as distcal_bounds
+    from truthcal.measures.distance import distcal_bracket as distcal_bracket
+    from truthcal.measures.interval import intcal as intcal
+    from truthcal.measures.interval import intcal_surrogate as intcal_surrogate
+    from truthcal.measures.overview import all_measures as all_measures
+    from truthcal.measures.skill import brier_decomposition as brier_decomposition
+    from truthcal.measures.skill import calibration_slope_intercept as calibration_slope_intercept
+    from truthcal.measures.skill import ici as ici
+    from truthcal.measures.skill import log_loss_decomposition as log_loss_decomposition
+    from truthcal.measures.smooth import laplace_kernel_ce as laplace_kernel_ce
+    from truthcal.measures.smooth import smcal as smcal
+    from truthcal.measures.smooth import smcal_witness as smcal_witness
+    from truthcal.measures.smooth import smece as smece
+    from truthcal.measures.subsampled import subsampled_estimate as subsampled_estimate
+    from truthcal.measures.subsampled import subsampled_smcal as subsampled_smcal
+    from truthcal.measures.subsampled import subsampled_step_ce as subsampled_step_ce
     from truthcal.measures.ubse import Binning as Binning
     from truthcal.measures.ubse import FixedBins as FixedBins
     from truthcal.measures.ubse import Multiscale as Multiscale

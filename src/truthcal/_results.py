@@ -47,6 +47,98 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over random draws. Returned by `subsampled_estimate`.
+
+    Attributes
+    ----------
+    value : float
+        The mean.
+    standard_error : float
+        Its standard error from drawing alone: 0 if nothing had to be drawn, nan for a single draw.
+    n_resamples : int
+        Number of draws; 0 if all cases were gone through.
+    """
+
+    value: float
+    standard_error: float
+    n_resamples: int
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if self.n_resamples == 0:
+            return f"{self.value:.6g}, exact"
+        return f"{self.value:.4g}, standard error {self.standard_error:.2g} from {self.n_resamples} draws"
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceBracket:
+    """Between which numbers smCal and distCal lie. Returned by `distcal_bracket`.
+
+    Attributes
+    ----------
+    smcal_low, smcal_high : float
+        Certified bounds of the smooth calibration error.
+    distcal_low, distcal_high : float
+        Certified bounds of the lower distance to calibration.
+    """
+
+    smcal_low: float
+    smcal_high: float
+    distcal_low: float
+    distcal_high: float
+
+    @classmethod
+    def following_from(cls, atb: Bounded, atb_l1: Bounded, bias: Bounded) -> "DistanceBracket":
+        """The tightest of all known inequalities (docs/theory.md)."""
+        smallest_bias = max(bias.low, -bias.high, 0.0)
+        smcal_low = max(atb_l1.low / 2.0, atb.low, smallest_bias)
+        smcal_high = min(1.5 * atb_l1.high, math.sqrt(2.5 * atb.high), 1.0)
+        distcal_low = max(atb_l1.low / 3.0, smcal_low / 2.0, smallest_bias)
+        return cls(smcal_low, smcal_high, distcal_low, min(2.0 * smcal_high, 1.0))
+
+    def __str__(self) -> str:
+        return (
+            f"smCal is between {self.smcal_low:.4g} and {self.smcal_high:.4g}, "
+            f"distCal between {self.distcal_low:.4g} and {self.distcal_high:.4g}."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothWitness:
+    """The 1-Lipschitz function with values in [-1, 1] that shows the smooth calibration error. By `smcal_witness`.
+
+    Attributes
+    ----------
+    q : ndarray
+        The different predictions, increasing.
+    f : ndarray
+        The function there: ``sum of w (p - y) f(p) / sum of w`` is `value`.
+    value : float
+        The smooth calibration error, computed from `f`.
+    """
+
+    q: NDArray[np.float64]
+    f: NDArray[np.float64]
+    value: float
+
+    def __call__(self, y_proba: object) -> NDArray[np.float64]:
+        """The function at any predictions: linear between `q`, constant beyond."""
+        return np.interp(np.asarray(y_proba, np.float64), self.q, self.f)
+
+    def __str__(self) -> str:
+        return f"A 1-Lipschitz function at {len(self.q):,} different predictions that shows smCal = {self.value:.6g}."
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        return {"q": self.q, "f": self.f}
+
+
+@dataclass(frozen=True, slots=True)
 class AtbSummary:
     """ATB beside what is needed to read it. Returned by `atb_summary`.
 
@@ -127,6 +219,119 @@ class AtbSummary:
     def _effective(self) -> str:
         same = math.isclose(self.n, self.n_effective, rel_tol=1e-9)
         return "" if same else f", worth {self.n_effective:,.1f} of equal weight"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreDecomposition:
+    """A score in three parts. Returned by `brier_decomposition` and `log_loss_decomposition`.
+
+    Attributes
+    ----------
+    name : str
+        Which score.
+    score : float
+        ``miscalibration - discrimination + uncertainty``. Lower is better.
+    miscalibration : float
+        What isotonic recalibration on these rows would gain; not negative. Noise included: calibrated predictions have
+        some too.
+    discrimination : float
+        What the recalibrated predictions gain over always predicting the mean outcome; not negative.
+    uncertainty : float
+        The score of always predicting the mean outcome.
+    """
+
+    name: str
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} {self.score:.4g} = miscalibration {self.miscalibration:.4g} "
+            f"- discrimination {self.discrimination:.4g} + uncertainty {self.uncertainty:.4g}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationLine:
+    """Logistic regression of outcomes on predicted log-odds. Returned by `calibration_slope_intercept`.
+
+    Attributes
+    ----------
+    slope : float
+        1 if calibrated. Below 1 predictions are too extreme, above 1 not extreme enough.
+    intercept : float
+        Fitted together with the slope.
+    calibration_in_the_large : float
+        The intercept if the slope is fixed at 1: 0 if predictions are right on average, negative if too high.
+    """
+
+    slope: float
+    intercept: float
+    calibration_in_the_large: float
+
+    def __str__(self) -> str:
+        return (
+            f"slope {self.slope:.4g}, intercept {self.intercept:.4g}; calibration in the large (intercept at slope 1) "
+            f"{self.calibration_in_the_large:.4g}"
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureValue:
+    """A row of a `MeasureTable`: the value of a measure, and the properties that `Measure` explains.
+
+    `note` says why there is no value, if there is none (nan).
+    """
+
+    name: str
+    value: float
+    truthful: bool
+    continuous: bool
+    complete: bool
+    sound: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureTable:
+    """Values of several measures for the same rows. Returned by `all_measures`."""
+
+    rows: tuple[MeasureValue, ...]
+
+    def __getitem__(self, name: str) -> float:
+        for row in self.rows:
+            if row.name == name:
+                return row.value
+        raise KeyError(f"{name!r} is not in this table; it has {', '.join(row.name for row in self.rows)}.")
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        fields = [field.name for field in dataclasses.fields(MeasureValue)]
+        return {field: [getattr(row, field) for row in self.rows] for field in fields}
+
+    def __str__(self) -> str:
+        flags = ("truthful", "continuous", "complete", "sound")
+        lines = [["measure", "value", *flags, ""]]
+        for row in self.rows:
+            words = ["yes" if getattr(row, flag) else "no" for flag in flags]
+            lines.append([row.name, f"{row.value:.4g}", *words, row.note])
+        width = [max(len(line[k]) for line in lines) for k in range(6)]
+        for line in lines:
+            line[0], line[1] = line[0].ljust(width[0]), line[1].rjust(width[1])
+            line[2:6] = [line[k].ljust(width[k]) for k in range(2, 6)]
+        return "\n".join("  ".join(line).rstrip() for line in lines)
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, eq=False)

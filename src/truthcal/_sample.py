@@ -23,6 +23,16 @@ class Moments(NamedTuple):
     wc: float
 
 
+class Groups(NamedTuple):
+    """Rows with equal predictions as one: `r` increasing without ties; sums of w, w y and w c; c summed up so far."""
+
+    r: NDArray[np.float64]
+    w: NDArray[np.float64]
+    wy: NDArray[np.float64]
+    c: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
+
+
 class Sample:
     """Rows in order of prediction: `p` increasing, with their `y` and `w` beside it. Read-only.
 
@@ -78,6 +88,19 @@ class Sample:
         )
         sums = [a + b for a, b in zip(lower[:5], upper[:5], strict=True)]
         return Moments._make([*sums, math.fsum(lower[5:] + upper[5:])])
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights, without a pass over the rows where there are none."""
+        return self.moments.w if self.weighted else float(self.n)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The different predictions, 40 bytes each."""
+        columns = np.empty((len(Groups._fields), prepare.count_distinct(self.p)))
+        prepare.group_ties(self.p, self.y, self.w, *columns)
+        columns.flags.writeable = False
+        return Groups(*columns)
 
     @cached_property
     def repetitions(self) -> NDArray[np.float64]:

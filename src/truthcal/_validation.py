@@ -6,7 +6,6 @@ change what the user passed in. Numpy arrays of a fitting type are never copied.
 
 import itertools
 import math
-import operator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -196,7 +195,7 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
     if raw.dtype.kind in "biuf":
         return
     if raw.dtype.kind == "O":
-        _refuse_missing(_missing_objects(raw), name, "None or NA")
+        _refuse_missing(is_missing_object(raw), name, "None or NA")
     cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
     if _is_text(raw):
         cure = "Numbers written as text? Convert with .astype(float)."
@@ -215,7 +214,7 @@ def _refuse_outside_unit(p: NDArray[Any], name: str) -> NoReturn:
         cure = "Percentages? Divide by 100."
     else:
         cure = "Logits or scores? Apply the sigmoid (or softmax) first."
-    raise ValueError(f"`{name}` must lie in [0, 1]; found {_where(p, bad)}. {cure}")
+    raise ValueError(f"`{name}` must lie in [0, 1]; found {where_found(p, bad)}. {cure}")
 
 
 def _refuse_missing(missing: NDArray[np.bool_], name: str, what: str) -> None:
@@ -225,7 +224,7 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str, what: str) -> None:
         )
 
 
-def _where(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
+def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
     return f"{values[bad.argmax()].item()!r} {_at(bad)}"
 
 
@@ -234,7 +233,7 @@ def _at(bad: NDArray[np.bool_]) -> str:
     return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 
 
-def _missing_objects(raw: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing_object(raw: NDArray[Any]) -> NDArray[np.bool_]:
     def is_missing(value: object) -> bool:
         return value is None or type(value).__name__ in ("NAType", "NaTType") or _is_nan(value)
 
@@ -294,7 +293,7 @@ def _readable(raw: NDArray[Any]) -> NDArray[Any]:
 def _refuse_labels(values: NDArray[Any]) -> NoReturn:
     if values.dtype.kind == "f":
         _refuse_missing(np.isnan(values), "y_true", "nan")
-    found = _where(values, ~((values >= 0) & (values <= 1)))
+    found = where_found(values, ~((values >= 0) & (values <= 1)))
     labels = np.unique(values)
     if len(labels) == 1:
         cure = f"If {labels[0].item()!r} is the positive label, pass pos_label={labels[0].item()!r}."
@@ -314,7 +313,7 @@ def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     if np.ndim(pos_label) != 0 or pos_label != pos_label:
         raise TypeError(f"`pos_label` must be a single label; got {pos_label!r}.")
     if raw.dtype.kind == "O":
-        _refuse_missing(_missing_objects(raw), "y_true", "None or NA")
+        _refuse_missing(is_missing_object(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
         _refuse_missing(np.isnan(raw), "y_true", "nan")
     text = _is_text(raw)
@@ -352,7 +351,7 @@ def _weights(raw: NDArray[Any]) -> NDArray[np.float64]:
         _refuse_missing(np.isnan(w), "sample_weight", "nan")
         bad = ~((w >= 0) & np.isfinite(w))
         raise ValueError(
-            f"`sample_weight` must be finite and not negative; found {_where(w, bad)}. Drop or mend these rows."
+            f"`sample_weight` must be finite and not negative; found {where_found(w, bad)}. Drop or mend these rows."
         )
     return read_only(w)
 
@@ -380,110 +379,3 @@ def refuse_wide_weight(w: NDArray[np.float64]) -> None:
             f"`sample_weight` spans too much: {w.min():g} to {w.max():g}. A row that light cannot count beside the "
             "heaviest; give it weight 0, or mend the weights."
         )
-
-
-def check_counts(w: NDArray[np.float64]) -> None:
-    """Weights that stand for repetitions must be whole numbers, and so must their sum be."""
-    if w.sum() > 2**53:
-        raise ValueError(f"`sample_weight` repeats rows {w.sum():g} times in all, more than can be counted exactly.")
-    whole = w == np.floor(w)
-    if not whole.all():
-        raise ValueError(
-            "bins of equal count need rows to count, so `sample_weight` must hold whole numbers of repetitions; found "
-            f"{w[~whole][0]:g}. For fractional weights use another measure, for example multiscale_atb."
-        )
-
-
-# --- binnings ---------------------------------------------------------------------------------------------------------
-
-
-def check_binning(binning: object) -> None:
-    """A binning must be something that can look at the predictions, and not what someone has made of them already."""
-    if isinstance(binning, type):
-        raise TypeError(f"`binning` is the class {binning.__name__}; pass an instance, {binning.__name__}(...).")
-    if not callable(binning):
-        raise TypeError(
-            "`binning` must be a Binning such as ShiftedGrid(0.1), or a function of the predictions; got "
-            f"{type(binning).__name__}. Ready-made labels are not accepted, because they could have been made from the "
-            "outcomes: pass lambda p: ... instead."
-        )
-
-
-def check_draw(labels: Any, p: NDArray[np.float64]) -> NDArray[Any]:
-    """One draw of a user's binning: a label for each prediction, the same for equal ones.
-
-    In a sorted sample ties are in order of their outcomes, so labels that split them could tell outcomes apart.
-    """
-    rows = len(p)
-    try:
-        array = np.asarray(labels)
-    except ValueError:
-        array = np.empty(0)
-    if array.shape != (rows,):
-        found = f"an array of shape {array.shape}" if array.ndim else type(labels).__name__
-        raise ValueError(
-            f"`binning` must return one label for each of the {rows} predictions, or several such draws (an iterator "
-            f"of them, or an array of shape (draws, {rows})); one draw was {found}."
-        )
-    missing = _missing_objects(array) if array.dtype.kind == "O" else array != array  # only nan differs from itself
-    if missing.any():
-        raise ValueError("`binning` returned a missing label (nan or None); it must label every prediction.")
-    split = (array[1:] != array[:-1]) & (p[1:] == p[:-1])
-    if split.any():
-        raise ValueError(
-            f"`binning` gave equal predictions ({p[int(split.argmax())]:g}) different labels; a binning may depend on "
-            "the predictions alone. For bins of equal count use QuantileBins, which splits ties fairly."
-        )
-    return array
-
-
-def check_edges(edges: Any) -> tuple[float, ...]:
-    """Increasing cuts in [0, 1]."""
-    try:
-        cuts = np.asarray(list(edges), dtype=np.float64)
-    except (TypeError, ValueError):
-        cuts = np.empty((0, 0))
-    if cuts.ndim != 1:
-        raise TypeError(f"`edges` must be a list of numbers; got {edges!r}. For ten equal bins: np.linspace(0, 1, 11).")
-    if not (((cuts >= 0) & (cuts <= 1)).all() and (np.diff(cuts) > 0).all()):
-        raise ValueError(f"`edges` must lie in [0, 1] and increase; got {cuts.tolist()}.")
-    return tuple(cuts.tolist())
-
-
-# --- parameters -------------------------------------------------------------------------------------------------------
-
-
-def check_whole(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """An integer in [low, high]; numpy's integers are fine, True and 3.0 are not."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool | np.bool_):
-        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
-    if number < low or (high is not None and number > high):
-        upto = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"`{name}` must be {upto}; got {number}.")
-    return number
-
-
-def check_power_of_two(value: object, name: str, high: int) -> int:
-    """A power of two in [1, high]."""
-    number = check_whole(value, name, 1, high)
-    if number & (number - 1):
-        below = 1 << (number.bit_length() - 1)
-        raise ValueError(f"`{name}` must be a power of two; got {number}. Try {below} or {2 * below}.")
-    return number
-
-
-def check_number(value: Any, name: str, least: float) -> float:
-    """A finite number, at least `least`; text and booleans are not numbers."""
-    try:
-        number = None if isinstance(value, str | bytes | bool | np.bool_) else float(value)
-    except (TypeError, ValueError):
-        number = None
-    if number is None:
-        raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    if not least <= number < math.inf:
-        raise ValueError(f"`{name}` must be finite and at least {least:g}; got {number!r}.")
-    return number

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from truthcal._files import write_atomically
 from truthcal._kernels import buckets
-from truthcal._results import Bounded
+from truthcal._parameters import check_power_of_two
+from truthcal._results import Bounded, DistanceBracket
 from truthcal._threads import in_halves
 from truthcal._validation import (
     as_columns,
-    check_power_of_two,
     check_proba,
     check_rows,
     is_plain,
@@ -204,6 +204,11 @@ class Sketch:
     def atb_l1(self) -> Bounded:
         """ATB with absolute values in place of squares, between certified bounds."""
         return self._bounded(self._integral(squared=False), 3 * self._slack(), self.weight)
+
+    def distcal_bracket(self) -> DistanceBracket:
+        """Between which numbers smCal and distCal lie, from ATB, ATB_l1 and the bias."""
+        bias, slack = self.bias(), self._slack() / self.weight
+        return DistanceBracket.following_from(self.atb(), self.atb_l1(), Bounded(bias, bias - slack, bias + slack))
 
     def brier(self) -> float:
         """Mean squared error of the predictions."""

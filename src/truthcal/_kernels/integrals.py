@@ -80,8 +80,8 @@ def absolute_integral(p: Rows, y: Rows, w: Rows, total: float) -> float:
 
 
 @compiled
-def window_integral(p: Rows, y: Rows, w: Rows, width: float) -> float:
-    """(1/width) * integral over q of (sum of w c with q < p <= q + width)^2.
+def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> float:
+    """(1/width) * integral over q of (sum of w c with q < p <= q + width)^2, or of its size.
 
     The window [q, q + width] slides up. Rows enter at q = p - width and leave at q = p. Steps between two events of one
     kind are differences of predictions, so that neighbours one ulp apart keep their distance.
@@ -105,7 +105,7 @@ def window_integral(p: Rows, y: Rows, w: Rows, width: float) -> float:
             step += width
         step += rounded
         x = (ph - yh) + (pl - yl)
-        block += max(step, 0.0) * x * x
+        block += max(step, 0.0) * (x * x if squared else abs(x))
         if event % BLOCK == 0:
             total += block
             block = 0.0

@@ -121,3 +121,29 @@ def cumulative_bias(p: Rows, y: Rows, w: Rows, value: Rows, bias: Rows, count: R
         bias[group] = (ph - yh) + (pl - yl)
         count[group] += 1
         weight[group] += w[i]
+
+
+@compiled
+def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
+    """Per distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to and with it."""
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    group = -1
+    first = 0
+    while first < p.size:
+        last = first
+        x = np.float64(p[first])
+        gh, gl, oh, ol, weight = 0.0, 0.0, 0.0, 0.0, 0.0
+        while last < p.size and p[last] == p[first]:
+            gh, gl = two_sum(gh, gl, w[last] * x)
+            oh, ol = two_sum(oh, ol, w[last] * y[last])
+            ph, pl = two_sum(ph, pl, w[last] * x)
+            yh, yl = two_sum(yh, yl, w[last] * y[last])
+            weight += w[last]
+            last += 1
+        group += 1
+        r[group] = x
+        mass[group] = weight
+        positive[group] = oh + ol
+        c[group] = (gh - oh) + (gl - ol)
+        cumulative[group] = (ph - yh) + (pl - yl)
+        first = last

@@ -5,6 +5,26 @@ from dataclasses import dataclass
 
 from truthcal._sample import Sample
 from truthcal.measures.atb import atb, atb_l1, atb_l1_of, atb_of
+from truthcal.measures.binned import binned_ece, binned_ece_of, ece, ece_of
+from truthcal.measures.cumulative import ks_ce, ks_ce_of, kuiper_ce, kuiper_ce_of, step_ce
+from truthcal.measures.decision import decision_loss, decision_loss_of, u_calibration, u_calibration_of
+from truthcal.measures.distance import distcal, distcal_of
+from truthcal.measures.interval import intcal, intcal_of, intcal_surrogate, intcal_surrogate_of
+from truthcal.measures.skill import ici, ici_of
+from truthcal.measures.smooth import (
+    laplace_kernel_ce,
+    laplace_kernel_ce_of,
+    smcal,
+    smcal_of,
+    smece,
+    smece_of,
+)
+from truthcal.measures.subsampled import (
+    subsampled_smcal,
+    subsampled_smcal_of,
+    subsampled_step_ce,
+    subsampled_step_ce_of,
+)
 from truthcal.measures.ubse import (
     multiscale_atb,
     multiscale_atb_of,
@@ -16,6 +36,8 @@ from truthcal.measures.ubse import (
     ubse_floor,
 )
 
+_UNIFYING = "Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration"
+_ECCE = "Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic Predictions"
 _PAPER = "Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure"
 
 
@@ -44,6 +66,8 @@ class Measure:
         Whether a miscalibrated forecaster's value stays away from 0 as rows accumulate.
     whole_weights : bool
         Whether `sample_weight` must hold whole numbers.
+    tolerance : float
+        How far the value may be from the exact one, rounding aside; nan if it is a mean over random draws.
     cost : str
         Time for n rows.
     reference : str
@@ -60,6 +84,7 @@ class Measure:
     complete: bool
     sound: bool
     whole_weights: bool = False
+    tolerance: float = 0.0
     cost: str
     reference: str
 
@@ -120,5 +145,171 @@ MEASURES: dict[str, Measure] = {
         sound=True,
         cost="O(n log n)",
         reference="a UBSE, " + _PAPER,
+    ),
+    "smcal": Measure(
+        function=smcal,
+        of_sample=smcal_of,
+        truthful=False,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference=_UNIFYING,
+    ),
+    "distcal": Measure(
+        function=distcal,
+        of_sample=distcal_of,
+        tolerance=1e-5,
+        truthful=False,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n), and a linear programme on a chain",
+        reference=_UNIFYING,
+    ),
+    "intcal": Measure(
+        function=intcal,
+        of_sample=intcal_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=True,
+        cost="O(n^2) at worst, up to 100,000 different predictions",
+        reference=_UNIFYING,
+    ),
+    "intcal_surrogate": Measure(
+        function=intcal_surrogate,
+        of_sample=intcal_surrogate_of,
+        truthful=False,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n), and a pass for each width",
+        reference=_UNIFYING,
+    ),
+    "laplace_kernel_ce": Measure(
+        function=laplace_kernel_ce,
+        of_sample=laplace_kernel_ce_of,
+        truthful=False,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference=_UNIFYING,
+    ),
+    "smece": Measure(
+        function=smece,
+        of_sample=smece_of,
+        tolerance=1e-7,
+        truthful=False,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n), and O(1/smECE)",
+        reference="Blasiok, Nakkiran (2023), Smooth ECE",
+    ),
+    "ks_ce": Measure(
+        function=ks_ce,
+        of_sample=ks_ce_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference=_ECCE,
+    ),
+    "kuiper_ce": Measure(
+        function=kuiper_ce,
+        of_sample=kuiper_ce_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference=_ECCE,
+    ),
+    "step_ce": Measure(
+        function=step_ce,
+        of_sample=ks_ce_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference="Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures",
+    ),
+    "subsampled_smcal": Measure(
+        function=subsampled_smcal,
+        of_sample=subsampled_smcal_of,
+        whole_weights=True,
+        tolerance=float("nan"),
+        truthful=False,
+        continuous=True,
+        complete=True,
+        sound=True,
+        cost="O(n log n) a draw",
+        reference="Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures",
+    ),
+    "subsampled_step_ce": Measure(
+        function=subsampled_step_ce,
+        of_sample=subsampled_step_ce_of,
+        whole_weights=True,
+        tolerance=float("nan"),
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=True,
+        cost="O(n log n), and O(n) a draw",
+        reference="Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures",
+    ),
+    "ece": Measure(
+        function=ece,
+        of_sample=ece_of,
+        truthful=False,
+        continuous=False,
+        complete=False,
+        sound=True,
+        cost="O(n log n)",
+        reference="Naeini, Cooper, Hauskrecht (2015), on distinct predictions",
+    ),
+    "binned_ece": Measure(
+        function=binned_ece,
+        of_sample=binned_ece_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=False,
+        cost="O(n log n)",
+        reference="Naeini, Cooper, Hauskrecht (2015), Obtaining Well Calibrated Probabilities Using Bayesian Binning",
+    ),
+    "decision_loss": Measure(
+        function=decision_loss,
+        of_sample=decision_loss_of,
+        truthful=False,
+        continuous=False,
+        complete=False,
+        sound=True,
+        cost="O(n log n)",
+        reference="Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks",
+    ),
+    "u_calibration": Measure(
+        function=u_calibration,
+        of_sample=u_calibration_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=False,
+        cost="O(n log n)",
+        reference="Kleinberg, Leme, Schneider, Teng (2023), U-Calibration",
+    ),
+    "ici": Measure(
+        function=ici,
+        of_sample=ici_of,
+        truthful=False,
+        continuous=False,
+        complete=True,
+        sound=True,
+        cost="O(n log n)",
+        reference="Austin, Steyerberg (2019), with isotonic regression as the smoother",
     ),
 }

@@ -5,10 +5,11 @@ import math
 import numpy as np
 
 from truthcal._kernels import integrals, prepare
+from truthcal._parameters import check_number
 from truthcal._results import AtbSummary, BiasCurve, Bounded
 from truthcal._sample import Sample, relative_weights
 from truthcal._threads import both
-from truthcal._validation import check_number, check_rows, read_only, refuse_wide_weight
+from truthcal._validation import check_rows, read_only, refuse_wide_weight
 from truthcal.sketch import MAX_BUCKETS, Sketch
 
 # Finer certified bounds would be about as wide as what rounding alone can do.
@@ -77,7 +78,7 @@ def atb_of(sample: Sample) -> float:
     up, down = both(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
     total = math.fsum(up[:2] + down[:2])
     linear, square = up[2] + down[2], up[3] + down[3]
-    return max(2.0 * square - 2.0 * total * linear + total * total, 0.0) / _weight(sample) ** 2
+    return max(2.0 * square - 2.0 * total * linear + total * total, 0.0) / sample.weight**2
 
 
 def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -115,12 +116,7 @@ def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos
 
 def atb_l1_of(sample: Sample) -> float:
     """ATB_l1 of sorted rows."""
-    return integrals.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / _weight(sample)
-
-
-def _weight(sample: Sample) -> float:
-    """Sum of the weights, without a pass over the rows where there are none."""
-    return sample.moments.w if sample.weighted else float(sample.n)
+    return integrals.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / sample.weight
 
 
 def atb_approx(
@@ -280,5 +276,5 @@ def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
     q, bias, weight = np.empty(size), np.empty(size), np.empty(size)
     count = np.empty(size, np.int64)
     prepare.cumulative_bias(p, y, w, q, bias, count, weight)
-    total = _weight(sample)
+    total = sample.weight
     return BiasCurve(read_only(q), read_only(bias / total), read_only(count), read_only(weight / total))

@@ -14,17 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._kernels import integrals
+from truthcal._parameters import check_binning, check_counts, check_draw, check_edges, check_number, check_whole
 from truthcal._sample import Sample
 from truthcal._threads import both
-from truthcal._validation import (
-    check_binning,
-    check_counts,
-    check_draw,
-    check_edges,
-    check_number,
-    check_report,
-    check_whole,
-)
+from truthcal._validation import check_report
 from truthcal.measures.atb import atb_of
 
 _WIDTHS = tuple(0.5**k for k in range(6))
@@ -68,7 +61,7 @@ class ShiftedGrid(Binning):
 
     def ubse_of(self, sample: Sample) -> float:
         """Integral of the squared bias in a sliding window."""
-        integral = integrals.window_integral(sample.p, sample.y, sample.w, float(self.width))
+        integral = integrals.window_integral(sample.p, sample.y, sample.w, float(self.width), True)
         return integral / sample.moments.w**2
 
 

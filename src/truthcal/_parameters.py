@@ -1,0 +1,207 @@
+"""Checks of parameters, of bins, and of what a measure can take; with their error messages.
+
+Rows themselves are checked in `_validation.py`.
+"""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._validation import is_missing_object, where_found
+
+# --- what a measure can take ------------------------------------------------------------------------------------------
+
+
+def check_counts(w: NDArray[np.float64]) -> None:
+    """Weights that stand for repetitions must be whole numbers, and so must their sum be."""
+    if w.sum() > 2**53:
+        raise ValueError(f"`sample_weight` repeats rows {w.sum():g} times in all, more than can be counted exactly.")
+    whole = w == np.floor(w)
+    if not whole.all():
+        raise ValueError(
+            "this needs rows to count, so `sample_weight` must hold whole numbers of repetitions; found "
+            f"{w[~whole][0]:g}. For fractional weights use another measure, for example multiscale_atb."
+        )
+
+
+def check_debias(norm: object, y: NDArray[Any], repetitions: NDArray[np.float64], counts: NDArray[np.float64]) -> None:
+    """What taking the noise out of squared gaps needs: a variance of 0/1 outcomes in each bin."""
+    if norm != "l2":
+        raise ValueError(f"`debias` is defined for norm='l2' only; got norm={norm!r}.")
+    if not ((y == 0) | (y == 1)).all():
+        raise ValueError("`debias` needs 0/1 outcomes; `y_true` holds fractions.")
+    check_counts(repetitions)
+    if counts.min() < 2:
+        raise ValueError("`debias` needs two rows in each bin that is not empty; use fewer, or strategy='quantile'.")
+
+
+def check_log_odds(r: NDArray[np.float64]) -> None:
+    """Predictions (increasing) whose log-odds are finite and not all the same."""
+    if r[0] <= 0.0 or r[-1] >= 1.0:
+        raise ValueError(
+            f"`y_proba` must lie strictly between 0 and 1 here, since log-odds are taken; found "
+            f"{r[0] if r[0] <= 0.0 else r[-1]:g}. Clip deliberately, for example np.clip(y_proba, 1e-6, 1 - 1e-6)."
+        )
+    if len(r) < 2:
+        raise ValueError(f"a slope needs two different predictions; all of `y_proba` is {r[0]:g}.")
+
+
+def refuse_separated(w: NDArray[np.float64], wy: NDArray[np.float64]) -> None:
+    """Outcomes that a threshold on the predictions separates have no finite maximum of the likelihood."""
+    with_zeros, with_ones = np.flatnonzero(wy < w), np.flatnonzero(wy > 0.0)
+    if len(with_zeros) == 0 or len(with_ones) == 0:
+        raise ValueError("`y_true` has one class only, so no finite intercept fits best; rows of both are needed.")
+    if with_zeros[-1] <= with_ones[0] or with_ones[-1] <= with_zeros[0]:
+        raise ValueError(
+            "a threshold on `y_proba` separates the outcomes, so no finite slope fits best; more rows are needed."
+        )
+
+
+# --- binnings ---------------------------------------------------------------------------------------------------------
+
+
+def check_binning(binning: object) -> None:
+    """A binning must be something that can look at the predictions, and not what someone has made of them already."""
+    if isinstance(binning, type):
+        raise TypeError(f"`binning` is the class {binning.__name__}; pass an instance, {binning.__name__}(...).")
+    if not callable(binning):
+        raise TypeError(
+            "`binning` must be a Binning such as ShiftedGrid(0.1), or a function of the predictions; got "
+            f"{type(binning).__name__}. Ready-made labels are not accepted, because they could have been made from the "
+            "outcomes: pass lambda p: ... instead."
+        )
+
+
+def check_draw(labels: Any, p: NDArray[np.float64]) -> NDArray[Any]:
+    """One draw of a user's binning: a label for each prediction, the same for equal ones.
+
+    In a sorted sample ties are in order of their outcomes, so labels that split them could tell outcomes apart.
+    """
+    rows = len(p)
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        array = np.empty(0)
+    if array.shape != (rows,):
+        found = f"an array of shape {array.shape}" if array.ndim else type(labels).__name__
+        raise ValueError(
+            f"`binning` must return one label for each of the {rows} predictions, or several such draws (an iterator "
+            f"of them, or an array of shape (draws, {rows})); one draw was {found}."
+        )
+    missing = is_missing_object(array) if array.dtype.kind == "O" else array != array  # only nan differs from itself
+    if missing.any():
+        raise ValueError("`binning` returned a missing label (nan or None); it must label every prediction.")
+    split = (array[1:] != array[:-1]) & (p[1:] == p[:-1])
+    if split.any():
+        raise ValueError(
+            f"`binning` gave equal predictions ({p[int(split.argmax())]:g}) different labels; a binning may depend on "
+            "the predictions alone. For bins of equal count use QuantileBins, which splits ties fairly."
+        )
+    return array
+
+
+def check_edges(edges: Any) -> tuple[float, ...]:
+    """Increasing cuts in [0, 1]."""
+    try:
+        cuts = np.asarray(list(edges), dtype=np.float64)
+    except (TypeError, ValueError):
+        cuts = np.empty((0, 0))
+    if cuts.ndim != 1:
+        raise TypeError(f"`edges` must be a list of numbers; got {edges!r}. For ten equal bins: np.linspace(0, 1, 11).")
+    if not (((cuts >= 0) & (cuts <= 1)).all() and (np.diff(cuts) > 0).all()):
+        raise ValueError(f"`edges` must lie in [0, 1] and increase; got {cuts.tolist()}.")
+    return tuple(cuts.tolist())
+
+
+def refuse_too_many(different: int, most: int, advice: str) -> None:
+    """A cost that grows faster than the rows is refused, not waited for."""
+    if different > most:
+        raise ValueError(f"there are {different} different predictions, more than {most}: {advice}")
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def check_names(names: Any, known: tuple[str, ...]) -> list[str]:
+    """Names of measures."""
+    if isinstance(names, str):
+        names = [names]
+    wanted = list(names)
+    for name in wanted:
+        check_choice(name, "names", known)
+    return wanted
+
+
+def check_whole(value: Any, name: str, low: int, high: int | None = None) -> int:
+    """An integer in [low, high]; numpy's integers are fine, True and 3.0 are not."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+    if number < low or (high is not None and number > high):
+        upto = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise ValueError(f"`{name}` must be {upto}; got {number}.")
+    return number
+
+
+def check_power_of_two(value: object, name: str, high: int) -> int:
+    """A power of two in [1, high]."""
+    number = check_whole(value, name, 1, high)
+    if number & (number - 1):
+        below = 1 << (number.bit_length() - 1)
+        raise ValueError(f"`{name}` must be a power of two; got {number}. Try {below} or {2 * below}.")
+    return number
+
+
+def check_number(value: Any, name: str, least: float) -> float:
+    """A finite number, at least `least`; text and booleans are not numbers."""
+    try:
+        number = None if isinstance(value, str | bytes | bool | np.bool_) else float(value)
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        raise TypeError(f"`{name}` must be a number; got {value!r}.")
+    if not least <= number < math.inf:
+        raise ValueError(f"`{name}` must be finite and at least {least:g}; got {number!r}.")
+    return number
+
+
+def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str = "") -> str:
+    """One of the allowed words; `where` says what narrows the choice."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    words = ", ".join(repr(word) for word in allowed)
+    raise ValueError(f"`{name}`{where} must be {'one of ' if len(allowed) > 1 else ''}{words}; got {value!r}.")
+
+
+def refuse_fractions(y: NDArray[Any], convention: str) -> None:
+    """The packages whose numbers are reproduced take labels only, so for fractions there is no number to reproduce."""
+    if y.dtype != np.uint8:
+        raise ValueError(
+            f"`y_true` must hold 0/1 outcomes for the convention {convention!r}; found "
+            f"{where_found(y, (y != 0) & (y != 1))}. For fractional outcomes use a measure of truthcal, such as atb."
+        )
+
+
+def refuse_nothing_counted(rows: int) -> None:
+    """With one bin MAPIE counts the predictions of exactly 0 alone, and divides 0 by 0 if there are none."""
+    if rows == 0:
+        raise ValueError(
+            "`n_bins` must be at least 2 for the convention 'mapie' unless a prediction is exactly 0; got 1, for which "
+            "mapie returns nan. Pass n_bins=2 to have all rows in one bin."
+        )
+
+
+def check_rng(rng: Any) -> np.random.Generator:
+    """A seed, a generator, or None for a fresh one."""
+    if isinstance(rng, bool | np.bool_ | str | float):
+        raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {rng!r}.")
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {rng!r}.") from error

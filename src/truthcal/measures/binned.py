@@ -1,0 +1,154 @@
+"""Expected calibration error: on distinct predictions, and in bins."""
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._parameters import check_choice, check_debias, check_number, check_whole
+from truthcal._sample import Groups, Sample
+
+Strategy = Literal["uniform", "quantile"]
+Norm = Literal["l1", "l2", "max"]
+
+
+def ece(
+    y_true: object,
+    y_proba: object,
+    *,
+    alpha: float = 1.0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Expected calibration error on the distinct predictions: for forecasts on a grid, not for continuous scores.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    alpha : float, default 1
+        The exponent, at least 1.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Where predictions are all different, each is compared with its own single outcome and
+        the result says nothing about calibration. Not truthful.
+
+    Notes
+    -----
+    ``sum over distinct r of share(r) * |r - mean outcome at r|**alpha``. Equal predictions form one group. O(n log n).
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> y, p = [0, 1, 0, 1, 0, 1, 1, 1, 0], [0.5, 0.5, 0.5, 0.6, 0.5, 0.6, 0.6, 0.6, 0.6]
+    >>> print(f"{tc.ece(y, p):.6f} {4 / 9 * 0.25 + 5 / 9 * 0.2:.6f}")
+    0.222222 0.222222
+    """
+    return ece_of(Sample.of(y_true, y_proba, sample_weight, pos_label), alpha=alpha)
+
+
+def ece_of(sample: Sample, *, alpha: float = 1.0) -> float:
+    """ECE of sorted rows."""
+    alpha, groups = check_number(alpha, "alpha", 1.0), sample.groups
+    if alpha == 1.0:
+        return float(np.sum(np.abs(groups.c))) / sample.weight
+    return float(np.sum(groups.w * np.abs(groups.c / groups.w) ** alpha)) / sample.weight
+
+
+def binned_ece(
+    y_true: object,
+    y_proba: object,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    debias: bool = False,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Expected calibration error in bins: the number most people report. Depends on the bins, and can be gamed.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    n_bins : int, default 15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of about equal weight.
+    norm : {"l1", "l2", "max"}, default "l1"
+        Mean, root mean square, or largest of the bins' gaps (the last is known as MCE).
+    debias : bool, default False
+        Take out, for norm "l2", what noise adds on average. Needs 0/1 outcomes, whole weights, and two rows in each bin
+        that is not empty.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Errors that cancel within a bin are not seen. Not truthful. For the same number as
+        another package prints, see `binned_ece_like`.
+
+    Notes
+    -----
+    The gap of a bin is its mean prediction minus its mean outcome; empty bins count for nothing. Uniform bin k holds
+    ``k / n_bins <= p < (k + 1) / n_bins``, and p = 1 is in the last. For quantile bins, equal predictions stay
+    together: they go to bin ``floor(n_bins * m)``, m being the share of weight below them plus half their own.
+    `quantile_ece` splits ties fairly instead, and is truthful. Debiased: ``sqrt(max(0, sum of share * (gap^2 - ybar(1 -
+    ybar)/(n - 1))))``. O(n log n).
+
+    References
+    ----------
+    Naeini, Cooper, Hauskrecht (2015); Kumar, Liang, Ma (2019), Verified Uncertainty Calibration.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
+    >>> print(f"{tc.binned_ece(y, p):.6f} {tc.binned_ece(y, p, n_bins=2, norm='max'):.6f}")
+    0.250000 0.250000
+    """
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    return binned_ece_of(sample, n_bins=n_bins, strategy=strategy, norm=norm, debias=debias)
+
+
+def binned_ece_of(
+    sample: Sample, *, n_bins: int = 15, strategy: Strategy = "uniform", norm: Norm = "l1", debias: bool = False
+) -> float:
+    """Binned ECE of sorted rows."""
+    n_bins = check_whole(n_bins, "n_bins", 1)
+    check_choice(strategy, "strategy", ("uniform", "quantile"))
+    check_choice(norm, "norm", ("l1", "l2", "max"))
+    groups = sample.groups
+    starts = _uniform(groups, n_bins) if strategy == "uniform" else _quantile(groups, n_bins)
+    ends = np.append(starts[1:], len(groups.r)) - 1
+    bias = np.diff(groups.cumulative[ends], prepend=0.0)
+    if norm == "l1" and not debias:
+        return float(np.sum(np.abs(bias))) / sample.weight
+    mass = np.add.reduceat(groups.w, starts)
+    gap = bias / mass
+    if norm == "max" and not debias:
+        return float(np.max(np.abs(gap)))
+    square = gap**2
+    if debias:
+        counts = np.add.reduceat(np.ldexp(groups.w, sample.exponent), starts)
+        check_debias(norm, sample.y, sample.repetitions, counts)
+        mean = np.add.reduceat(groups.wy, starts) / mass
+        square -= mean * (1.0 - mean) / (counts - 1.0)
+    return math.sqrt(max(float(np.sum(mass * square)) / sample.weight, 0.0))
+
+
+def _uniform(groups: Groups, n_bins: int) -> NDArray[np.int64]:
+    """Where bins of equal width start among the groups; empty bins are left out."""
+    edges = np.arange(n_bins) / n_bins
+    starts = np.searchsorted(groups.r, edges)
+    return np.unique(starts[starts < len(groups.r)])
+
+
+def _quantile(groups: Groups, n_bins: int) -> NDArray[np.int64]:
+    """The same for bins of about equal weight."""
+    upto = np.cumsum(groups.w)
+    bins = np.floor(n_bins * ((upto - groups.w / 2.0) / upto[-1]))
+    return np.flatnonzero(np.diff(bins, prepend=-1.0))

@@ -1,0 +1,109 @@
+"""Calibration errors read off the cumulative bias curve, on distinct predictions: KS, Kuiper, StepCE."""
+
+import numpy as np
+
+from truthcal._sample import Sample
+
+
+def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Kolmogorov-Smirnov calibration error: the largest cumulative bias. Also known as ECCE-MAD.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Not truthful.
+
+    Notes
+    -----
+    ``max over thresholds of |sum of w (p - y) over p <= threshold| / W``, 0 for the threshold below all rows included.
+    Thresholds lie between different predictions, so the order of tied rows cannot matter. O(n log n).
+
+    References
+    ----------
+    Gupta et al. (2021), Calibration of Neural Networks using Splines; Arrieta-Ibarra et al. (2022), Metrics of
+    Calibration for Probabilistic Predictions.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.ks_ce([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.125000
+    """
+    return ks_ce_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def ks_ce_of(sample: Sample) -> float:
+    """Largest cumulative bias of sorted rows."""
+    return float(np.max(np.abs(sample.groups.cumulative))) / sample.weight
+
+
+def kuiper_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Kuiper calibration error: the largest bias over any interval of predictions. Also known as ECCE-R.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1; between `ks_ce` and twice that. Not truthful.
+
+    Notes
+    -----
+    Highest minus lowest point of the cumulative bias, which starts at 0. Tie rule and cost as for `ks_ce`.
+
+    References
+    ----------
+    Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic Predictions.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.kuiper_ce([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.125000
+    """
+    return kuiper_ce_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def kuiper_ce_of(sample: Sample) -> float:
+    """Range of the cumulative bias of sorted rows."""
+    curve = sample.groups.cumulative
+    return (max(float(curve.max()), 0.0) - min(float(curve.min()), 0.0)) / sample.weight
+
+
+def step_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Step calibration error: the largest bias that a threshold on the predictions can find.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        The same number as `ks_ce`; the name comes from sequential forecasting, where it is summed and not averaged over
+        rows. See `subsampled_step_ce` for its nearly truthful version.
+
+    Notes
+    -----
+    ``max over step functions f = 1(p <= threshold) of |sum of w (p - y) f(p)| / W``. O(n log n).
+
+    References
+    ----------
+    Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.step_ce([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.125000
+    """
+    return ks_ce_of(Sample.of(y_true, y_proba, sample_weight, pos_label))

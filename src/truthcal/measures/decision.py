@@ -1,0 +1,86 @@
+"""What miscalibration costs those who act on predictions: calibration decision loss and U-calibration."""
+
+import numpy as np
+
+from truthcal._kernels import chains
+from truthcal._sample import Sample
+
+
+def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Calibration decision loss (CDL): the most that anyone loses by trusting the predictions as they are.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Compares each distinct prediction with its mean outcome, so where predictions are all
+        different it says nothing about calibration. Not truthful.
+
+    Notes
+    -----
+    The largest gain, over all decision problems with payoffs in [0, 1], from acting on the mean outcome at each
+    distinct prediction in place of the prediction. Decision problems are mixtures of thresholds, and the best mixture
+    is read off a concave envelope (docs/theory.md): exact, O(n log n). Equal predictions form one group.
+
+    References
+    ----------
+    Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.decision_loss([0, 1, 1, 0], [0.5, 0.5, 0.75, 0.75]):.6f}")
+    0.166667
+    """
+    return decision_loss_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def decision_loss_of(sample: Sample) -> float:
+    """Decision loss of sorted rows."""
+    r, w, wy, _, _ = sample.groups
+    gain = np.empty_like(r)
+    chains.gain_of_knowing(r, w, wy, gain)
+    return 2.0 * chains.envelope_at_half(r, w, wy, gain) / sample.weight
+
+
+def u_calibration(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """U-calibration error: the most that anyone loses by trusting the predictions and not just the base rate.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Small for useful predictions even if they are miscalibrated: it is not sound. Not
+        truthful.
+
+    Notes
+    -----
+    The largest regret, over all decision problems with payoffs in [0, 1], against acting on the mean outcome of all
+    rows; computed like `decision_loss`. Exact, O(n log n). Equal predictions form one group.
+
+    References
+    ----------
+    Kleinberg, Leme, Schneider, Teng (2023), U-Calibration: Forecasting for an Unknown Agent.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.u_calibration([0, 1, 1, 0], [0.5, 0.5, 0.75, 0.75]):.6f}")
+    0.166667
+    """
+    return u_calibration_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def u_calibration_of(sample: Sample) -> float:
+    """U-calibration error of sorted rows."""
+    r, w, wy, _, _ = sample.groups
+    gain = np.maximum(float(np.sum(wy)) - r * sample.weight, 0.0)
+    return 2.0 * chains.envelope_at_half(r, w, wy, gain) / sample.weight

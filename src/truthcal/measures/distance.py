@@ -1,0 +1,361 @@
+"""Lower distance to calibration: how far predictions must move, at least, to become calibrated."""
+
+import math
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._kernels import transport
+from truthcal._parameters import check_number, refuse_too_many
+from truthcal._results import Bounded, DistanceBracket
+from truthcal._sample import Sample
+from truthcal.sketch import Sketch
+
+Array = NDArray[np.float64]
+
+# The value of `distcal` is certain to this much, and as a rule far closer.
+_CLOSE = 1e-5
+_FINEST = 1e-9
+# Up to here every different prediction is a node of the chain; beyond, neighbours within the tolerance share one.
+_OWN_NODES = 1 << 14
+_MOST_NODES = 1 << 20
+_LINKS = 512
+_MOST_STEPS, _MOST_ROUNDS = 200, 20
+# Different predictions that the transport programme for alpha > 1 takes: some seconds.
+_MOST_FOR_ALPHA = 200
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def distcal(
+    y_true: object,
+    y_proba: object,
+    *,
+    alpha: float = 1.0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Lower distance to calibration: how far predictions must move on average, at least, to become calibrated.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    alpha : float, default 1
+        The cost of a move is ``|move|**alpha``. Other values than 1 solve a transport programme, for up to 200
+        different predictions.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1, certain to 1e-5 and as a rule far closer; see `distcal_bounds`. Not truthful.
+
+    Notes
+    -----
+    The smallest mean of ``|u - v|`` over all ways to replace each prediction v, at random if need be, by a u such that
+    the (u, y) are calibrated. Rows with equal predictions may be sent to different u. O(n log n) for the sort, O(n) for
+    the certificates, and a linear programme on at most 16,384 or 1/tolerance nodes.
+
+    References
+    ----------
+    Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.distcal([0, 1], [0.25, 0.75]):.6f}")
+    0.125000
+    >>> print(f"{tc.distcal([0, 1], [0.25, 0.75], alpha=2):.6f}")
+    0.062500
+    """
+    return distcal_of(Sample.of(y_true, y_proba, sample_weight, pos_label), alpha=alpha)
+
+
+def distcal_of(sample: Sample, *, alpha: float = 1.0) -> float:
+    """Distance of sorted rows."""
+    return distcal_bounds_of(sample, _CLOSE, alpha).value
+
+
+def distcal_bounds(
+    y_true: object,
+    y_proba: object,
+    *,
+    tolerance: float = 1e-3,
+    alpha: float = 1.0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> Bounded:
+    """Lower distance to calibration between certified bounds at most `tolerance` apart.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    tolerance : float, default 1e-3
+        Largest allowed distance of the bounds, at least 1e-9. If it cannot be reached, a warning says what was.
+    alpha : float, default 1
+        As for `distcal`.
+
+    Returns
+    -------
+    Bounded
+        ``value``, and ``low`` and ``high`` that certainly contain the exact distance.
+
+    Notes
+    -----
+    A primal-dual interior-point method proposes a calibrated distribution of u and a dual pair of Lipschitz functions
+    on a chain of nodes. Neither is trusted: the first, made feasible, is moved to from all rows, which gives `high`;
+    the second, made feasible on the whole of [0, 1], is evaluated on all rows, which gives `low`. If the two are too
+    far apart, the chain is refined. O(n log n) and a few hundred passes over the nodes.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> result = tc.distcal_bounds([1, 0], [0.25, 0.75], tolerance=1e-6)
+    >>> 0.25 in result, result.width <= 1e-6
+    (True, True)
+    """
+    tolerance = check_number(tolerance, "tolerance", _FINEST)
+    return distcal_bounds_of(Sample.of(y_true, y_proba, sample_weight, pos_label), tolerance, alpha)
+
+
+def distcal_bounds_of(sample: Sample, tolerance: float, alpha: float = 1.0) -> Bounded:
+    """Bounds on the distance of sorted rows."""
+    alpha = check_number(alpha, "alpha", 1.0)
+    masses = _Masses.of(sample)
+    if min(masses.ones.sum(), masses.zeros.sum()) == 0.0:  # one class only: all of u must be 0, or all must be 1
+        exact = float(np.sum(masses.zeros * masses.r**alpha + masses.ones * (1.0 - masses.r) ** alpha))
+        result = Bounded(exact, exact * (1.0 - 1e-14), exact * (1.0 + 1e-14))
+    elif alpha != 1.0:
+        result = _by_columns(masses, tolerance, alpha)
+    else:
+        result = _on_a_chain(masses, sample, tolerance)
+    if result.width > tolerance:
+        warnings.warn(
+            f"distcal_bounds reached bounds {result.width:.2g} apart, not the tolerance of {tolerance:.2g}; they hold.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return result
+
+
+class _Masses(NamedTuple):
+    """Different predictions and the shares of all weight that zeros and ones have there."""
+
+    r: Array
+    zeros: Array
+    ones: Array
+
+    @classmethod
+    def of(cls, sample: Sample) -> "_Masses":
+        groups = sample.groups
+        return cls(groups.r, (groups.w - groups.wy) / sample.weight, groups.wy / sample.weight)
+
+
+# --- alpha = 1: the chain ---------------------------------------------------------------------------------------------
+
+
+def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
+    """Solve on ever finer chains until the certificates are close enough."""
+    groups = sample.groups
+    easy = float(np.sum(np.abs(groups.c))) / sample.weight  # moving each prediction to its own mean outcome
+    best = Bounded(easy, abs(float(groups.cumulative[-1])) / sample.weight * (1.0 - 1e-15), easy * (1.0 + 1e-15))
+    run = tolerance / 1000 if len(masses.r) <= _OWN_NODES else tolerance
+    more = np.linspace(0.0, 1.0, _LINKS + 1)
+    for _ in range(_MOST_ROUNDS):
+        x = _nodes(masses, run, more)
+        found, peaks = _certified(masses, x, tolerance)
+        best = _tighter(best, found)
+        if best.width <= tolerance or len(x) > _MOST_NODES:
+            break
+        if len(peaks):
+            more = np.union1d(more, peaks)
+        else:
+            run /= 4.0
+    return best
+
+
+def _tighter(one: Bounded, other: Bounded) -> Bounded:
+    """Both hold, so the better of each end does. The value is the other's, unless that is out of bounds."""
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    return Bounded(min(max(other.value, low), high), low, high)
+
+
+def _nodes(masses: _Masses, run: float, more: Array) -> Array:
+    """Where mass may end: `more`, and the predictions, those within `run` as one. No two are closer than `run`/2."""
+    nodes = np.empty_like(masses.r)
+    count = transport.cluster(masses.r, masses.zeros + masses.ones, run, nodes)
+    x = np.union1d(nodes[:count], more)
+    inner = (np.diff(x, append=2.0) > run / 2.0) & (x > run / 2.0) & (x < 1.0 - run / 2.0)
+    return np.concatenate([[0.0], x[inner], [1.0]])
+
+
+def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Array]:
+    """Solve on the chain, then bound the distance of all rows by what was found, whatever it is worth.
+
+    Also returns where more nodes would raise the lower bound.
+    """
+    zeros, ones = np.zeros_like(x), np.zeros_like(x)
+    transport.spread(masses.r, masses.zeros, x, zeros)
+    transport.spread(masses.r, masses.ones, x, ones)
+    f, g, mass = np.empty_like(x), np.empty_like(x), np.empty_like(x)
+    transport.interior_point(x, zeros, ones, f, g, mass, tolerance / 1000, _MOST_STEPS)
+    transport.make_lipschitz(x, f)
+    transport.make_lipschitz(x, g)
+    dual = transport.dual_value(*masses, x, f, g)
+    where, size = np.empty(len(x) - 1), np.empty(len(x) - 1)
+    transport.violations(x, f, g, where, size)
+    # Lowering F and G by the largest violation makes them feasible, and costs as much, since all masses add up to 1.
+    low = dual - max(float(size.max()), 0.0)
+    high = transport.transport_cost(*masses, x, _feasible(masses, x, mass))
+    if not math.isfinite(low) or not math.isfinite(high):  # the solver failed: nothing is claimed
+        return Bounded(0.5, 0.0, 1.0), where[:0]
+    rounding = _EPS * (len(x) + 16)  # a link's step is rounded once
+    return Bounded(dual, max(low - rounding, 0.0), high + rounding), where[size > tolerance / 4.0]
+
+
+def _feasible(masses: _Masses, x: Array, mass: Array) -> Array:
+    """Mass at u with as many zeros and ones as the data have: scaled until neither is too many, then topped up."""
+    mass = np.maximum(mass, 0.0)
+    zeros, ones = float(np.sum((1.0 - x) * mass)), float(np.sum(x * mass))
+    wanted_zeros, wanted_ones = float(masses.zeros.sum()), float(masses.ones.sum())
+    scale = min(wanted_zeros / zeros, wanted_ones / ones)
+    mass *= scale
+    mass[0] += max(wanted_zeros - scale * zeros, 0.0)
+    mass[-1] += max(wanted_ones - scale * ones, 0.0)
+    return mass
+
+
+# --- other alpha: the transport programme -----------------------------------------------------------------------------
+
+
+def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
+    """Transport to few u, then add the u at which the dual solution is not feasible, until there are none."""
+    refuse_too_many(
+        len(masses.r),
+        _MOST_FOR_ALPHA,
+        f"alpha={alpha:g} would take too long. Use alpha=1, which has no limit, or round the predictions first: "
+        "rounding to 0.01 moves none by more than 0.005.",
+    )
+    prices = _Prices(masses, alpha)
+    u = np.union1d(masses.r, np.linspace(0.0, 1.0, 33))
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        cost, duals = prices.transport(u)
+        worst, where = prices.violation(duals, tolerance / 8.0)
+        low, high = max(low, cost - max(worst, 0.0) - 1e-9), min(high, cost + 1e-9)
+        new = np.setdiff1d(where, u)
+        if high - low <= tolerance or len(new) == 0:
+            break
+        u = np.union1d(u, new)
+    return Bounded(min(max(cost, low), high), low, high)
+
+
+class _Prices:
+    """The transport programme for the cost |u - v|^alpha, and how far its dual solution is from feasible at any u."""
+
+    def __init__(self, masses: _Masses, alpha: float) -> None:
+        zeros, ones = masses.zeros > 0.0, masses.ones > 0.0
+        self.alpha = alpha
+        self.v = np.concatenate([masses.r[zeros], masses.r[ones]])
+        self.mass = np.concatenate([masses.zeros[zeros], masses.ones[ones]])
+        self.n_zeros = int(zeros.sum())
+
+    def transport(self, u: Array) -> tuple[float, Array]:
+        """Smallest cost of moving all mass to the points u so that it is calibrated there, and its dual prices."""
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_array
+
+        n, k = len(self.v), len(u)
+        source, target = np.divmod(np.arange(n * k), k)
+        is_one = source >= self.n_zeros
+        # At u the ones, times 1 - u, weigh as much as the zeros, times u.
+        balance = np.where(is_one, 1.0 - u[target], -u[target])
+        entries = np.concatenate([np.ones(n * k), balance])
+        lines, columns = np.concatenate([source, n + target]), np.tile(np.arange(n * k), 2)
+        result = linprog(
+            (np.abs(self.v[source] - u[target]) ** self.alpha),
+            A_eq=coo_array((entries, (lines, columns)), shape=(n + k, n * k)).tocsr(),
+            b_eq=np.concatenate([self.mass, np.zeros(k)]),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        return float(result.fun), np.asarray(result.eqlin.marginals[:n])
+
+    def excess(self, duals: Array, u: Array) -> Array:
+        """(1 - u) F(u) + u G(u) for the smallest F and G that the dual prices allow; feasible where not positive."""
+        lead = duals[:, None] - np.abs(self.v[:, None] - u) ** self.alpha
+        excess: Array = (1.0 - u) * lead[: self.n_zeros].max(axis=0) + u * lead[self.n_zeros :].max(axis=0)
+        return excess
+
+    def violation(self, duals: Array, slack: float) -> tuple[float, Array]:
+        """An upper bound, to within `slack`, of the excess over [0, 1], and points where it peaks.
+
+        Branch and bound: an interval is divided as long as the excess, whose slope is bounded, could matter within it.
+        """
+        slope = self.alpha + 2.0 * (float(np.abs(duals).max()) + 1.0)
+        half = 1.0 / 1024
+        middle = np.arange(half, 1.0, 2.0 * half)
+        values = self.excess(duals, middle)
+        padded = np.concatenate([[-math.inf], values, [-math.inf]])
+        peaks = middle[(values > 0.0) & (values >= padded[:-2]) & (values >= padded[2:])]
+        where = self._climb(duals, peaks, half)
+        worst = (
+            max(0.0, float(values.max()), *self.excess(duals, where)) if len(where) else max(0.0, float(values.max()))
+        )
+        while slope * half > slack:
+            middle = middle[values + slope * half > worst + slack]
+            half /= 2.0
+            middle = np.concatenate([middle - half, middle + half])
+            values = np.concatenate(
+                [self.excess(duals, part) for part in np.array_split(middle, len(middle) // 2048 + 1)]
+            )
+            worst = max(worst, float(values.max(initial=0.0)))
+        return worst + slack, where
+
+    def _climb(self, duals: Array, peaks: Array, half: float) -> Array:
+        """The highest points near the peaks of a coarse grid."""
+        for _ in range(12):
+            near = np.stack([peaks - half, peaks, peaks + half]).clip(0.0, 1.0)
+            values = self.excess(duals, near.ravel()).reshape(near.shape)
+            peaks = np.take_along_axis(near, values.argmax(axis=0)[None], axis=0)[0]
+            half /= 2.0
+        return np.unique(peaks)
+
+
+# --- from ATB_l1 alone ------------------------------------------------------------------------------------------------
+
+
+def distcal_bracket(
+    y_true: object,
+    y_proba: object,
+    *,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> DistanceBracket:
+    """Between which numbers smCal and distCal lie, from ATB and ATB_l1 alone: linear time, fixed memory.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    DistanceBracket
+        Certain, but up to a factor of three (smCal) and nine (distCal) wide; `smcal` and `distcal_bounds` are exact.
+        The same of rows that were reduced already: `Sketch.distcal_bracket`.
+
+    Notes
+    -----
+    The tightest of ``ATB_l1/2 <= smCal <= 3/2 ATB_l1``, ``ATB <= smCal <= sqrt(5/2 ATB)``, ``|bias| <= smCal``,
+    ``ATB_l1/3 <= distCal``, ``smCal/2 <= distCal <= 2 smCal`` and ``|bias| <= distCal``.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(tc.distcal_bracket([0, 1], [0.25, 0.75]))
+    smCal is between 0.0625 and 0.1875, distCal between 0.04167 and 0.375.
+    """
+    return Sketch().update(y_true, y_proba, sample_weight, pos_label=pos_label).distcal_bracket()

@@ -1,0 +1,224 @@
+"""Skill beside calibration: CORP decompositions of scores, calibration slope and intercepts, and the ICI."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._kernels import chains
+from truthcal._parameters import check_log_odds, refuse_separated
+from truthcal._results import CalibrationLine, ScoreDecomposition
+from truthcal._sample import Groups, Sample
+
+_MOST_STEPS = 100
+
+
+def isotonic_of(groups: Groups) -> NDArray[np.float64]:
+    """Isotonic regression of the outcomes on the predictions, at each different prediction."""
+    fit = np.empty_like(groups.r)
+    chains.isotonic(groups.w, groups.wy, fit)
+    return fit
+
+
+def ici(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Integrated calibration index: mean distance of the predictions to a smoothed curve of outcomes.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Not truthful.
+
+    Notes
+    -----
+    ``mean of |p - g(p)|``, with the isotonic regression of outcomes on predictions as the smoother g: no bandwidth to
+    choose, but other numbers than with the loess curve of Austin and Steyerberg, who introduced the index. Equal
+    predictions form one group. O(n log n).
+
+    References
+    ----------
+    Austin, Steyerberg (2019), The Integrated Calibration Index (ICI) and related metrics.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.ici([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.250000
+    """
+    return ici_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def ici_of(sample: Sample) -> float:
+    """ICI of sorted rows."""
+    groups = sample.groups
+    return float(np.sum(groups.w * np.abs(groups.r - isotonic_of(groups)))) / sample.weight
+
+
+def brier_decomposition(
+    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+) -> ScoreDecomposition:
+    """The Brier score as miscalibration minus discrimination plus uncertainty (CORP).
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    ScoreDecomposition
+        ``score = miscalibration - discrimination + uncertainty``, none of the parts negative.
+
+    Notes
+    -----
+    Miscalibration: what isotonic recalibration of the predictions on these very rows would gain. Discrimination: what
+    the recalibrated predictions gain over always predicting the mean outcome, whose score is the uncertainty. For
+    fractional outcomes the score is ``(p - y)^2``. Equal predictions form one group. O(n log n).
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(tc.brier_decomposition([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9]))
+    Brier score 0.1925 = miscalibration 0.0675 - discrimination 0.125 + uncertainty 0.25
+    """
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    groups, m = sample.groups, sample.moments
+    mean = groups.wy / groups.w
+    base = float(np.sum(groups.wy)) / sample.weight
+    # The spread of outcomes within groups is in all three scores; leaving it out loses no digits to it.
+    within = m.wcc / m.w - float(np.sum(groups.w * (groups.r - mean) ** 2)) / sample.weight
+
+    def score(p: NDArray[np.float64] | float) -> float:
+        return float(np.sum(groups.w * (p - mean) ** 2)) / sample.weight
+
+    parts = score(groups.r), score(isotonic_of(groups)), score(base)
+    return _decomposition("Brier score", parts, within)
+
+
+def log_loss_decomposition(
+    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+) -> ScoreDecomposition:
+    """The logarithmic loss as miscalibration minus discrimination plus uncertainty (CORP).
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    ScoreDecomposition
+        As for `brier_decomposition`, in nats. Score and miscalibration are infinite if a 0 or 1 was wrong.
+
+    Notes
+    -----
+    As for `brier_decomposition`, with ``-y log(p) - (1 - y) log(1 - p)`` as the score.
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(tc.log_loss_decomposition([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9]))
+    log loss 0.5403 = miscalibration 0.1937 - discrimination 0.3466 + uncertainty 0.6931
+    """
+    from scipy.special import xlog1py, xlogy
+
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    groups = sample.groups
+
+    def score(p: NDArray[np.float64] | float) -> float:
+        return float(np.sum(-xlogy(groups.wy, p) - xlog1py(groups.w - groups.wy, -np.asarray(p)))) / sample.weight
+
+    base = float(np.sum(groups.wy)) / sample.weight
+    return _decomposition("log loss", (score(groups.r), score(isotonic_of(groups)), score(base)), 0.0)
+
+
+def _decomposition(name: str, parts: tuple[float, float, float], common: float) -> ScoreDecomposition:
+    """From the scores of the predictions, of the recalibrated ones and of the mean outcome."""
+    given, recalibrated, constant = parts
+    return ScoreDecomposition(
+        name=name,
+        score=given + common,
+        miscalibration=max(given - recalibrated, 0.0),
+        discrimination=max(constant - recalibrated, 0.0),
+        uncertainty=constant + common,
+    )
+
+
+def calibration_slope_intercept(
+    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+) -> CalibrationLine:
+    """Calibration slope and both intercepts, by logistic regression of the outcomes on the predicted log-odds.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`. Predictions must lie strictly between 0 and 1.
+
+    Returns
+    -------
+    CalibrationLine
+        ``slope`` (1 if calibrated; below 1: overconfident), ``intercept`` fitted together with the slope, and
+        ``calibration_in_the_large``, the intercept if the slope is fixed at 1 (0 if calibrated; below 0: too high).
+
+    Notes
+    -----
+    Maximum likelihood for ``logit(P(y = 1)) = intercept + slope * logit(p)``, by Newton's method. The two intercepts
+    are often confused: the first depends on the slope, the second does not. O(n log n).
+
+    References
+    ----------
+    Cox (1958); Van Calster et al. (2019), Calibration: the Achilles heel of predictive analytics.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(tc.calibration_slope_intercept([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9]))
+    slope 1.012, intercept -0.1377; calibration in the large (intercept at slope 1) -0.1374
+    """
+    groups = Sample.of(y_true, y_proba, sample_weight, pos_label).groups
+    check_log_odds(groups.r)
+    refuse_separated(groups.w, groups.wy)
+    log_odds = np.log(groups.r) - np.log1p(-groups.r)
+    ones = np.ones_like(log_odds)
+    centre, spread = _mean_and_deviation(log_odds, groups.w)
+    level, steepness = _logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
+    (large,) = _logistic(ones[None], log_odds, groups)
+    slope = steepness / spread
+    return CalibrationLine(slope=slope, intercept=level - slope * centre, calibration_in_the_large=large)
+
+
+def _mean_and_deviation(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[float, float]:
+    mean = float(np.sum(w * x) / np.sum(w))
+    return mean, float(np.sqrt(np.sum(w * (x - mean) ** 2) / np.sum(w)))
+
+
+def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups: Groups) -> list[float]:
+    """Coefficients of a weighted logistic regression, by Newton's method with halved steps where one overshoots."""
+    from scipy.special import expit
+
+    def loss(coefficients: NDArray[np.float64]) -> float:
+        z = offset + np.sum(coefficients[:, None] * columns, axis=0)
+        return float(np.sum(groups.w * np.logaddexp(0.0, z) - groups.wy * z))
+
+    coefficients, last = np.zeros(len(columns)), loss(np.zeros(len(columns)))
+    for _ in range(_MOST_STEPS):
+        chance = expit(offset + np.sum(coefficients[:, None] * columns, axis=0))
+        gradient = np.sum(columns * (groups.w * chance - groups.wy), axis=1)
+        bend = np.array([[np.sum(a * b * groups.w * chance * (1.0 - chance)) for a in columns] for b in columns])
+        step = np.linalg.solve(bend, gradient)
+        while loss(coefficients - step) > last * (1.0 + 1e-15) and np.abs(step).max() > 1e-14:
+            step /= 2.0
+        coefficients, last = coefficients - step, loss(coefficients - step)
+        if np.abs(step).max() <= 1e-12 * (1.0 + np.abs(coefficients).max()):
+            break
+    return [float(value) for value in coefficients]

@@ -1,0 +1,253 @@
+"""Calibration errors that test predictions with smooth functions: smCal, smECE and the Laplace kernel error."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._kernels import gauss, smooth
+from truthcal._parameters import check_number
+from truthcal._results import SmoothWitness
+from truthcal._sample import Groups, Sample
+
+_NO_FIT = np.empty(0)
+# Coarser cells are merged from these; finer ones are made from the rows.
+_BASE = 12
+# The narrowest Gaussian tried has a standard deviation of 2^-40, about 1e-12.
+_FINEST = 40
+
+
+class _Cells(NamedTuple):
+    """Moments of c in the cells of [0, 1], of width 2^-level, that are not empty."""
+
+    level: int
+    cell: NDArray[np.int64]
+    moments: NDArray[np.float64]
+    signs: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, groups: Groups, level: int) -> "_Cells":
+        most = min(len(groups.r), 1 << level)
+        cell, moments, signs = np.empty(most, np.int64), np.empty((most, gauss.MOMENTS)), np.empty(most, np.int8)
+        count = gauss.gather(groups.r, groups.c, 1 << level, cell, moments, signs)
+        return cls(level, cell[:count], moments[:count], signs[:count])
+
+    def coarser(self) -> "_Cells":
+        cell, moments, signs = self.cell.copy(), self.moments.copy(), self.signs.copy()
+        count = gauss.coarsen(cell, moments, signs, len(cell))
+        return _Cells(self.level - 1, cell[:count], moments[:count], signs[:count])
+
+    def smoothed(self, sigma: float) -> float:
+        """Integral of |sum of c K(t, p)| over t in [0, 1], K the reflected Gaussian."""
+        size, ratio = 1 << self.level, 2.0**-self.level / sigma
+        powers = np.arange(gauss.MOMENTS)
+        scale = ratio**powers / [math.factorial(p) for p in powers]
+        far = gauss.REACH / ratio + 1.0
+        images = []
+        for shift in range(-2 * math.ceil(far / (2 * size)), 2 * math.ceil(far / (2 * size)) + 1, 2):
+            for sign in (1, -1):
+                centre = sign * (self.cell + 0.5) + shift * size
+                near = (centre > -far) & (centre < size + far)
+                images.append((centre[near], self.moments[near] * (scale * sign**powers), self.signs[near]))
+        centre, moments, signs = (np.concatenate(parts) for parts in zip(*images, strict=True))
+        order = np.argsort(centre)
+        return gauss.smoothed_size(centre[order], moments[order], signs[order], ratio, size)
+
+
+def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """Smooth calibration error: the largest bias that a gentle test can find, exact.
+
+    Not to be confused with `smece`, which others call "smooth ECE".
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Not truthful.
+
+    Notes
+    -----
+    ``max (1/W) * sum of w (p - y) f(p)`` over all f with values in [-1, 1] and slopes in [-1, 1]. By duality it equals
+    the absolute bias plus the L1 distance of the cumulative bias curve to the nearest monotone curve with the same ends
+    (docs/theory.md), which one heap computes: exact, O(n log n). Ties need no rule. `smcal_witness` returns an f that
+    attains it. Extra memory: 56 bytes for each different prediction, beside the sorted rows.
+
+    References
+    ----------
+    Kakade, Foster (2004), Deterministic calibration and Nash equilibrium; Blasiok, Gopalan, Hu, Nakkiran (2023), A
+    Unifying Theory of Distance from Calibration.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> tc.smcal([0, 1], [0.25, 0.75]), tc.smcal([0, 0], [0.25, 0.75])
+    (0.0625, 0.5)
+    """
+    return smcal_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def smcal_of(sample: Sample) -> float:
+    """Smooth calibration error of sorted rows."""
+    return smooth.smooth_error(sample.groups.r, sample.groups.cumulative, _NO_FIT) / sample.weight
+
+
+def smcal_witness(
+    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+) -> SmoothWitness:
+    """The function that shows the smooth calibration error: where it is high, predictions are too high.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    SmoothWitness
+        ``q`` and ``f``, one entry for each different prediction, and ``value``; called with predictions it returns the
+        function's values there. A certificate: any f with slopes and values in [-1, 1] gives a lower bound on `smcal`,
+        and this one attains it.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
+    >>> witness = tc.smcal_witness(y, p)
+    >>> witness
+    A 1-Lipschitz function at 4 different predictions that shows smCal = 0.05.
+    >>> mean = sum((pi - yi) * fi for yi, pi, fi in zip(y, p, witness(p))) / 4
+    >>> print(f"{mean:.6f} {tc.smcal(y, p):.6f}")
+    0.050000 0.050000
+    """
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    groups = sample.groups
+    fit, f = np.empty_like(groups.r), np.empty_like(groups.r)
+    smooth.smooth_error(groups.r, groups.cumulative, fit)
+    smooth.witness(groups.r, groups.cumulative, fit, f)
+    f.flags.writeable = False
+    return SmoothWitness(groups.r, f, math.fsum(groups.c * f) / sample.weight)
+
+
+def laplace_kernel_ce(
+    y_true: object,
+    y_proba: object,
+    *,
+    bandwidth: float = 1.0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Kernel calibration error with the Laplace kernel: a smooth error with a closed form.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    bandwidth : float, default 1
+        Distance over which errors at neighbouring predictions are averaged, at least 1e-200.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Not truthful itself; its square is, as a kernel sum with ones on the diagonal.
+
+    Notes
+    -----
+    ``kCE = sqrt((1/W^2) * sum over pairs of w w' c c' exp(-|p - p'| / bandwidth))``, computed as a sum of squares:
+    exact, O(n log n). Ties need no rule. Twice its square, for bandwidth 1, is the biased SKCE of two classes.
+
+    References
+    ----------
+    Kumar, Sarawagi, Jain (2018), Trainable Calibration Measures; Blasiok, Gopalan, Hu, Nakkiran (2023).
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{2 * tc.laplace_kernel_ce([1, 0, 1], [0.8, 0.4, 0.6]) ** 2:.10f}")
+    0.0270559716
+    """
+    return laplace_kernel_ce_of(Sample.of(y_true, y_proba, sample_weight, pos_label), bandwidth=bandwidth)
+
+
+def laplace_kernel_ce_of(sample: Sample, *, bandwidth: float = 1.0) -> float:
+    """Kernel error of sorted rows."""
+    bandwidth = check_number(bandwidth, "bandwidth", 1e-200)
+    return math.sqrt(smooth.laplace_square(sample.groups.r, sample.groups.c, bandwidth)) / sample.weight
+
+
+def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
+    """SmECE: the ECE after smoothing with a Gaussian whose width is the error itself.
+
+    Not to be confused with `smcal`, the smooth calibration error.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. Not truthful.
+
+    Notes
+    -----
+    ``smECE_s = (1/W) * integral over t in [0, 1] of |sum of w (p - y) K_s(t, p)|``, K_s the Gaussian of standard
+    deviation s reflected at 0 and 1, all images included, so that no mass is lost at the ends. It falls as s grows;
+    smECE is the s where the two meet. Relative error below 1e-7 (for results below 1e-12, that much in absolute terms).
+    Gaussians are summed by moments per cell: O(n log n), and a cost that grows with 1/smECE. Ties need no rule.
+
+    References
+    ----------
+    Blasiok, Nakkiran (2023), Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.smece([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.6f}")
+    0.174118
+    """
+    return smece_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def smece_of(sample: Sample) -> float:
+    """SmECE of sorted rows."""
+    groups, weight = sample.groups, sample.weight
+    most = float(np.sum(np.abs(groups.c))) / weight  # without smoothing it is the ECE: an upper bound
+    if most == 0.0 or len(groups.r) == 1:
+        return most
+    for cells in _levels(groups, max(1, min(math.floor(-math.log2(most)), _FINEST))):
+        narrow = 2.0**-cells.level
+        value = cells.smoothed(narrow) / weight
+        if value >= narrow:
+            return _crossing(cells, weight)
+    return value
+
+
+def _crossing(cells: _Cells, weight: float) -> float:
+    """The standard deviation, at least one and at most two cells wide, that equals the smoothed error."""
+    from scipy.optimize import brentq
+
+    def above(sigma: float) -> float:
+        return cells.smoothed(sigma) / weight - sigma
+
+    narrow = 2.0**-cells.level
+    if above(2.0 * narrow) >= 0.0:  # by a rounding
+        return 2.0 * narrow
+    return float(brentq(above, narrow, 2.0 * narrow, xtol=1e-300, rtol=1e-10))
+
+
+def _levels(groups: Groups, first: int) -> Iterator[_Cells]:
+    """Cells from coarse to fine, starting at level `first`."""
+    if first <= _BASE:
+        levels = [_Cells.of(groups, _BASE)]
+        while levels[-1].level > first:
+            levels.append(levels[-1].coarser())
+        yield from reversed(levels)
+    for level in range(max(first, _BASE + 1), _FINEST + 1):
+        yield _Cells.of(groups, level)

@@ -1,0 +1,252 @@
+"""Calibration errors of a random half of the rows: nearly truthful for those who predict one row after another."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._kernels import chains, smooth
+from truthcal._parameters import check_choice, check_counts, check_rng, check_whole
+from truthcal._results import Estimate
+from truthcal._sample import Sample
+from truthcal._threads import both
+
+_DRAWS = 100
+# Up to so many rows all subsets are gone through, and nothing is drawn.
+_FEW_ROWS = 10
+# More different predictions are merged with their neighbours, down to this many.
+_MOST_GROUPS = 1 << 15
+# Binomial draws of up to this many rows are counted from the bits of one random word.
+_WORD = 64
+
+
+class _Rows(NamedTuple):
+    """Equal rows as one: `r` increasing, outcome `y`, and how many there are. `size`: rows in all."""
+
+    r: NDArray[np.float64]
+    y: NDArray[np.float64]
+    many: NDArray[np.int64]
+    size: int
+
+    @classmethod
+    def of(cls, sample: Sample) -> "_Rows":
+        check_counts(sample.repetitions)
+        groups = sample.groups
+        if ((sample.y != 0) & (sample.y != 1)).any():  # fractional outcomes: rows stay apart
+            order = np.lexsort((sample.y, sample.p))
+            r, y, count = sample.p[order].astype(np.float64), sample.y[order], sample.repetitions[order]
+        else:
+            ones = np.ldexp(groups.wy, sample.exponent)
+            zeros = np.ldexp(groups.w, sample.exponent) - ones
+            r, y = np.repeat(groups.r, 2), np.tile([0.0, 1.0], len(groups.r))
+            count = np.stack([zeros, ones], axis=1).ravel()
+            r, y, count = r[count > 0], y[count > 0], count[count > 0]
+        whole = np.rint(count).astype(np.int64)
+        return cls(_merged(r, whole), y, whole, int(whole.sum()))
+
+    def some(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """How many of each are kept if each row is kept with probability 1/2."""
+        bits = rng.integers(0, 2**64, len(self.many), np.uint64, endpoint=False)
+        few = np.minimum(self.many, _WORD).astype(np.uint64)
+        kept: NDArray[np.int64] = np.bitwise_count(bits >> (np.uint64(_WORD) - few)).astype(np.int64)
+        more = self.many > _WORD
+        kept[more] = rng.binomial(self.many[more], 0.5)
+        return kept
+
+    def all(self) -> Iterator[tuple[NDArray[np.int64], float]]:
+        """Every way to keep some rows, with its probability."""
+        for kept in np.ndindex(*(self.many + 1)):
+            ways = math.prod(math.comb(int(n), k) for n, k in zip(self.many, kept, strict=True))
+            yield np.array(kept, np.int64), ways / 2.0**self.size
+
+
+def _merged(r: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Predictions with so many neighbours taken for one, their mean, that few enough are different."""
+    if len(r) <= 2 * _MOST_GROUPS:
+        return r
+    upto = np.cumsum(count)
+    cell = (upto - count) * _MOST_GROUPS // upto[-1]
+    cell[1:][r[1:] == r[:-1]] = -1  # rows with one prediction stay together
+    cell = np.maximum.accumulate(cell)
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    mean = np.add.reduceat(r * count, starts) / np.add.reduceat(count, starts)
+    return np.repeat(mean, np.diff(np.append(starts, len(r))))
+
+
+def subsampled_smcal(
+    y_true: object,
+    y_proba: object,
+    *,
+    n_resamples: int = _DRAWS,
+    rng: Any = 0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Subsampled smooth calibration error (SSCE): expected smCal of a random half of the rows.
+
+    Parameters
+    ----------
+    y_true, y_proba, pos_label
+        As for `atb`.
+    n_resamples : int, default 100
+        Number of random halves. Ten rows or fewer are computed exactly, over all of their subsets.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness; with the default the same rows always give the same value. None draws a new seed.
+    sample_weight : array-like of shape (n,), optional
+        Whole numbers: a row of weight 2 stands for two rows, of which none, one or both may be kept.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1/2 or so: sums over half of the rows are divided by the number of all rows. For its
+        standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential forecasters.
+
+    Notes
+    -----
+    Each row is kept with probability 1/2; the result is the mean over draws of ``max over Lipschitz f of sum over kept
+    rows of (p - y) f(p) / T``. O(n log n) and O(n log n) for each draw; with more than 32,768 different predictions,
+    neighbours are merged to that many groups of about equal size, which moves the result by less than 2e-5.
+
+    References
+    ----------
+    Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.subsampled_smcal([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.5f}")
+    0.06969
+    """
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    return subsampled_smcal_of(sample, n_resamples=n_resamples, rng=rng)
+
+
+def subsampled_smcal_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
+    """SSCE of sorted rows."""
+    return _estimate(sample, _smooth, n_resamples, rng).value
+
+
+def subsampled_step_ce(
+    y_true: object,
+    y_proba: object,
+    *,
+    n_resamples: int = _DRAWS,
+    rng: Any = 0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
+    """Subsampled step calibration error: expected StepCE of a random half of the rows.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_resamples, rng, sample_weight, pos_label
+        As for `subsampled_smcal`.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1/2 or so: sums over half of the rows are divided by the number of all rows. For its
+        standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential forecasters.
+
+    Notes
+    -----
+    As `subsampled_smcal`, with the largest size of a cumulative sum in place of the maximum over Lipschitz functions.
+    Merging neighbours, beyond 32,768 different predictions, moves the result by less than 4e-5.
+
+    References
+    ----------
+    Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(f"{tc.subsampled_step_ce([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.5f}")
+    0.07969
+    """
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    return subsampled_step_ce_of(sample, n_resamples=n_resamples, rng=rng)
+
+
+def subsampled_step_ce_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
+    """Subsampled StepCE of sorted rows."""
+    return _estimate(sample, _step, n_resamples, rng).value
+
+
+def subsampled_estimate(
+    y_true: object,
+    y_proba: object,
+    measure: str = "smcal",
+    *,
+    n_resamples: int = _DRAWS,
+    rng: Any = 0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> Estimate:
+    """A subsampled calibration error with the standard error that drawing at random leaves.
+
+    Parameters
+    ----------
+    y_true, y_proba, n_resamples, rng, sample_weight, pos_label
+        As for `subsampled_smcal`.
+    measure : {"smcal", "step_ce"}, default "smcal"
+        What is computed on each half.
+
+    Returns
+    -------
+    Estimate
+        ``value``, ``standard_error`` (0 where all subsets were gone through, nan for a single draw), ``n_resamples``.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> print(tc.subsampled_estimate([0, 1, 1, 0] * 25, [0.2, 0.9, 0.6, 0.3] * 25))
+    0.03379, standard error 0.00071 from 100 draws
+    """
+    check_choice(measure, "measure", tuple(_ERRORS))
+    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    return _estimate(sample, _ERRORS[measure], n_resamples, rng)
+
+
+_Error = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+
+
+def _smooth(r: NDArray[np.float64], cumulative: NDArray[np.float64]) -> float:
+    return smooth.smooth_error(r, cumulative, r[:0])
+
+
+def _step(_: NDArray[np.float64], cumulative: NDArray[np.float64]) -> float:
+    return float(np.max(np.abs(cumulative)))
+
+
+_ERRORS: dict[str, _Error] = {"smcal": _smooth, "step_ce": _step}
+
+
+def _estimate(sample: Sample, error: _Error, n_resamples: int, rng: Any) -> Estimate:
+    """Mean of the error over subsets: over all of them if they are few, else over random ones, on both cores."""
+    n_resamples = check_whole(n_resamples, "n_resamples", 1)
+    generator = check_rng(rng)
+    rows = _Rows.of(sample)
+    distinct = np.unique(rows.r)
+
+    def of_kept(kept: NDArray[np.int64]) -> float:
+        cumulative = np.empty_like(distinct)
+        chains.kept_bias(rows.r, rows.y, kept, cumulative)
+        return error(distinct, cumulative) / rows.size
+
+    if rows.size <= _FEW_ROWS:
+        return Estimate(math.fsum(chance * of_kept(kept) for kept, chance in rows.all()), 0.0, 0)
+
+    def of_draws(stream: np.random.Generator, draws: int) -> list[float]:
+        return [of_kept(rows.some(stream)) for _ in range(draws)]
+
+    # Always two streams, so that the result does not depend on the number of cores.
+    one, two = generator.spawn(2)
+    half = n_resamples // 2
+    first, second = both(
+        lambda: of_draws(one, half), lambda: of_draws(two, n_resamples - half), len(rows.r) * n_resamples
+    )
+    values = np.array(first + second)
+    deviation = float(values.std(ddof=1)) if n_resamples > 1 else math.nan
+    return Estimate(float(values.mean()), deviation / math.sqrt(n_resamples), n_resamples)
