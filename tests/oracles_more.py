@@ -109,7 +109,7 @@ def highs(cost, **problem):
 
 
 def highs_lp(gain, rows, limits):
-    """As exact_lp, but only good to about 1e-9: for more rows, and as a check."""
+    """As exact_lp in floats: for more rows, and as a check. It ignores entries below 1e-9, so keep p that far apart."""
     gain, rows, limits = (np.array(part, float) for part in (gain, rows, limits))
     return -highs(-gain, A_ub=rows, b_ub=limits, bounds=(0, None)).fun
 

@@ -12,7 +12,7 @@ MOMENTS = 16
 # Standard deviations beyond which a Gaussian counts for nothing: exp(-7.5^2 / 2) is 6e-13.
 REACH = 7.5
 # Steps of a cell within which the sum may change its sign.
-_STEPS = 24
+_STEPS = 12
 # Gauss-Legendre nodes and weights on [0, 1].
 _X, _W = (0.5 * np.polynomial.legendre.leggauss(10)[0] + 0.5, 0.5 * np.polynomial.legendre.leggauss(10)[1])
 

@@ -106,24 +106,6 @@ def count_distinct(p: Rows) -> int:
 
 
 @compiled
-def cumulative_bias(p: Rows, y: Rows, w: Rows, value: Rows, bias: Rows, count: Rows, weight: Rows) -> None:
-    """Per distinct prediction: its value, sum of w c up to and with it, and its own rows and weight."""
-    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
-    group = -1
-    for i in range(p.size):
-        if i == 0 or p[i] != p[i - 1]:
-            group += 1
-            value[group] = p[i]
-            count[group] = 0
-            weight[group] = 0.0
-        ph, pl = two_sum(ph, pl, w[i] * np.float64(p[i]))
-        yh, yl = two_sum(yh, yl, w[i] * y[i])
-        bias[group] = (ph - yh) + (pl - yl)
-        count[group] += 1
-        weight[group] += w[i]
-
-
-@compiled
 def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
     """Per distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to and with it."""
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from truthcal._kernels import integrals, prepare
+from truthcal._kernels import integrals
 from truthcal._parameters import check_number
 from truthcal._results import AtbSummary, BiasCurve, Bounded
 from truthcal._sample import Sample, relative_weights
@@ -271,10 +271,7 @@ def cumulative_bias_curve(
 
 def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
     """The curve of sorted rows."""
-    p, y, w = sample.p, sample.y, sample.w
-    size = prepare.count_distinct(p)
-    q, bias, weight = np.empty(size), np.empty(size), np.empty(size)
-    count = np.empty(size, np.int64)
-    prepare.cumulative_bias(p, y, w, q, bias, count, weight)
-    total = sample.weight
-    return BiasCurve(read_only(q), read_only(bias / total), read_only(count), read_only(weight / total))
+    groups, total = sample.groups, sample.weight
+    starts = np.searchsorted(sample.p, groups.r.astype(sample.p.dtype))
+    count = np.diff(starts, append=sample.n)
+    return BiasCurve(groups.r, read_only(groups.cumulative / total), read_only(count), read_only(groups.w / total))

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 # The value of `distcal` is certain to this much, and as a rule far closer.
 _CLOSE = 1e-5
-_FINEST = 1e-9
+_FINEST = 1e-8
 # Up to here every different prediction is a node of the chain; beyond, neighbours within the tolerance share one.
 _OWN_NODES = 1 << 14
 _MOST_NODES = 1 << 20
@@ -93,7 +93,7 @@ def distcal_bounds(
     y_true, y_proba, sample_weight, pos_label
         As for `atb`.
     tolerance : float, default 1e-3
-        Largest allowed distance of the bounds, at least 1e-9. If it cannot be reached, a warning says what was.
+        Largest allowed distance of the bounds, at least 1e-8. If it cannot be reached, a warning says what was.
     alpha : float, default 1
         As for `distcal`.
 
@@ -161,7 +161,7 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     groups = sample.groups
     easy = float(np.sum(np.abs(groups.c))) / sample.weight  # moving each prediction to its own mean outcome
     best = Bounded(easy, abs(float(groups.cumulative[-1])) / sample.weight * (1.0 - 1e-15), easy * (1.0 + 1e-15))
-    run = tolerance / 1000 if len(masses.r) <= _OWN_NODES else tolerance
+    run = min(tolerance / 16.0 if len(masses.r) <= _OWN_NODES else 16.0 * tolerance, 0.5 / _LINKS)
     more = np.linspace(0.0, 1.0, _LINKS + 1)
     for _ in range(_MOST_ROUNDS):
         x = _nodes(masses, run, more)
@@ -208,23 +208,38 @@ def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Ar
     transport.violations(x, f, g, where, size)
     # Lowering F and G by the largest violation makes them feasible, and costs as much, since all masses add up to 1.
     low = dual - max(float(size.max()), 0.0)
-    high = transport.transport_cost(*masses, x, _feasible(masses, x, mass))
+    high = _cost(masses, x, np.maximum(mass, 0.0), zeros + ones)
     if not math.isfinite(low) or not math.isfinite(high):  # the solver failed: nothing is claimed
         return Bounded(0.5, 0.0, 1.0), where[:0]
     rounding = _EPS * (len(x) + 16)  # a link's step is rounded once
     return Bounded(dual, max(low - rounding, 0.0), high + rounding), where[size > tolerance / 4.0]
 
 
-def _feasible(masses: _Masses, x: Array, mass: Array) -> Array:
-    """Mass at u with as many zeros and ones as the data have: scaled until neither is too many, then topped up."""
-    mass = np.maximum(mass, 0.0)
-    zeros, ones = float(np.sum((1.0 - x) * mass)), float(np.sum(x * mass))
+def _cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
+    """Cost of moving all rows to a calibrated distribution, made from what the solver proposes to put on the nodes.
+
+    Either the nodes keep it, or they divide it among the rows around them; `near` is how much of the rows each node
+    speaks for. The second is cheaper where rows are dense, since most of them then need not move at all.
+    """
+    none, own = np.zeros_like(masses.r), np.empty_like(masses.r)
+    inhabited = near > _EPS
+    ratio = np.divide(mass, near, out=np.zeros_like(mass), where=inhabited)
+    transport.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, own)
+    rest = np.where(inhabited, 0.0, mass)
+    choices = [(none, mass), (own, rest)]
+    return min(transport.transport_cost(*masses, *_feasible(masses, own, x, mass)) for own, mass in choices)
+
+
+def _feasible(masses: _Masses, own: Array, x: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """As many zeros and ones in all as the data have: scaled until neither is too many, then topped up at 0 and 1."""
+    zeros = float(np.sum((1.0 - x) * mass) + np.sum((1.0 - masses.r) * own))
+    ones = float(np.sum(x * mass) + np.sum(masses.r * own))
     wanted_zeros, wanted_ones = float(masses.zeros.sum()), float(masses.ones.sum())
     scale = min(wanted_zeros / zeros, wanted_ones / ones)
-    mass *= scale
+    mass = scale * mass
     mass[0] += max(wanted_zeros - scale * zeros, 0.0)
     mass[-1] += max(wanted_ones - scale * ones, 0.0)
-    return mass
+    return scale * own, x, mass
 
 
 # --- other alpha: the transport programme -----------------------------------------------------------------------------

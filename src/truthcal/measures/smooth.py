@@ -230,16 +230,20 @@ def smece_of(sample: Sample) -> float:
 
 
 def _crossing(cells: _Cells, weight: float) -> float:
-    """The standard deviation, at least one and at most two cells wide, that equals the smoothed error."""
+    """The standard deviation, at least one and at most two cells wide, that equals the smoothed error.
+
+    Searched on a logarithmic scale, where the error is nearly straight.
+    """
     from scipy.optimize import brentq
 
-    def above(sigma: float) -> float:
-        return cells.smoothed(sigma) / weight - sigma
+    def above(log_sigma: float) -> float:
+        return math.log(cells.smoothed(math.exp(log_sigma)) / weight) - log_sigma
 
-    narrow = 2.0**-cells.level
-    if above(2.0 * narrow) >= 0.0:  # by a rounding
-        return 2.0 * narrow
-    return float(brentq(above, narrow, 2.0 * narrow, xtol=1e-300, rtol=1e-10))
+    narrow = -cells.level * math.log(2.0)
+    wide = narrow + math.log(2.0)
+    if above(wide) >= 0.0:  # by a rounding
+        return math.exp(wide)
+    return math.exp(brentq(above, narrow, wide, xtol=1e-10))
 
 
 def _levels(groups: Groups, first: int) -> Iterator[_Cells]:

@@ -131,7 +131,9 @@ class Multiscale(Binning):
 
     def ubse_of(self, sample: Sample) -> float:
         """The mixture."""
-        values = _at_each_width(lambda width: ShiftedGrid(width).ubse_of(sample), sample.n)
+        values = _at_each_width(
+            lambda width: ShiftedGrid(width).ubse_of(sample) if width < 1 else atb_of(sample), sample.n
+        )
         return math.fsum(share * values[width] for width, share in self.shares(sample).items())
 
     def shares(self, sample: Sample) -> dict[float, float]:

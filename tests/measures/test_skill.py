@@ -1,0 +1,130 @@
+"""Score decompositions, calibration slope and intercepts, ICI."""
+
+import math
+
+import numpy as np
+import oracles
+import oracles_more
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import weighted_rows
+
+import truthcal as tc
+
+
+@given(weighted_rows(max_size=9))
+def test_brier_decomposition_against_its_definition(data):
+    y, p, w = data
+    found = tc.brier_decomposition(y, p, sample_weight=w)
+    score, mcb, dsc, unc = map(float, oracles_more.brier_decomposition(y, oracles.exact(p), oracles.exact(w)))
+    assert found.score == pytest.approx(score, rel=1e-9, abs=1e-14)
+    assert found.miscalibration == pytest.approx(mcb, rel=1e-9, abs=1e-14)
+    assert found.discrimination == pytest.approx(dsc, rel=1e-9, abs=1e-14)
+    assert found.uncertainty == pytest.approx(unc, rel=1e-9, abs=1e-14)
+    assert found.score == pytest.approx(tc.atb_summary(y, p, sample_weight=w).brier, rel=1e-9, abs=1e-14)
+
+
+@given(weighted_rows(max_size=9, outcomes=st.floats(0, 1)))
+def test_brier_decomposition_of_fractional_outcomes(data):
+    """The score is (p - y)^2 then; the parts that do not depend on the spread of outcomes are the same."""
+    y, p, w = data
+    p[0] = 0.3
+    found = tc.brier_decomposition(y, p, sample_weight=w)
+    _, mcb, dsc, _ = map(float, oracles_more.brier_decomposition(oracles.exact(y), oracles.exact(p), oracles.exact(w)))
+    assert found.miscalibration == pytest.approx(mcb, rel=1e-9, abs=1e-13)
+    assert found.discrimination == pytest.approx(dsc, rel=1e-9, abs=1e-13)
+    assert found.score == pytest.approx(np.average(np.subtract(p, y) ** 2, weights=w), rel=1e-9, abs=1e-14)
+    assert found.score == pytest.approx(found.miscalibration - found.discrimination + found.uncertainty, abs=1e-13)
+
+
+@given(weighted_rows(max_size=9))
+def test_log_loss_decomposition_against_its_definition(data):
+    y, p, w = data
+    found = tc.log_loss_decomposition(y, p, sample_weight=w)
+    expected = oracles_more.log_loss_decomposition(y, p, w)
+    fields = (found.score, found.miscalibration, found.discrimination, found.uncertainty)
+    assert fields == pytest.approx([float(x) for x in expected], rel=1e-9, abs=1e-12)
+
+
+def test_decompositions_print_and_recalibration_leaves_no_miscalibration():
+    y, p = [0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9]
+    brier = tc.brier_decomposition(y, p)
+    assert str(brier) == "Brier score 0.1925 = miscalibration 0.0675 - discrimination 0.125 + uncertainty 0.25"
+    assert brier.to_dict()["name"] == "Brier score"
+    assert tc.log_loss_decomposition([1, 0], [0.0, 0.5]).score == math.inf
+    assert tc.log_loss_decomposition([1, 0], [0.0, 0.5]).miscalibration == math.inf
+    assert tc.brier_decomposition([1, 0, 1, 1], [0.5, 0.5, 1.0, 1.0]).miscalibration == 0
+    rng = np.random.default_rng(0)
+    p = rng.random(100_000)
+    y = rng.random(100_000) < p
+    calibrated = tc.brier_decomposition(y, p)
+    assert calibrated.miscalibration < 1e-3
+    assert calibrated.score == pytest.approx(1 / 6, abs=0.005)
+    assert calibrated.discrimination == pytest.approx(1 / 12, abs=0.005)
+
+
+# --- slope and intercepts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slope_and_intercepts_against_general_optimisation(seed):
+    rng = np.random.default_rng(seed)
+    n = 200
+    p = rng.beta(2, 3, n)
+    y = rng.random(n) < np.clip(0.2 + 0.5 * p, 0, 1)
+    w = rng.random(n) + 0.1 if seed % 2 else None
+    found = tc.calibration_slope_intercept(y, p, sample_weight=w)
+    intercept, slope, large = oracles_more.calibration_slope_intercept(
+        y.astype(int).tolist(), p.tolist(), None if w is None else w.tolist()
+    )
+    assert found.slope == pytest.approx(slope, rel=1e-6)
+    assert found.intercept == pytest.approx(intercept, rel=1e-5, abs=1e-6)
+    assert found.calibration_in_the_large == pytest.approx(large, rel=1e-5, abs=1e-6)
+
+
+def test_slope_of_a_known_distortion():
+    rng = np.random.default_rng(0)
+    truth = rng.beta(2, 2, 200_000)
+    y = rng.random(200_000) < truth
+    log_odds = np.log(truth / (1 - truth))
+    report = 1 / (1 + np.exp(-(2 * log_odds + 1)))  # so truth = expit(0.5 logit(report) - 0.5)
+    found = tc.calibration_slope_intercept(y, report)
+    assert found.slope == pytest.approx(0.5, abs=0.01)
+    assert found.intercept == pytest.approx(-0.5, abs=0.02)
+    honest = tc.calibration_slope_intercept(y, truth)
+    assert honest.slope == pytest.approx(1, abs=0.02)
+    assert honest.calibration_in_the_large == pytest.approx(0, abs=0.02)
+    assert list(honest.to_dict()) == ["slope", "intercept", "calibration_in_the_large"]
+
+
+def test_slope_of_fractional_outcomes_is_exact():
+    truth = np.linspace(0.05, 0.95, 50)
+    found = tc.calibration_slope_intercept(truth, truth)
+    assert found.slope == pytest.approx(1, rel=1e-9)
+    assert found.intercept == pytest.approx(0, abs=1e-9)
+    assert found.calibration_in_the_large == pytest.approx(0, abs=1e-9)
+
+
+def test_extreme_log_odds_converge():
+    p = np.array([1e-300, 1e-8, 0.5, 1 - 1e-8, 1 - 1e-16])
+    found = tc.calibration_slope_intercept([0, 1, 0, 1, 1], p)
+    assert 0 < found.slope < 0.2
+    assert math.isfinite(found.calibration_in_the_large)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "message"),
+    [
+        ([0, 1, 1], [0.0, 0.5, 0.6], "strictly between 0 and 1 here, since log-odds are taken; found 0. Clip"),
+        ([0, 1, 1], [0.2, 0.5, 1.0], "strictly between 0 and 1 here, since log-odds are taken; found 1. Clip"),
+        ([0, 1, 1], [0.4, 0.4, 0.4], "a slope needs two different predictions; all of `y_proba` is 0.4"),
+        ([1, 1, 1], [0.2, 0.4, 0.5], "one class only, so no finite intercept fits best"),
+        ([0, 0, 1], [0.2, 0.4, 0.5], "a threshold on `y_proba` separates the outcomes, so no finite slope"),
+        ([1, 1, 0], [0.2, 0.4, 0.5], "a threshold on `y_proba` separates the outcomes, so no finite slope"),
+        ([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.5], "a threshold on `y_proba` separates the outcomes, so no finite slope"),
+    ],
+)
+def test_slope_where_no_finite_one_exists(y, p, message):
+    with pytest.raises(ValueError, match=message):
+        tc.calibration_slope_intercept(y, p)
