@@ -17,9 +17,11 @@ lint: $(VENV)/.dev  ## style, complexity, types, import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/make_tables.py --check
 
-bench: $(VENV)/.dev  ## measure, and write docs/benchmarks.md
+bench: $(VENV)/.dev  ## measure, and write docs/benchmarks.md and docs/benchmarks-measures.md
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/measures.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

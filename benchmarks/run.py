@@ -157,10 +157,13 @@ def main() -> None:
     print(*notes, sep="\n")
 
 
-def page(lines: list[str], notes: list[str]) -> str:
-    machine = f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}"
+def machine() -> str:
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {numba.__version__}"
-    return TEMPLATE.format(lines="\n".join(lines), notes="\n".join(notes), machine=f"{versions}, {machine}")
+    return f"{versions}, {len(os.sched_getaffinity(0))} cores, {platform.machine()}"
+
+
+def page(lines: list[str], notes: list[str]) -> str:
+    return TEMPLATE.format(lines="\n".join(lines), notes="\n".join(notes), machine=machine())
 
 
 TEMPLATE = """\

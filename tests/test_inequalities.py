@@ -25,6 +25,10 @@ def values(y, p, w):
     return found
 
 
+def rest(v):
+    return max(2 * v["atb"] - v["bias"] ** 2, 0) ** 0.5 / 2
+
+
 # name -> (smaller side, larger side). distcal is certified from either side.
 INEQUALITIES = {
     "smCal <= ECE": lambda v: (v["smcal"], v["ece"]),
@@ -54,6 +58,19 @@ INEQUALITIES = {
     "l2-ECE <= CDL": lambda v: (v["l2_ece"], v["decision_loss"]),
     "CDL <= 2 ECE": lambda v: (v["decision_loss"], 2 * v["ece"]),
     "U-cal <= CDL": lambda v: (v["u_calibration"], v["decision_loss"]),
+    "distCal <= 2 smCal - |bias|": lambda v: (v["distcal"].low, 2 * v["smcal"] - abs(v["bias"])),
+    "ATB_l1 <= 2 smCal - |bias|": lambda v: (v["atb_l1"], 2 * v["smcal"] - abs(v["bias"])),
+    "smCal <= |bias| + sqrt(2 ATB - bias^2)/2": lambda v: (v["smcal"], abs(v["bias"]) + rest(v)),
+    "ATB <= ECE smCal": lambda v: (v["atb"], v["ece"] * v["smcal"]),
+    "kCE^2 <= ECE smCal": lambda v: (v["laplace_kernel_ce"] ** 2, v["ece"] * v["smcal"]),
+    "Kuiper <= ECE": lambda v: (v["kuiper_ce"], v["ece"]),
+    "smCal <= intCE": lambda v: (v["smcal"], v["intcal"]),
+    "U-cal <= 2 Kuiper": lambda v: (v["u_calibration"], 2 * v["kuiper_ce"]),
+    "smCal <= 1.8 smECE": lambda v: (v["smcal"], 1.8 * v["smece"] + 1e-9),
+    "smECE <= max(smCal, sqrt(0.8 smCal))": lambda v: (v["smece"], max(v["smcal"], (0.8 * v["smcal"]) ** 0.5) + 1e-9),
+    "smCal <= 2 ICI": lambda v: (v["smcal"], 2 * v["ici"]),
+    "ICI <= ECE": lambda v: (v["ici"], v["ece"]),
+    "ICI^2 <= Kuiper": lambda v: (v["ici"] ** 2, v["kuiper_ce"]),
     "smECE <= ECE": lambda v: (v["smece"], v["ece"] + 1e-9),
     "|bias| <= smECE": lambda v: (abs(v["bias"]), v["smece"] + 1e-9),
     "binned ECE <= ECE": lambda v: (v["binned_ece"], v["ece"]),

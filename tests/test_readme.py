@@ -1,15 +1,19 @@
-"""What the README shows is what its code prints."""
+"""What the README and the pages in docs/ show is what their code prints."""
 
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CHOOSING = (ROOT / "docs" / "choosing-a-measure.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language, page=README):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def run(code, names):
@@ -19,14 +23,38 @@ def run(code, names):
     return out.getvalue()
 
 
+def shown_after(code, page=README):
+    return page.split(code)[1].split("```")[2].lstrip("\n")
+
+
 def test_examples_print_what_the_readme_shows():
     import truthcal as tc
 
-    first, second = blocks("python")
-    shown = README.split(first)[1].split("```")[2].lstrip("\n")
-    assert run(first, {}) == shown
-    assert run(second, {"tc": tc}).strip() == second.rsplit("# ", 1)[1].strip()
+    summary, sketch, table = blocks("python")
+    assert run(summary, {}) == shown_after(summary)
+    assert run(sketch, {"tc": tc}).strip() == sketch.rsplit("# ", 1)[1].strip()
+    names = {}
+    exec(summary, names)
+    assert run(table, names) == shown_after(table)
+
+
+def test_examples_print_what_choosing_a_measure_shows():
+    for code in blocks("python", CHOOSING):
+        assert run(code, {}) == shown_after(code, CHOOSING)
+
+
+def test_the_table_of_measures_is_up_to_date():
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "make_tables.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_two_commands_come_first():
     assert re.findall(r"^make (\w+)", blocks("sh")[0], re.MULTILINE) == ["demo", "test"]
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,5 +1,6 @@
 """Subsampled errors: exact for few rows, seeded draws with a standard error for many."""
 
+import itertools
 import math
 
 import numpy as np
@@ -63,10 +64,10 @@ def test_a_row_of_weight_two_is_two_rows(data):
         assert function(y, p, sample_weight=[2] * len(y)) == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
-def test_large_counts_are_drawn_from_the_right_distribution():
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])  # the second makes words of 32 bits
+def test_large_counts_are_drawn_from_the_right_distribution(bits):
     rows = subsampled._Rows(np.zeros(4), np.zeros(4), np.array([1, 63, 64, 1000]), 1128)
-    rng = np.random.default_rng(0)
-    kept = np.array([rows.some(rng) for _ in range(20_000)])
+    kept = np.array(list(itertools.islice(rows.draws(np.random.Generator(bits(0))), 20_000)))
     assert kept.mean(axis=0) == pytest.approx(rows.many / 2, rel=0.02)
     assert kept.var(axis=0) == pytest.approx(rows.many / 4, rel=0.05)
     assert (kept <= rows.many).all()
@@ -80,7 +81,7 @@ def test_fractional_outcomes_do_not_depend_on_the_order_of_rows(function, name):
     assert function(y[order], p[order]) == function(y, p)
 
 
-@pytest.mark.parametrize(("name", "bound"), [("smcal", 4e-5), ("step_ce", 7e-5)])
+@pytest.mark.parametrize(("name", "bound"), [("smcal", 5e-5), ("step_ce", 8e-5)])
 def test_merging_neighbours_moves_little(name, bound, monkeypatch):
     y, p = sample_of(60_000)
     sample = Sample.of(y, p)

@@ -143,3 +143,28 @@ def kept_bias(r: Rows, y: Rows, kept: Rows, cumulative: Rows) -> None:
             group += 1
         high, low = two_sum(high, low, kept[i] * (r[i] - y[i]))
         cumulative[group] = high + low
+
+
+@compiled
+def merge_neighbours(r: Rows, mass: Rows, positive: Rows, steps: int, out: Rows) -> int:
+    """Groups that begin within the same of `steps` equal shares of all mass, as one: mean r, zeros, ones.
+
+    Returns how many there are.
+    """
+    total = 0.0
+    for i in range(r.size):
+        total += mass[i]
+    before, step, count = 0.0, -1, -1
+    for i in range(r.size):
+        own = int(before / total * steps)
+        if own != step:
+            step = own
+            count += 1
+            out[:, count] = 0.0
+        out[0, count] += r[i] * mass[i]
+        out[1, count] += mass[i] - positive[i]
+        out[2, count] += positive[i]
+        before += mass[i]
+    for k in range(count + 1):
+        out[0, k] /= out[1, k] + out[2, k]
+    return count + 1

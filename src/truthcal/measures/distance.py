@@ -359,18 +359,19 @@ def distcal_bracket(
     Returns
     -------
     DistanceBracket
-        Certain, but up to a factor of three (smCal) and nine (distCal) wide; `smcal` and `distcal_bounds` are exact.
-        The same of rows that were reduced already: `Sketch.distcal_bracket`.
+        Certain, but up to a factor of three (smCal) and nine (distCal) wide; `smcal` is exact and `distcal_bounds` as
+        narrow as you like. The same of rows that were reduced already: `Sketch.distcal_bracket`.
 
     Notes
     -----
-    The tightest of ``ATB_l1/2 <= smCal <= 3/2 ATB_l1``, ``ATB <= smCal <= sqrt(5/2 ATB)``, ``|bias| <= smCal``,
-    ``ATB_l1/3 <= distCal``, ``smCal/2 <= distCal <= 2 smCal`` and ``|bias| <= distCal``.
+    With the bias S, the tightest of ``(ATB_l1 + |S|)/2 <= smCal <= 3/2 ATB_l1``, ``ATB <= smCal``, ``|S| <= smCal <=
+    |S| + sqrt(2 ATB - S^2)/2``, ``ATB_l1/3 <= distCal``, ``smCal/2 <= distCal <= 2 smCal - |S|`` and ``|S| <= distCal``
+    (docs/theory.md).
 
     Examples
     --------
     >>> import truthcal as tc
     >>> print(tc.distcal_bracket([0, 1], [0.25, 0.75]))
-    smCal is between 0.0625 and 0.1875, distCal between 0.04167 and 0.375.
+    smCal is between 0.0625 and 0.08839, distCal between 0.04167 and 0.1768.
     """
     return Sketch().update(y_true, y_proba, sample_weight, pos_label=pos_label).distcal_bracket()

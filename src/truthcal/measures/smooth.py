@@ -243,7 +243,7 @@ def _crossing(cells: _Cells, weight: float) -> float:
     wide = narrow + math.log(2.0)
     if above(wide) >= 0.0:  # by a rounding
         return math.exp(wide)
-    return math.exp(brentq(above, narrow, wide, xtol=1e-10))
+    return math.exp(brentq(above, narrow, wide, xtol=1e-9))
 
 
 def _levels(groups: Groups, first: int) -> Iterator[_Cells]:

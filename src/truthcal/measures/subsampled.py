@@ -1,5 +1,6 @@
 """Calibration errors of a random half of the rows: nearly truthful for those who predict one row after another."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from truthcal._kernels import chains, smooth
 from truthcal._parameters import check_choice, check_counts, check_rng, check_whole
 from truthcal._results import Estimate
-from truthcal._sample import Sample
+from truthcal._sample import Groups, Sample
 from truthcal._threads import both
 
 _Array = NDArray[np.float64]
@@ -34,29 +35,29 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample) -> "_Rows":
-        check_counts(sample.repetitions)
+        if sample.weighted:
+            check_counts(sample.repetitions)
         groups = sample.groups
         if not sample.counted and ((sample.y != 0) & (sample.y != 1)).any():  # fractional outcomes: rows stay apart
             order = np.lexsort((sample.y, sample.p))
             r, y, count = sample.p[order].astype(np.float64), sample.y[order], sample.repetitions[order]
         else:
-            ones = np.ldexp(groups.wy, sample.exponent)
-            zeros = np.ldexp(groups.w, sample.exponent) - ones
-            merged, zeros, ones = _merged(groups.r, zeros, ones)
+            merged, zeros, ones = _merged(groups)
             r, y = np.repeat(merged, 2), np.tile([0.0, 1.0], len(merged))
-            count = np.stack([zeros, ones], axis=1).ravel()
+            count = np.ldexp(np.stack([zeros, ones], axis=1).ravel(), sample.exponent)
             r, y, count = r[count > 0], y[count > 0], count[count > 0]
         whole = np.rint(count).astype(np.int64)
         return cls(r, y, whole, int(whole.sum()))
 
-    def some(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """How many of each are kept if each row is kept with probability 1/2."""
-        bits = rng.integers(0, 2**64, len(self.many), np.uint64, endpoint=False)
-        few = np.minimum(self.many, _WORD).astype(np.uint64)
-        kept: NDArray[np.int64] = np.bitwise_count(bits >> (np.uint64(_WORD) - few)).astype(np.int64)
-        more = self.many > _WORD
-        kept[more] = rng.binomial(self.many[more], 0.5)
-        return kept
+    def draws(self, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+        """Again and again, how many of each are kept if each row is kept with probability 1/2."""
+        unused = np.uint64(_WORD) - np.minimum(self.many, _WORD).astype(np.uint64)
+        more = np.flatnonzero(self.many > _WORD)
+        while True:
+            bits = rng.integers(0, 2**64, len(self.many), np.uint64)
+            kept = np.bitwise_count(bits >> unused).astype(np.int64)
+            kept[more] = rng.binomial(self.many[more], 0.5)
+            yield kept
 
     def all(self) -> Iterator[tuple[NDArray[np.int64], float]]:
         """Every way to keep some rows, with its probability."""
@@ -65,15 +66,14 @@ class _Rows(NamedTuple):
             yield np.array(kept, np.int64), ways / 2.0**self.size
 
 
-def _merged(r: _Array, zeros: _Array, ones: _Array) -> tuple[_Array, _Array, _Array]:
-    """Neighbours taken for one, at their mean, in groups of about equal size where there are too many of them."""
+def _merged(groups: Groups) -> tuple[_Array, _Array, _Array]:
+    """Predictions with their zeros and ones; where there are too many, neighbours are taken for one, at their mean."""
+    r, w, wy, _, _ = groups
     if len(r) <= _MOST_GROUPS:
-        return r, zeros, ones
-    upto = np.cumsum(zeros + ones)
-    cell = np.floor((upto - (zeros + ones)) / upto[-1] * _MOST_GROUPS)
-    starts = np.flatnonzero(np.diff(cell, prepend=-1.0))
-    zeros_there, ones_there = np.add.reduceat(zeros, starts), np.add.reduceat(ones, starts)
-    return np.add.reduceat(r * (zeros + ones), starts) / (zeros_there + ones_there), zeros_there, ones_there
+        return r, w - wy, wy
+    merged = np.empty((3, _MOST_GROUPS + 1))
+    count = chains.merge_neighbours(r, w, wy, _MOST_GROUPS, merged)
+    return merged[0, :count], merged[1, :count], merged[2, :count]
 
 
 def subsampled_smcal(
@@ -107,8 +107,9 @@ def subsampled_smcal(
     Notes
     -----
     Each row is kept with probability 1/2; the result is the mean over draws of ``max over Lipschitz f of sum over kept
-    rows of (p - y) f(p) / T``. O(n log n) and O(n log n) for each draw; with more than 16,384 different predictions,
-    neighbours are merged to that many groups of about equal size, which moves the result by less than 4e-5.
+    rows of (p - y) f(p) / T``. O(n log n) and O(n log n) for each draw; with 0/1 outcomes and more than 16,384
+    different predictions, neighbours are merged to that many groups of about equal size, which moves the result by less
+    than 5e-5 (1.4e-4 where there are ties; docs/theory-measures.md).
 
     References
     ----------
@@ -149,12 +150,13 @@ def subsampled_step_ce(
     -------
     float
         Between 0 (best) and 1/2 or so: sums over half of the rows are divided by the number of all rows. For its
-        standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential forecasters.
+        standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential forecasters of
+        independent outcomes.
 
     Notes
     -----
     As `subsampled_smcal`, with the largest size of a cumulative sum in place of the maximum over Lipschitz functions.
-    Merging neighbours, beyond 16,384 different predictions, moves the result by less than 7e-5.
+    Merging neighbours, beyond 16,384 different predictions, moves the result by less than 8e-5 (1.4e-4 with ties).
 
     References
     ----------
@@ -239,8 +241,8 @@ def _estimate(sample: Sample, error: _Error, n_resamples: int, rng: Any) -> Esti
     if rows.size <= _FEW_ROWS:
         return Estimate(math.fsum(chance * of_kept(kept) for kept, chance in rows.all()), 0.0, 0)
 
-    def of_draws(stream: np.random.Generator, draws: int) -> list[float]:
-        return [of_kept(rows.some(stream)) for _ in range(draws)]
+    def of_draws(stream: np.random.Generator, count: int) -> list[float]:
+        return [of_kept(kept) for kept in itertools.islice(rows.draws(stream), count)]
 
     # Always two streams, so that the result does not depend on the number of cores.
     one, two = generator.spawn(2)
