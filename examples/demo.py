@@ -33,7 +33,10 @@ for name, predictions in forecasters.items():
     print(f"  {name:<18} {expected:>10.2e}   {expected / honest:.3g} times the honest one's")
 print("\n  No report has less than the honest one. The average is calibrated too; the Brier score shows what it lacks.")
 
-print("\nThe same from a sketch of fixed size, built in ten parts and merged:\n")
+print("\nWhat the other measures say of the overconfident one, from the same sort of the rows:\n")
+print(tc.all_measures(outcome, forecasters["overconfident"]))
+
+print("\nATB from a sketch of fixed size, built in ten parts and merged:\n")
 parts = [tc.Sketch().update(outcome[k::10], forecasters["overconfident"][k::10]) for k in range(10)]
 sketch = sum(parts, tc.Sketch())
 print(f"  {sketch}; ATB {sketch.atb()}")

@@ -1,8 +1,9 @@
 """Calibration errors that test predictions with smooth functions: smCal, smECE and the Laplace kernel error."""
 
+import itertools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,33 +12,44 @@ from truthcal._kernels import gauss, smooth
 from truthcal._parameters import check_number
 from truthcal._results import SmoothWitness
 from truthcal._sample import Groups, Sample
+from truthcal._threads import both
 
 _NO_FIT = np.empty(0)
 # Coarser cells are merged from these; finer ones are made from the rows.
 _BASE = 12
+# A cell is as much work as this many rows.
+_ROWS_A_CELL = 128
 # The narrowest Gaussian tried has a standard deviation of 2^-40, about 1e-12.
 _FINEST = 40
 
 
 class _Cells(NamedTuple):
-    """Moments of c in the cells of [0, 1], of width 2^-level, that are not empty."""
+    """Moments of c in the cells of [0, 1], of width 2^-level, that are not empty; see the kernels for the columns."""
 
     level: int
     cell: NDArray[np.int64]
+    centre: NDArray[np.float64]
     moments: NDArray[np.float64]
+    order: NDArray[np.int64]
     signs: NDArray[np.int8]
 
     @classmethod
     def of(cls, groups: Groups, level: int) -> "_Cells":
         most = min(len(groups.r), 1 << level)
-        cell, moments, signs = np.empty(most, np.int64), np.empty((most, gauss.MOMENTS)), np.empty(most, np.int8)
-        count = gauss.gather(groups.r, groups.c, 1 << level, cell, moments, signs)
-        return cls(level, cell[:count], moments[:count], signs[:count])
+        columns: tuple[NDArray[Any], ...] = (
+            np.empty(most, np.int64),
+            np.empty(most),
+            np.empty((most, gauss.MOMENTS)),
+            np.empty(most, np.int64),
+            np.empty(most, np.int8),
+        )
+        count = gauss.gather(groups.r, groups.c, 1 << level, *columns)
+        return cls(level, *(column[:count] for column in columns))
 
     def coarser(self) -> "_Cells":
-        cell, moments, signs = self.cell.copy(), self.moments.copy(), self.signs.copy()
-        count = gauss.coarsen(cell, moments, signs, len(cell))
-        return _Cells(self.level - 1, cell[:count], moments[:count], signs[:count])
+        columns: list[NDArray[Any]] = [column.copy() for column in self[1:]]
+        count = gauss.coarsen(len(self.cell), *columns)
+        return _Cells(self.level - 1, *(column[:count] for column in columns))
 
     def smoothed(self, sigma: float) -> float:
         """Integral of |sum of c K(t, p)| over t in [0, 1], K the reflected Gaussian."""
@@ -45,15 +57,23 @@ class _Cells(NamedTuple):
         powers = np.arange(gauss.MOMENTS)
         scale = ratio**powers / [math.factorial(p) for p in powers]
         far = gauss.REACH / ratio + 1.0
-        images = []
-        for shift in range(-2 * math.ceil(far / (2 * size)), 2 * math.ceil(far / (2 * size)) + 1, 2):
-            for sign in (1, -1):
-                centre = sign * (self.cell + 0.5) + shift * size
-                near = (centre > -far) & (centre < size + far)
-                images.append((centre[near], self.moments[near] * (scale * sign**powers), self.signs[near]))
-        centre, moments, signs = (np.concatenate(parts) for parts in zip(*images, strict=True))
-        order = np.argsort(centre)
-        return gauss.smoothed_size(centre[order], moments[order], signs[order], ratio, size)
+        images: list[tuple[NDArray[Any], ...]] = []
+        periods = math.ceil(far / (2 * size))
+        for shift, sign in itertools.product(range(-2 * periods, 2 * periods + 1, 2), (1, -1)):
+            centre = sign * self.centre + shift * size
+            near = (centre > -far) & (centre < size + far)
+            signs = self.signs[near] + (0 if (shift, sign) == (0, 1) else 4)
+            images.append((centre[near], self.moments[near] * (scale * sign**powers), self.order[near], signs))
+        centre, moments, order, signs = (np.concatenate(parts) for parts in zip(*images, strict=True))
+        by_place = np.argsort(centre)
+        columns = centre[by_place], moments[by_place], order[by_place], signs[by_place]
+        middle = float(np.clip(np.floor(np.median(centre)), 0.0, size))
+        lower, upper = both(
+            lambda: gauss.smoothed_size(*columns, ratio, float(size), -math.inf, middle),
+            lambda: gauss.smoothed_size(*columns, ratio, float(size), middle, math.inf),
+            len(centre) * _ROWS_A_CELL,
+        )
+        return lower + upper
 
 
 def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
