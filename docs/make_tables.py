@@ -26,12 +26,12 @@ def row(name: str, measure: tc.Measure) -> list[str]:
     """Cells of one measure."""
     flags = ["yes" if getattr(measure, flag) else "no" for flag in FLAGS]
     span = f"{measure.best:g}..{measure.worst:g}"
-    return [f"`{name}`", *flags, span, measure.cost, exactness(measure.tolerance), measure.reference]
+    return [f"`{name}`", measure.scale, *flags, span, measure.cost, exactness(measure.tolerance), measure.reference]
 
 
 def table() -> str:
     """All of MEASURES as Markdown."""
-    head = ["measure", *FLAGS, "range", "time for n rows", "exactness", "reference"]
+    head = ["measure", "scale", *FLAGS, "range", "time for n rows", "exactness", "reference"]
     lines = [head, ["---"] * len(head), *(row(name, measure) for name, measure in tc.MEASURES.items())]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

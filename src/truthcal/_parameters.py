@@ -12,6 +12,13 @@ from numpy.typing import NDArray
 
 from truthcal._validation import is_missing_object, where_found
 
+
+def shown(value: object) -> str:
+    """A value in an error message: a column passed in the wrong place must not flood the screen."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({type(value).__name__})"
+
+
 # --- what a measure can take ------------------------------------------------------------------------------------------
 
 
@@ -35,7 +42,7 @@ def check_debias(norm: object, y: NDArray[Any], repetitions: NDArray[np.float64]
         raise ValueError("`debias` needs 0/1 outcomes; `y_true` holds fractions.")
     check_counts(repetitions)
     if counts.min() < 2:
-        raise ValueError("`debias` needs two rows in each bin that is not empty; use fewer, or strategy='quantile'.")
+        raise ValueError("`debias` needs two rows in each bin that is not empty; use fewer bins.")
 
 
 def check_log_odds(r: NDArray[np.float64]) -> None:
@@ -110,7 +117,9 @@ def check_edges(edges: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         cuts = np.empty((0, 0))
     if cuts.ndim != 1:
-        raise TypeError(f"`edges` must be a list of numbers; got {edges!r}. For ten equal bins: np.linspace(0, 1, 11).")
+        raise TypeError(
+            f"`edges` must be a list of numbers; got {shown(edges)}. For ten equal bins: np.linspace(0, 1, 11)."
+        )
     if not (((cuts >= 0) & (cuts <= 1)).all() and (np.diff(cuts) > 0).all()):
         raise ValueError(f"`edges` must lie in [0, 1] and increase; got {cuts.tolist()}.")
     return tuple(cuts.tolist())
@@ -142,7 +151,7 @@ def check_whole(value: Any, name: str, low: int, high: int | None = None) -> int
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_):
-        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+        raise TypeError(f"`{name}` must be a whole number; got {shown(value)}.")
     if number < low or (high is not None and number > high):
         upto = f"at least {low}" if high is None else f"between {low} and {high}"
         raise ValueError(f"`{name}` must be {upto}; got {number}.")
@@ -165,7 +174,7 @@ def check_number(value: Any, name: str, least: float) -> float:
     except (TypeError, ValueError):
         number = None
     if number is None:
-        raise TypeError(f"`{name}` must be a number; got {value!r}.")
+        raise TypeError(f"`{name}` must be a number; got {shown(value)}.")
     if not least <= number < math.inf:
         raise ValueError(f"`{name}` must be finite and at least {least:g}; got {number!r}.")
     return number
@@ -176,7 +185,7 @@ def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str 
     if isinstance(value, str) and value in allowed:
         return value
     words = ", ".join(repr(word) for word in allowed)
-    raise ValueError(f"`{name}`{where} must be {'one of ' if len(allowed) > 1 else ''}{words}; got {value!r}.")
+    raise ValueError(f"`{name}`{where} must be {'one of ' if len(allowed) > 1 else ''}{words}; got {shown(value)}.")
 
 
 def refuse_fractions(y: NDArray[Any], convention: str) -> None:
@@ -199,9 +208,9 @@ def refuse_nothing_counted(rows: int) -> None:
 
 def check_rng(rng: Any) -> np.random.Generator:
     """A seed, a generator, or None for a fresh one."""
-    if isinstance(rng, bool | np.bool_ | str | float):
-        raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {rng!r}.")
+    if isinstance(rng, bool | np.bool_ | str | float | np.random.RandomState):
+        raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {shown(rng)}.")
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {rng!r}.") from error
+        raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {shown(rng)}.") from error

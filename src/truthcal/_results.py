@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,10 @@ class Bounded:
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
 
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
     def __str__(self) -> str:
         return f"{self.value:.6g}, certain to {max(self.high - self.value, self.value - self.low):.1g}"
 
@@ -70,7 +75,12 @@ class Estimate:
     def __str__(self) -> str:
         if self.n_resamples == 0:
             return f"{self.value:.6g}, exact"
-        return f"{self.value:.4g}, standard error {self.standard_error:.2g} from {self.n_resamples} draws"
+        draws = f"{self.n_resamples} draw{'s' if self.n_resamples > 1 else ''}"
+        return f"{self.value:.4g}, standard error {self.standard_error:.2g} from {draws}"
+
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,10 @@ class DistanceBracket:
             f"smCal is between {self.smcal_low:.4g} and {self.smcal_high:.4g}, "
             f"distCal between {self.distcal_low:.4g} and {self.distcal_high:.4g}."
         )
+
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,8 +170,9 @@ class AtbSummary:
         Unbiased estimate of the ATB that infinitely many such rows would have. May be negative. NaN for one row.
     rms : float
         ``sqrt(max(excess, 0))``, on the scale of a probability. A forecaster with one constant prediction that is off
-        by d has d here; in general it is at most the root mean square error of the probabilities, because errors of
-        opposite sign at neighbouring predictions partly cancel.
+        by d has d here; predictions that are spread out and all off by d have between 0.71 d and d, because the two
+        bins share the error; errors of opposite sign at neighbouring predictions partly cancel. It is at most the root
+        mean square error of the probabilities.
     brier : float
         Mean squared error of the predictions.
     bias : float
@@ -202,9 +217,10 @@ class AtbSummary:
         if math.isnan(self.excess):
             return f"{start}. One row says little about calibration."
         ratio = self.value / self.noise_floor
-        chance = "by chance alone it stays below 4 times in 95 of 100 samples"
-        if self.noise_floor * self.n_effective**2 < _ENOUGH:
-            chance = "too little is uncertain here for a rule of thumb on what chance alone can do"
+        chance = "by chance alone, 95 of 100 samples stay below 4 times that"
+        information = self.noise_floor * self.n_effective**2
+        if information < _ENOUGH:
+            chance = f"no rule of thumb for chance here: it needs sum p(1 - p) >= {_ENOUGH}, this is {information:.3g}"
         return f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n({chance})."
 
     def _excess(self) -> str:
@@ -291,11 +307,12 @@ class CalibrationLine:
 class MeasureValue:
     """A row of a `MeasureTable`: the value of a measure, and the properties that `Measure` explains.
 
-    `note` says why there is no value, if there is none (nan).
+    `note` says why there is no value (nan), or why it means little.
     """
 
     name: str
     value: float
+    scale: str
     truthful: bool
     continuous: bool
     complete: bool
@@ -305,9 +322,30 @@ class MeasureValue:
 
 @dataclass(frozen=True, slots=True)
 class MeasureTable:
-    """Values of several measures for the same rows. Returned by `all_measures`."""
+    """Values of several measures for the same rows. Returned by `all_measures`.
+
+    A mapping from names to values: ``table["atb"]``, ``"atb" in table``, ``dict(table)``.
+
+    Attributes
+    ----------
+    rows : tuple of MeasureValue
+        Name, value, properties and note of each measure.
+    """
 
     rows: tuple[MeasureValue, ...]
+
+    def keys(self) -> list[str]:
+        """Names of the measures."""
+        return [row.name for row in self.rows]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
 
     def __getitem__(self, name: str) -> float:
         for row in self.rows:
@@ -322,15 +360,19 @@ class MeasureTable:
 
     def __str__(self) -> str:
         flags = ("truthful", "continuous", "complete", "sound")
-        lines = [["measure", "value", *flags, ""]]
+        lines = [["measure", "value", "scale", *flags]]
         for row in self.rows:
             words = ["yes" if getattr(row, flag) else "no" for flag in flags]
-            lines.append([row.name, f"{row.value:.4g}", *words, row.note])
-        width = [max(len(line[k]) for line in lines) for k in range(6)]
+            lines.append([row.name, f"{row.value:.4g}", row.scale, *words])
+        width = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
         for line in lines:
-            line[0], line[1] = line[0].ljust(width[0]), line[1].rjust(width[1])
-            line[2:6] = [line[k].ljust(width[k]) for k in range(2, 6)]
-        return "\n".join("  ".join(line).rstrip() for line in lines)
+            line[1] = line[1].rjust(width[1])
+        table = ["  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip() for line in lines]
+        notes: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.note:
+                notes.setdefault(row.note, []).append(row.name)
+        return "\n".join([*table, *(f"{', '.join(names)}: {note}" for note, names in notes.items())])
 
     __repr__ = __str__
 

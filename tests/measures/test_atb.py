@@ -131,13 +131,13 @@ def test_summary_prints_a_sentence_first():
     y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
     text = str(tc.atb_summary(y, p))
     assert text.startswith(
-        "ATB is 0.0103, 0.234 times what calibrated predictions like these score on average\n(too little"
+        "ATB is 0.0103, 0.234 times what calibrated predictions like these score on average\n(no rule"
     )
     assert "worth" not in text
     assert "rows         4, worth 2.1 of equal weight" in str(tc.atb_summary(y, p, sample_weight=[1, 1, 1, 6]))
     assert "One row says little" in str(tc.atb_summary([1], [0.5]))
     many = tc.atb_summary([0, 1] * 300, [0.4, 0.6] * 300)
-    assert "(by chance alone it stays below 4 times in 95 of 100 samples)." in str(many)
+    assert "(by chance alone, 95 of 100 samples stay below 4 times that)." in str(many)
     assert str(tc.atb_summary([1], [0.5])).count("undefined    needs two rows") == 2
     assert "all 0 or 1; if they were right, it would be exactly 0" in str(tc.atb_summary([1, 0], [1.0, 0.0]))
     assert tc.atb_summary(y, p).to_dict()["n"] == 4

@@ -101,7 +101,7 @@ def test_quantile_bins_keep_ties_together_and_need_no_order():
         (
             {"debias": True, "norm": "l2"},
             ValueError,
-            "`debias` needs two rows in each bin that is not empty; use fewer",
+            "`debias` needs two rows in each bin that is not empty; use fewer bins",
         ),
         (
             {"debias": True, "norm": "l2", "sample_weight": [1, 2, 0.5]},

@@ -52,7 +52,7 @@ def test_measures_that_cannot_take_the_rows_say_why():
     missing = [row for row in table.rows if math.isnan(row.value)]
     assert {row.name for row in missing} == {"quantile_ece", "subsampled_smcal", "subsampled_step_ce"}
     assert all("whole numbers" in row.note for row in missing)
-    assert "whole numbers" in str(table)
+    assert str(table).splitlines()[-2].startswith("quantile_ece, subsampled_smcal, subsampled_step_ce: this needs rows")
     with pytest.raises(ValueError, match="whole numbers"):
         tc.all_measures(y, p, ["atb", "quantile_ece"], sample_weight=np.full(100, 0.5))
 
@@ -60,9 +60,16 @@ def test_measures_that_cannot_take_the_rows_say_why():
 def test_table_prints_and_makes_columns():
     table = tc.all_measures([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3])
     lines = str(table).splitlines()
-    assert len(lines) == 1 + len(tc.MEASURES)
-    assert lines[0].split() == ["measure", "value", "truthful", "continuous", "complete", "sound"]
+    assert len(lines) == 1 + len(tc.MEASURES) + 1
+    assert lines[0].split() == ["measure", "value", "scale", "truthful", "continuous", "complete", "sound"]
+    assert lines[-1] == "ece, decision_loss: means little here, since most predictions are unique"
+    assert "unique" not in str(tc.all_measures([0, 1] * 5, [0.2, 0.7] * 5))
+    assert list(table) == list(tc.MEASURES)
+    assert dict(table)["atb"] == table["atb"]
+    assert len(table) == len(tc.MEASURES)
+    assert "atb" in table
+    assert "brier" not in table
     assert repr(table) == str(table)
     columns = table.to_dict()
-    assert list(columns) == ["name", "value", "truthful", "continuous", "complete", "sound", "note"]
+    assert list(columns) == ["name", "value", "scale", "truthful", "continuous", "complete", "sound", "note"]
     assert {len(column) for column in columns.values()} == {len(tc.MEASURES)}

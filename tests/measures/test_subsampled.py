@@ -110,6 +110,7 @@ def test_merging_neighbours_moves_little(name, bound, monkeypatch):
         ({"rng": "seed"}, TypeError, "`rng` must be a whole number, a numpy Generator or None; got 'seed'"),
         ({"rng": 1.5}, TypeError, "`rng` must be a whole number"),
         ({"rng": True}, TypeError, "`rng` must be a whole number"),
+        ({"rng": np.random.RandomState(3)}, TypeError, "`rng` must be a whole number"),
         ({"rng": -1}, TypeError, "`rng` must be a whole number"),
         ({"sample_weight": [0.5] * 20}, ValueError, r"whole numbers of repetitions; found 0\.5"),
     ],
@@ -126,7 +127,10 @@ def test_estimate():
     estimate = tc.subsampled_estimate(y, p)
     assert float(estimate) == estimate.value == tc.subsampled_smcal(y, p)
     assert estimate.n_resamples == 100
-    assert math.isnan(tc.subsampled_estimate(y, p, n_resamples=1).standard_error)
+    one = tc.subsampled_estimate(y, p, n_resamples=1)
+    assert math.isnan(one.standard_error)
+    assert str(one).endswith("from 1 draw")
+    assert list(one.to_dict()) == ["value", "standard_error", "n_resamples"]
     assert tc.subsampled_estimate([1], [0.5]).standard_error == 0
     with pytest.raises(ValueError, match="`measure` must be one of 'smcal', 'step_ce'; got 'atb'"):
         tc.subsampled_estimate(y, p, "atb")

@@ -57,13 +57,16 @@ class Measure:
     best, worst : float
         Range of the value.
     truthful : bool
-        Whether the honest report has the smallest expected value, whatever the truth.
+        Whether the honest report has the smallest expected value, whatever the truth, for independent outcomes.
     continuous : bool
         Whether a small change of the predictions changes the value only a little.
     complete : bool
         Whether a calibrated forecaster's expected value goes to 0 as rows accumulate.
     sound : bool
         Whether a miscalibrated forecaster's value stays away from 0 as rows accumulate.
+    scale : str
+        What a value of 0.1 is: "probability" (an error of 10 points), "squared" (its square root is on the scale of a
+        probability), "half" (a sum over half of the rows).
     whole_weights : bool
         Whether `sample_weight` must hold whole numbers.
     tolerance : float
@@ -83,6 +86,7 @@ class Measure:
     continuous: bool
     complete: bool
     sound: bool
+    scale: str = "probability"
     whole_weights: bool = False
     tolerance: float = 0.0
     cost: str
@@ -93,6 +97,7 @@ MEASURES: dict[str, Measure] = {
     "atb": Measure(
         function=atb,
         of_sample=atb_of,
+        scale="squared",
         noise_floor=ubse_floor,
         truthful=True,
         continuous=True,
@@ -114,6 +119,7 @@ MEASURES: dict[str, Measure] = {
     "multiscale_atb": Measure(
         function=multiscale_atb,
         of_sample=multiscale_atb_of,
+        scale="squared",
         noise_floor=ubse_floor,
         truthful=True,
         continuous=True,
@@ -125,6 +131,7 @@ MEASURES: dict[str, Measure] = {
     "quantile_ece": Measure(
         function=quantile_ece,
         of_sample=quantile_ece_of,
+        scale="squared",
         noise_floor=quantile_ece_floor,
         worst=9 / 8,
         truthful=True,
@@ -138,6 +145,7 @@ MEASURES: dict[str, Measure] = {
     "shifted_grid_ubse": Measure(
         function=shifted_grid_ubse,
         of_sample=shifted_grid_ubse_of,
+        scale="squared",
         noise_floor=ubse_floor,
         truthful=True,
         continuous=True,
@@ -241,6 +249,7 @@ MEASURES: dict[str, Measure] = {
     "subsampled_smcal": Measure(
         function=subsampled_smcal,
         of_sample=subsampled_smcal_of,
+        scale="half",
         whole_weights=True,
         tolerance=float("nan"),
         truthful=False,
@@ -253,6 +262,7 @@ MEASURES: dict[str, Measure] = {
     "subsampled_step_ce": Measure(
         function=subsampled_step_ce,
         of_sample=subsampled_step_ce_of,
+        scale="half",
         whole_weights=True,
         tolerance=float("nan"),
         truthful=False,

@@ -22,19 +22,21 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Outcomes: 0/1, bool, or fractions in [0, 1] (known true probabilities). Other labels need `pos_label`.
+        Outcomes: 0/1, bool, or fractions in [0, 1] (known true probabilities, not observed rates). Other labels need
+        `pos_label`.
     y_proba : array-like of shape (n,)
         Predicted probabilities of the positive outcome.
     sample_weight : array-like of shape (n,), optional
         Weights, finite and not negative. A weight of 2 gives the value of two equal rows; rows of weight 0 count for
-        nothing.
+        nothing. For noise (`atb_summary`) a row of weight 2 is one observation: if weights are counts, repeat the rows.
     pos_label : optional
         The label in `y_true` that counts as 1.
 
     Returns
     -------
     float
-        Between 0 (best) and 1. Never compare it with 0: see `atb_summary` for the noise floor.
+        Between 0 (best) and 1. Never compare it with 0: see `atb_summary` for the noise floor. For independent outcomes
+        no report has a smaller expected value than the truth.
 
     Notes
     -----
@@ -193,7 +195,8 @@ def atb_summary(
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `atb`.
+        As for `atb`. Noise floor and excess take a row of any weight for one observation, and rows for independent: if
+        weights are counts of equal rows, repeat the rows with ``np.repeat`` first.
 
     Returns
     -------
@@ -211,7 +214,7 @@ def atb_summary(
     >>> import truthcal as tc
     >>> print(tc.atb_summary([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]))
     ATB is 0.0103, 0.234 times what calibrated predictions like these score on average
-    (too little is uncertain here for a rule of thumb on what chance alone can do).
+    (no rule of thumb for chance here: it needs sum p(1 - p) >= 100, this is 0.7).
     <BLANKLINE>
       ATB          0.01025      averaged two-bin calibration error
       noise floor  0.04375      what calibrated predictions like these score on average
@@ -255,7 +258,8 @@ def cumulative_bias_curve(
     Returns
     -------
     BiasCurve
-        ``q``, ``bias``, ``count`` and ``weight``, one entry for each different prediction.
+        ``q``, ``bias``, ``count`` and ``weight``, one entry for each different prediction. Where the bias rises,
+        predictions are too high; where it falls, too low.
 
     Examples
     --------

@@ -28,21 +28,22 @@ def all_measures(
         As for `atb`.
     names : iterable of str, optional
         Which rows of `MEASURES`, in which order. By default all of them; a measure that cannot take these rows (too
-        many different predictions, weights that are not whole) then has the value nan and says why.
+        many different predictions, weights that are not whole) then has the value nan, and a note says why.
 
     Returns
     -------
     MeasureTable
-        Prints as a table; ``table["atb"]`` is a value, and ``table.to_dict()`` makes columns for a data frame.
+        Prints as a table; ``table["atb"]`` is a value, and ``table.to_dict()`` makes columns for a data frame. Even
+        calibrated predictions do not score 0 on finitely many rows, and values on different scales do not compare.
 
     Examples
     --------
     >>> import truthcal as tc
     >>> print(tc.all_measures([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], ["atb", "smcal", "binned_ece"]))
-    measure       value  truthful  continuous  complete  sound
-    atb         0.01025  yes       yes         yes       yes
-    smcal          0.05  no        yes         yes       yes
-    binned_ece     0.25  no        no          yes       no
+    measure       value  scale        truthful  continuous  complete  sound
+    atb         0.01025  squared      yes       yes         yes       yes
+    smcal          0.05  probability  no        yes         yes       yes
+    binned_ece     0.25  probability  no        no          yes       no
     """
     wanted = list(MEASURES) if names is None else check_names(names, tuple(MEASURES))
     sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
@@ -58,19 +59,25 @@ def all_measures(
                 found[name] = error
 
     both(work, work, sample.n)
-    return MeasureTable(tuple(_row(name, found[name], names is not None) for name in wanted))
+    unique = len(sample.groups.r) > sample.n / 2
+    return MeasureTable(tuple(_row(name, found[name], names is not None, unique) for name in wanted))
 
 
-def _row(name: str, value: float | ValueError, asked_for: bool) -> MeasureValue:
-    measure = MEASURES[name]
-    if isinstance(value, ValueError) and asked_for:
-        raise value
+def _row(name: str, value: float | ValueError, asked_for: bool, unique: bool) -> MeasureValue:
+    measure, note = MEASURES[name], ""
+    if isinstance(value, ValueError):
+        if asked_for:
+            raise value
+        value, note = float("nan"), str(value)
+    elif unique and not measure.complete:
+        note = "means little here, since most predictions are unique"
     return MeasureValue(
         name=name,
-        value=value if isinstance(value, float) else float("nan"),
+        value=value,
+        scale=measure.scale,
         truthful=measure.truthful,
         continuous=measure.continuous,
         complete=measure.complete,
         sound=measure.sound,
-        note="" if isinstance(value, float) else str(value),
+        note=note,
     )

@@ -89,7 +89,7 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     Returns
     -------
     float
-        Between 0 (best) and 1. Not truthful.
+        Between 0 (best) and 1. 0.02: some gentle reweighting of the rows finds a mean error of 2 points. Not truthful.
 
     Notes
     -----
@@ -120,7 +120,7 @@ def smcal_of(sample: Sample) -> float:
 def smcal_witness(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> SmoothWitness:
-    """The function that shows the smooth calibration error: where it is high, predictions are too high.
+    """The function that shows the smooth calibration error: a certificate that `smcal` is no smaller.
 
     Parameters
     ----------
@@ -131,8 +131,9 @@ def smcal_witness(
     -------
     SmoothWitness
         ``q`` and ``f``, one entry for each different prediction, and ``value``; called with predictions it returns the
-        function's values there. A certificate: any f with slopes and values in [-1, 1] gives a lower bound on `smcal`,
-        and this one attains it.
+        function's values there. Any f with slopes and values in [-1, 1] gives a lower bound on `smcal`, and this one
+        attains it. Its level shows the overall bias; where it rises, predictions further up are too high compared with
+        those below. To see where predictions are off, `cumulative_bias_curve` is easier to read.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def laplace_kernel_ce(
     Returns
     -------
     float
-        Between 0 (best) and 1. Not truthful itself; its square is, as a kernel sum with ones on the diagonal.
+        Between 0 (best) and 1; read it like `smcal`, to which it is close. Not truthful itself; its square is, as a kernel sum with ones on the diagonal.
 
     Notes
     -----
@@ -213,7 +214,7 @@ def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     Returns
     -------
     float
-        Between 0 (best) and 1. Not truthful.
+        Between 0 (best) and 1; read it like an ECE, a mean error of the probabilities. Not truthful.
 
     Notes
     -----

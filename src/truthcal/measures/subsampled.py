@@ -85,7 +85,7 @@ def subsampled_smcal(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> float:
-    """Subsampled smooth calibration error (SSCE): expected smCal of a random half of the rows.
+    """Subsampled smooth calibration error (SSCE): what a random half of the rows contributes to smCal, on average.
 
     Parameters
     ----------
@@ -101,8 +101,9 @@ def subsampled_smcal(
     Returns
     -------
     float
-        Between 0 (best) and 1/2 or so: sums over half of the rows are divided by the number of all rows. For its
-        standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential forecasters.
+        Between 0 (best) and 1/2 or so, and at least half of `smcal`: sums over kept rows are divided by the number of
+        all. For its standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential
+        forecasters.
 
     Notes
     -----
@@ -139,7 +140,7 @@ def subsampled_step_ce(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> float:
-    """Subsampled step calibration error: expected StepCE of a random half of the rows.
+    """Subsampled step calibration error: what a random half of the rows contributes to StepCE, on average.
 
     Parameters
     ----------
@@ -149,9 +150,9 @@ def subsampled_step_ce(
     Returns
     -------
     float
-        Between 0 (best) and 1/2 or so: sums over half of the rows are divided by the number of all rows. For its
-        standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential forecasters of
-        independent outcomes.
+        Between 0 (best) and 1/2 or so, and at least half of `step_ce`: sums over kept rows are divided by the number of
+        all. For its standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential
+        forecasters of independent outcomes.
 
     Notes
     -----
