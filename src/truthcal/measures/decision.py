@@ -17,8 +17,8 @@ def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = No
     Returns
     -------
     float
-        Between 0 (best) and 1: payoff lost per decision, for payoffs between 0 and 1. Compares each distinct prediction with its mean outcome, so where predictions are all
-        different it says nothing about calibration. Not truthful.
+        Between 0 (best) and 1: payoff lost per decision, for payoffs between 0 and 1. Compares each distinct prediction
+        with its mean outcome, so where predictions are all different it says nothing about calibration. Not truthful.
 
     Notes
     -----
@@ -58,8 +58,8 @@ def u_calibration(y_true: object, y_proba: object, *, sample_weight: object = No
     Returns
     -------
     float
-        Between 0 (best) and 1: payoff lost per decision, for payoffs between 0 and 1. Small for useful predictions even if they are miscalibrated: it is not sound. Not
-        truthful.
+        Between 0 (best) and 1: payoff lost per decision, for payoffs between 0 and 1. Small for useful predictions even
+        if they are miscalibrated: it is not sound. Not truthful.
 
     Notes
     -----

@@ -175,7 +175,8 @@ def laplace_kernel_ce(
     Returns
     -------
     float
-        Between 0 (best) and 1; read it like `smcal`, to which it is close. Not truthful itself; its square is, as a kernel sum with ones on the diagonal.
+        Between 0 (best) and 1; read it like `smcal`, to which it is close. Not truthful itself; its square is, as a
+        kernel sum with ones on the diagonal.
 
     Notes
     -----
