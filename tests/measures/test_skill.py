@@ -128,3 +128,17 @@ def test_extreme_log_odds_converge():
 def test_slope_where_no_finite_one_exists(y, p, message):
     with pytest.raises(ValueError, match=message):
         tc.calibration_slope_intercept(y, p)
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_one_class_with_weights_that_round(outcome):
+    """Sums of weights and of weighted outcomes must agree exactly, or a class of weight 1e-17 appears from nowhere."""
+    rng = np.random.default_rng(0)
+    p, w = np.clip(np.round(rng.random(5000), 1), 0.05, 0.95), rng.random(5000) ** 3 + 1e-6
+    y = np.full(5000, outcome)
+    assert tc.log_loss_decomposition(y, p, sample_weight=w).uncertainty == 0
+    assert tc.brier_decomposition(y, p, sample_weight=w).uncertainty < 1e-15
+    with pytest.raises(ValueError, match="one class only"):
+        tc.calibration_slope_intercept(y, p, sample_weight=w)
+    exact = np.average(np.abs(p - y), weights=w)
+    assert tc.distcal(y, p, sample_weight=w) == pytest.approx(exact, rel=1e-12)

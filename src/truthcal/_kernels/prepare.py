@@ -107,24 +107,27 @@ def count_distinct(p: Rows) -> int:
 
 @compiled
 def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
-    """Per distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to and with it."""
+    """Per distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to and with it.
+
+    w and w y are summed in the same way, so that they are equal where all outcomes are 1.
+    """
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
     group = -1
     first = 0
     while first < p.size:
         last = first
         x = np.float64(p[first])
-        gh, gl, oh, ol, weight = 0.0, 0.0, 0.0, 0.0, 0.0
+        gh, gl, oh, ol, wh, wl = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         while last < p.size and p[last] == p[first]:
             gh, gl = two_sum(gh, gl, w[last] * x)
             oh, ol = two_sum(oh, ol, w[last] * y[last])
             ph, pl = two_sum(ph, pl, w[last] * x)
             yh, yl = two_sum(yh, yl, w[last] * y[last])
-            weight += w[last]
+            wh, wl = two_sum(wh, wl, w[last])
             last += 1
         group += 1
         r[group] = x
-        mass[group] = weight
+        mass[group] = wh + wl
         positive[group] = oh + ol
         c[group] = (gh - oh) + (gl - ol)
         cumulative[group] = (ph - yh) + (pl - yl)

@@ -90,7 +90,7 @@ def brier_decomposition(
     sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
     groups, m = sample.groups, sample.moments
     mean = groups.wy / groups.w
-    base = float(np.sum(groups.wy)) / sample.weight
+    base = float(np.sum(groups.wy) / np.sum(groups.w))
     # The spread of outcomes within groups is in all three scores; leaving it out loses no digits to it.
     within = m.wcc / m.w - float(np.sum(groups.w * (groups.r - mean) ** 2)) / sample.weight
 
@@ -138,7 +138,7 @@ def log_loss_decomposition(
     def score(p: NDArray[np.float64] | float) -> float:
         return float(np.sum(-xlogy(groups.wy, p) - xlog1py(groups.w - groups.wy, -np.asarray(p)))) / sample.weight
 
-    base = float(np.sum(groups.wy)) / sample.weight
+    base = float(np.sum(groups.wy) / np.sum(groups.w))
     return _decomposition("log loss", (score(groups.r), score(isotonic_of(groups)), score(base)), 0.0)
 
 
