@@ -138,10 +138,20 @@ def check_names(names: Any, known: tuple[str, ...]) -> list[str]:
     """Names of measures."""
     if isinstance(names, str):
         names = [names]
-    wanted = list(names)
+    try:
+        wanted = list(names)
+    except TypeError:
+        raise TypeError(f"`names` must be names of measures, such as ['atb', 'smcal']; got {shown(names)}.") from None
     for name in wanted:
         check_choice(name, "names", known)
     return wanted
+
+
+def check_flag(value: object, name: str) -> bool:
+    """True or False; "no" is neither."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be True or False; got {shown(value)}.")
+    return bool(value)
 
 
 def check_whole(value: Any, name: str, low: int, high: int | None = None) -> int:
@@ -171,6 +181,8 @@ def check_number(value: Any, name: str, least: float) -> float:
     """A finite number, at least `least`; text and booleans are not numbers."""
     try:
         number = None if isinstance(value, str | bytes | bool | np.bool_) else float(value)
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
     except (TypeError, ValueError):
         number = None
     if number is None:

@@ -92,8 +92,10 @@ def test_quantile_bins_keep_ties_together_and_need_no_order():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_bins": 0}, ValueError, "`n_bins` must be at least 1; got 0"),
+        ({"n_bins": 0}, ValueError, "`n_bins` must be between 1 and 16777216; got 0"),
         ({"n_bins": 2.0}, TypeError, "`n_bins` must be a whole number; got 2.0"),
+        ({"n_bins": 10**30}, ValueError, "`n_bins` must be between 1 and 16777216"),
+        ({"debias": "no"}, TypeError, "`debias` must be True or False; got 'no'"),
         ({"strategy": "kmeans"}, ValueError, "`strategy` must be one of 'uniform', 'quantile'; got 'kmeans'"),
         ({"norm": "l3"}, ValueError, "`norm` must be one of 'l1', 'l2', 'max'; got 'l3'"),
         ({"debias": True}, ValueError, "`debias` is defined for norm='l2' only; got norm='l1'"),
@@ -118,6 +120,6 @@ def test_options_that_make_no_sense(options, error, message):
 def test_debias_refuses_fractions_and_ece_refuses_small_alpha():
     with pytest.raises(ValueError, match="`debias` needs 0/1 outcomes; `y_true` holds fractions"):
         tc.binned_ece([0.5, 0.5], [0.2, 0.3], norm="l2", debias=True, n_bins=1)
-    for bad in (0.5, math.nan):
+    for bad in (0.5, math.nan, 10**400):
         with pytest.raises(ValueError, match="`alpha` must be finite and at least 1"):
             tc.ece([0, 1], [0.2, 0.7], alpha=bad)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import oracles_more
@@ -243,3 +244,15 @@ def test_nothing_warns_on_real_looking_data():
         warnings.simplefilter("error")
         for shape in SHAPES:
             tc.distcal(*sample_of(shape, 500))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_hold_to_the_last_bit_where_weights_cancel(seed):
+    """One prediction whose weighted outcomes average to it but for rounding: the exact distance is around 1e-17."""
+    rng = np.random.default_rng(seed)
+    r, w, y = float(rng.random()), rng.random(6), np.array([0, 1, 0, 1, 1, 0])
+    w[y == 0] *= w[y == 1].sum() * (1 - r) / r / w[y == 0].sum()
+    exact = abs(sum(Fraction(a) * (Fraction(r) - int(b)) for a, b in zip(w.tolist(), y, strict=True)))
+    exact /= sum(Fraction(a) for a in w.tolist())
+    bounds = tc.distcal_bounds(y, [r] * 6, sample_weight=w, tolerance=1e-8)
+    assert Fraction(bounds.low) <= exact <= Fraction(bounds.high)

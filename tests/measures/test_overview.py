@@ -44,6 +44,10 @@ def test_some_names_in_a_given_order():
         table["ece"]
     with pytest.raises(ValueError, match=r"`names` must be one of 'atb', .*; got 'brier'"):
         tc.all_measures(y, p, ["brier"])
+    with pytest.raises(TypeError, match=r"`names` must be names of measures, such as \['atb', 'smcal'\]; got 5"):
+        tc.all_measures(y, p, 5)
+    with pytest.raises(ValueError, match=r"`names` must be one of .*\.\.\. \(list\)\.$"):  # a column in the wrong place
+        tc.all_measures(y, p, [p.tolist()])
 
 
 def test_measures_that_cannot_take_the_rows_say_why():

@@ -52,6 +52,8 @@ def test_seeds(function, name):
     generator = np.random.default_rng(5)
     assert function(y, p, rng=generator) != function(y, p, rng=generator)  # it moves on
     assert function(y, p, rng=np.random.default_rng(5)) == function(y, p, rng=5)
+    old = np.random.Generator(np.random.RandomState(5)._bit_generator)  # has no seed sequence to spawn from
+    assert function(y, p, rng=old) > 0
     assert function(y, p, n_resamples=50) != function(y, p, n_resamples=51)
 
 

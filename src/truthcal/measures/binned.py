@@ -6,11 +6,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._parameters import check_choice, check_debias, check_number, check_whole
+from truthcal._parameters import check_choice, check_debias, check_flag, check_number, check_whole
 from truthcal._sample import Groups, Sample
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
+
+_MOST_BINS = 1 << 24
 
 
 def ece(
@@ -118,7 +120,7 @@ def binned_ece_of(
     sample: Sample, *, n_bins: int = 15, strategy: Strategy = "uniform", norm: Norm = "l1", debias: bool = False
 ) -> float:
     """Binned ECE of sorted rows."""
-    n_bins = check_whole(n_bins, "n_bins", 1)
+    n_bins, debias = check_whole(n_bins, "n_bins", 1, _MOST_BINS), check_flag(debias, "debias")
     check_choice(strategy, "strategy", ("uniform", "quantile"))
     check_choice(norm, "norm", ("l1", "l2", "max"))
     groups = sample.groups

@@ -16,7 +16,7 @@ from truthcal.sketch import Sketch
 Array = NDArray[np.float64]
 
 # The value of `distcal` is certain to this much, and as a rule far closer.
-_CLOSE = 1e-5
+_CLOSE, _CLOSE_FOR_ALPHA = 1e-5, 1e-4
 _FINEST = 1e-8
 # Up to here every different prediction is a node of the chain; beyond, neighbours within the tolerance share one.
 _OWN_NODES = 1 << 14
@@ -25,6 +25,7 @@ _LINKS = 512
 _MOST_STEPS, _MOST_ROUNDS = 200, 20
 # Different predictions that the transport programme for alpha > 1 takes: some seconds.
 _MOST_FOR_ALPHA = 200
+_MOST_INTERVALS = 1 << 17
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -49,8 +50,8 @@ def distcal(
     Returns
     -------
     float
-        Between 0 (best) and 1, certain to 1e-5 and as a rule far closer; see `distcal_bounds`. 0.02: predictions must
-        move by 2 points on average. Not truthful.
+        Between 0 (best) and 1, certain to 1e-5 (other alpha: 1e-4) and as a rule far closer; see `distcal_bounds`.
+        0.02: predictions must move by 2 points on average. Not truthful.
 
     Notes
     -----
@@ -75,7 +76,7 @@ def distcal(
 
 def distcal_of(sample: Sample, *, alpha: float = 1.0) -> float:
     """Distance of sorted rows."""
-    return distcal_bounds_of(sample, _CLOSE, alpha).value
+    return distcal_bounds_of(sample, _CLOSE if alpha == 1.0 else _CLOSE_FOR_ALPHA, alpha).value
 
 
 def distcal_bounds(
@@ -161,7 +162,10 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     """Solve on ever finer chains until the certificates are close enough."""
     groups = sample.groups
     easy = float(np.sum(np.abs(groups.c))) / sample.weight  # moving each prediction to its own mean outcome
-    best = Bounded(easy, abs(float(groups.cumulative[-1])) / sample.weight * (1.0 - 1e-15), easy * (1.0 + 1e-15))
+    bias = abs(float(groups.cumulative[-1])) / sample.weight
+    rounding = 0.0 if sample.counted else 4.0 * _EPS  # of each weight times its prediction
+    low, high = bias * (1.0 - 1e-15) - rounding, easy * (1.0 + 1e-14) + rounding
+    best = Bounded(easy, max(low, 0.0), high)
     run = min(tolerance / 16.0 if len(masses.r) <= _OWN_NODES else 16.0 * tolerance, 0.5 / _LINKS)
     more = np.linspace(0.0, 1.0, _LINKS + 1)
     for _ in range(_MOST_ROUNDS):
@@ -320,7 +324,7 @@ class _Prices:
         worst = (
             max(0.0, float(values.max()), *self.excess(duals, where)) if len(where) else max(0.0, float(values.max()))
         )
-        while slope * half > slack:
+        while slope * half > slack and len(middle) < _MOST_INTERVALS:
             middle = middle[values + slope * half > worst + slack]
             half /= 2.0
             middle = np.concatenate([middle - half, middle + half])
@@ -328,7 +332,7 @@ class _Prices:
                 [self.excess(duals, part) for part in np.array_split(middle, len(middle) // 2048 + 1)]
             )
             worst = max(worst, float(values.max(initial=0.0)))
-        return worst + slack, where
+        return worst + max(slack, slope * half), where
 
     def _climb(self, duals: Array, peaks: Array, half: float) -> Array:
         """The highest points near the peaks of a coarse grid."""

@@ -206,7 +206,7 @@ def subsampled_estimate(
     --------
     >>> import truthcal as tc
     >>> print(tc.subsampled_estimate([0, 1, 1, 0] * 25, [0.2, 0.9, 0.6, 0.3] * 25))
-    0.03379, standard error 0.00071 from 100 draws
+    0.03322, standard error 0.00064 from 100 draws
     """
     check_choice(measure, "measure", tuple(_ERRORS))
     sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
@@ -246,7 +246,7 @@ def _estimate(sample: Sample, error: _Error, n_resamples: int, rng: Any) -> Esti
         return [of_kept(kept) for kept in itertools.islice(rows.draws(stream), count)]
 
     # Always two streams, so that the result does not depend on the number of cores.
-    one, two = generator.spawn(2)
+    one, two = (np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2))
     half = n_resamples // 2
     first, second = both(
         lambda: of_draws(one, half), lambda: of_draws(two, n_resamples - half), len(rows.r) * n_resamples
