@@ -123,3 +123,9 @@ def test_debias_refuses_fractions_and_ece_refuses_small_alpha():
     for bad in (0.5, math.nan, 10**400):
         with pytest.raises(ValueError, match="`alpha` must be finite and at least 1"):
             tc.ece([0, 1], [0.2, 0.7], alpha=bad)
+
+
+def test_a_light_bin_keeps_its_gap():
+    """Beside heavy bins, differences of cumulative sums would lose it."""
+    y, p, w = [1, 0, 1, 1], [0.95, 0.4, 0.93, 0.99], [1.0, 1e-20, 1.0, 1.0]
+    assert tc.binned_ece(y, p, norm="max", sample_weight=w) == pytest.approx(0.4, rel=1e-12)

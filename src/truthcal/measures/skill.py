@@ -147,10 +147,10 @@ def _decomposition(name: str, parts: tuple[float, float, float], common: float) 
     given, recalibrated, constant = parts
     return ScoreDecomposition(
         name=name,
-        score=given + common,
+        score=max(given + common, 0.0),
         miscalibration=max(given - recalibrated, 0.0),
         discrimination=max(constant - recalibrated, 0.0),
-        uncertainty=constant + common,
+        uncertainty=max(constant + common, 0.0),
     )
 
 
