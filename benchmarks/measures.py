@@ -150,7 +150,8 @@ TEMPLATE = """\
 Written by `make bench`; do not edit. {rows} rows; each number is the median over rounds of the time of the whole call,
 checks and sort included, over that of `np.argsort` of the same predictions in the same round. The last column is what
 was asked for. "ties" has 101 different predictions. `all_measures` is without `distcal`, `intcal` and
-`intcal_surrogate`; one sort for all. ATB is in [benchmarks.md](benchmarks.md).
+`intcal_surrogate`; one sort for all, and both cores share the measures (with the other core busy it takes about twice
+as long). ATB is in [benchmarks.md](benchmarks.md).
 
 {machine}.
 
