@@ -67,6 +67,15 @@ def refuse_separated(w: NDArray[np.float64], wy: NDArray[np.float64]) -> None:
         )
 
 
+def refuse_unconverged(newton_step: float) -> None:
+    """A fit whose last step was still long has not arrived: the maximum is too far out for floats."""
+    if not newton_step <= 1e-6:
+        raise ValueError(
+            "the slope and intercepts cannot be found to any precision: predictions are too near 0, 1 or one another, "
+            "or outcomes are all but separated by `y_proba`. More rows, or weights less far apart, are needed."
+        )
+
+
 # --- binnings ---------------------------------------------------------------------------------------------------------
 
 

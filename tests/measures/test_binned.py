@@ -129,3 +129,8 @@ def test_a_light_bin_keeps_its_gap():
     """Beside heavy bins, differences of cumulative sums would lose it."""
     y, p, w = [1, 0, 1, 1], [0.95, 0.4, 0.93, 0.99], [1.0, 1e-20, 1.0, 1.0]
     assert tc.binned_ece(y, p, norm="max", sample_weight=w) == pytest.approx(0.4, rel=1e-12)
+
+
+def test_a_light_row_makes_no_bin_of_its_own():
+    y, p, w = [0, 1, 0], [0.5, 0.5, 1.0], [1, 1, 1e-17]
+    assert tc.binned_ece(y, p, n_bins=1, strategy="quantile", norm="max", sample_weight=w) < 1e-15

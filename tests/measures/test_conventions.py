@@ -302,7 +302,7 @@ def test_labels_can_be_named():
             ValueError,
             "`norm` for the convention 'mapie' must be 'l1'; got 'max'.",
         ),
-        ({"n_bins": 0}, ValueError, "`n_bins` must be at least 1; got 0."),
+        ({"n_bins": 0}, ValueError, "`n_bins` must be between 1 and 65536; got 0."),
         ({"n_bins": 2.0}, TypeError, "`n_bins` must be a whole number; got 2.0."),
         ({"y_proba": [0.1, 1.5]}, ValueError, "`y_proba` must lie in [0, 1]; found 1.5 at row 1"),
         (

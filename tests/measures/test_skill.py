@@ -142,3 +142,17 @@ def test_one_class_with_weights_that_round(outcome):
         tc.calibration_slope_intercept(y, p, sample_weight=w)
     exact = np.average(np.abs(p - y), weights=w)
     assert tc.distcal(y, p, sample_weight=w) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "w"),
+    [
+        ([0, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.7, 0.8], [1, 1, 1, 1, 1e-20]),
+        ([0, 0, 1, 1, 0], [0.2, 0.3, 0.6, 0.7, 0.8], [1, 1, 1, 1, 1e-40]),
+        ([0, 1, 0, 1], [1e-20, 1e-20, 3e-20, 3e-20], None),
+        ([0, 1, 0, 1, 1], [1e-3, 1e-3, *[np.nextafter(1e-3, 1)] * 3], None),
+    ],
+)
+def test_slope_that_floats_cannot_find_is_refused(y, p, w):
+    with pytest.raises(ValueError, match="cannot be found to any precision"):
+        tc.calibration_slope_intercept(y, p, sample_weight=w)

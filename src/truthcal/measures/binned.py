@@ -151,5 +151,5 @@ def _uniform(groups: Groups, n_bins: int) -> NDArray[np.int64]:
 def _quantile(groups: Groups, n_bins: int) -> NDArray[np.int64]:
     """The same for bins of about equal weight."""
     upto = np.cumsum(groups.w)
-    bins = np.floor(n_bins * ((upto - groups.w / 2.0) / upto[-1]))
+    bins = np.minimum(np.floor(n_bins * ((upto - groups.w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
     return np.flatnonzero(np.diff(bins, prepend=-1.0))

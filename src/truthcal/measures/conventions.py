@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from truthcal._parameters import check_choice, check_whole, refuse_fractions, refuse_nothing_counted
 from truthcal._validation import check_rows
 
+# Some repeat their package's edges one by one, in exact arithmetic.
+_MOST_BINS = 1 << 16
+
 Rows = NDArray[Any]
 Floats = NDArray[np.float64]
 
@@ -81,7 +84,7 @@ def binned_ece_like(
     """
     rule = CONVENTIONS[check_choice(convention, "convention", tuple(CONVENTIONS))]
     check_choice(norm, "norm", rule.norms, f" for the convention {convention!r}")
-    bins = rule.n_bins if n_bins is None else check_whole(n_bins, "n_bins", 1)
+    bins = rule.n_bins if n_bins is None else check_whole(n_bins, "n_bins", 1, _MOST_BINS)
     p, y, _ = check_rows(y_true, y_proba, None, pos_label)
     refuse_fractions(y, convention)
     return rule.error(p, y, bins, norm)

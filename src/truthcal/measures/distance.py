@@ -332,7 +332,7 @@ class _Prices:
                 [self.excess(duals, part) for part in np.array_split(middle, len(middle) // 2048 + 1)]
             )
             worst = max(worst, float(values.max(initial=0.0)))
-        return worst + max(slack, slope * half), where
+        return float(worst + max(slack, slope * half)), where
 
     def _climb(self, duals: Array, peaks: Array, half: float) -> Array:
         """The highest points near the peaks of a coarse grid."""

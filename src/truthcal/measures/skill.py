@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._kernels import chains
-from truthcal._parameters import check_log_odds, refuse_separated
+from truthcal._parameters import check_log_odds, refuse_separated, refuse_unconverged
 from truthcal._results import CalibrationLine, ScoreDecomposition
 from truthcal._sample import Groups, Sample
 
@@ -191,6 +191,7 @@ def calibration_slope_intercept(
     log_odds = np.log(groups.r) - np.log1p(-groups.r)
     ones = np.ones_like(log_odds)
     centre, spread = _mean_and_deviation(log_odds, groups.w)
+    refuse_unconverged(0.0 if spread > 0.0 else np.inf)
     level, steepness = _logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
     (large,) = _logistic(ones[None], log_odds, groups)
     slope = steepness / spread
@@ -210,15 +211,19 @@ def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups:
         z = offset + np.sum(coefficients[:, None] * columns, axis=0)
         return float(np.sum(groups.w * np.logaddexp(0.0, z) - groups.wy * z))
 
-    coefficients, last = np.zeros(len(columns)), loss(np.zeros(len(columns)))
+    coefficients, last, newton = np.zeros(len(columns)), loss(np.zeros(len(columns))), np.inf
     for _ in range(_MOST_STEPS):
         chance = expit(offset + np.sum(coefficients[:, None] * columns, axis=0))
         gradient = np.sum(columns * (groups.w * chance - groups.wy), axis=1)
         bend = np.array([[np.sum(a * b * groups.w * chance * (1.0 - chance)) for a in columns] for b in columns])
+        if not np.linalg.det(bend) > 0.0:
+            break
         step = np.linalg.solve(bend, gradient)
+        newton = np.abs(step).max() / (1.0 + np.abs(coefficients).max())
         while loss(coefficients - step) > last * (1.0 + 1e-15) and np.abs(step).max() > 1e-14:
             step /= 2.0
         coefficients, last = coefficients - step, loss(coefficients - step)
-        if np.abs(step).max() <= 1e-12 * (1.0 + np.abs(coefficients).max()):
+        if newton <= 1e-12:
             break
+    refuse_unconverged(float(newton))
     return [float(value) for value in coefficients]
