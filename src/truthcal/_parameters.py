@@ -56,6 +56,14 @@ def check_log_odds(r: NDArray[np.float64]) -> None:
         raise ValueError(f"a slope needs two different predictions; all of `y_proba` is {r[0]:g}.")
 
 
+def check_spread(spread: float) -> None:
+    """Different predictions may still have one log-odds, to rounding."""
+    if not spread > 0.0:
+        raise ValueError(
+            "a slope cannot be found to any precision: the log-odds of all of `y_proba` are equal but for rounding."
+        )
+
+
 def refuse_separated(w: NDArray[np.float64], wy: NDArray[np.float64]) -> None:
     """Outcomes that a threshold on the predictions separates have no finite maximum of the likelihood."""
     with_zeros, with_ones = np.flatnonzero(wy < w), np.flatnonzero(wy > 0.0)

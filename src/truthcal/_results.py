@@ -100,16 +100,6 @@ class DistanceBracket:
     distcal_low: float
     distcal_high: float
 
-    @classmethod
-    def following_from(cls, atb: Bounded, atb_l1: Bounded, bias: Bounded) -> "DistanceBracket":
-        """The tightest of all known inequalities (docs/theory.md)."""
-        least, most = max(bias.low, -bias.high, 0.0), max(bias.high, -bias.low)
-        smcal_low = max((atb_l1.low + least) / 2.0, atb.low, least)
-        root = math.sqrt(max(2.0 * atb.high - least**2, 0.0)) / 2.0
-        smcal_high = min(1.5 * atb_l1.high, most + root, 1.0)
-        distcal_low = max(atb_l1.low / 3.0, smcal_low / 2.0, least)
-        return cls(smcal_low, smcal_high, distcal_low, min(2.0 * smcal_high - least, 1.0))
-
     def __str__(self) -> str:
         return (
             f"smCal is between {self.smcal_low:.4g} and {self.smcal_high:.4g}, "

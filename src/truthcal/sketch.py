@@ -5,6 +5,7 @@ m uint32 bucket numbers, increasing; then `COLUMNS` one after the other, m float
 """
 
 import hashlib
+import math
 import os
 import struct
 from pathlib import Path
@@ -208,7 +209,7 @@ class Sketch:
     def distcal_bracket(self) -> DistanceBracket:
         """Between which numbers smCal and distCal lie, from ATB, ATB_l1 and the bias."""
         bias, slack = self.bias(), self._slack() / self.weight
-        return DistanceBracket.following_from(self.atb(), self.atb_l1(), Bounded(bias, bias - slack, bias + slack))
+        return bracket_following_from(self.atb(), self.atb_l1(), Bounded(bias, bias - slack, bias + slack))
 
     def brier(self) -> float:
         """Mean squared error of the predictions."""
@@ -346,6 +347,16 @@ class Sketch:
     def __reduce__(self) -> tuple[Any, ...]:
         """Workers that exchange objects by pickle get truthcal's own bytes, checksum included."""
         return type(self).from_bytes, (self.to_bytes(),)
+
+
+def bracket_following_from(atb: Bounded, atb_l1: Bounded, bias: Bounded) -> DistanceBracket:
+    """The tightest of all inequalities between these and smCal and distCal (docs/theory.md)."""
+    least, most = max(bias.low, -bias.high, 0.0), max(bias.high, -bias.low)
+    smcal_low = max((atb_l1.low + least) / 2.0, atb.low, least)
+    root = math.sqrt(max(2.0 * atb.high - least**2, 0.0)) / 2.0
+    smcal_high = min(1.5 * atb_l1.high, most + root, 1.0)
+    distcal_low = max(atb_l1.low / 3.0, smcal_low / 2.0, least)
+    return DistanceBracket(smcal_low, smcal_high, distcal_low, min(2.0 * smcal_high - least, 1.0))
 
 
 def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:

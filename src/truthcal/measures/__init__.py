@@ -89,7 +89,7 @@ class Measure:
     scale: str = "probability"
     whole_weights: bool = False
     tolerance: float = 0.0
-    cost: str
+    cost: str = "O(n log n)"
     reference: str
 
 
@@ -103,7 +103,6 @@ MEASURES: dict[str, Measure] = {
         continuous=True,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference=_PAPER,
     ),
     "atb_l1": Measure(
@@ -113,7 +112,6 @@ MEASURES: dict[str, Measure] = {
         continuous=True,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference=_PAPER,
     ),
     "multiscale_atb": Measure(
@@ -125,7 +123,6 @@ MEASURES: dict[str, Measure] = {
         continuous=True,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference="truthcal; a mixture of UBSEs, " + _PAPER,
     ),
     "quantile_ece": Measure(
@@ -139,7 +136,6 @@ MEASURES: dict[str, Measure] = {
         complete=True,
         sound=True,
         whole_weights=True,
-        cost="O(n log n)",
         reference=_PAPER,
     ),
     "shifted_grid_ubse": Measure(
@@ -151,7 +147,6 @@ MEASURES: dict[str, Measure] = {
         continuous=True,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference="a UBSE, " + _PAPER,
     ),
     "smcal": Measure(
@@ -161,7 +156,6 @@ MEASURES: dict[str, Measure] = {
         continuous=True,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference=_UNIFYING,
     ),
     "distcal": Measure(
@@ -202,7 +196,6 @@ MEASURES: dict[str, Measure] = {
         continuous=True,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference=_UNIFYING,
     ),
     "smece": Measure(
@@ -223,7 +216,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference=_ECCE,
     ),
     "kuiper_ce": Measure(
@@ -233,7 +225,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference=_ECCE,
     ),
     "step_ce": Measure(
@@ -243,7 +234,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference="Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures",
     ),
     "subsampled_smcal": Measure(
@@ -279,7 +269,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=False,
         sound=True,
-        cost="O(n log n)",
         reference="Naeini, Cooper, Hauskrecht (2015), on distinct predictions",
     ),
     "binned_ece": Measure(
@@ -289,7 +278,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=True,
         sound=False,
-        cost="O(n log n)",
         reference="Naeini, Cooper, Hauskrecht (2015), Obtaining Well Calibrated Probabilities Using Bayesian Binning",
     ),
     "decision_loss": Measure(
@@ -299,7 +287,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=False,
         sound=True,
-        cost="O(n log n)",
         reference="Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks",
     ),
     "u_calibration": Measure(
@@ -309,7 +296,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=True,
         sound=False,
-        cost="O(n log n)",
         reference="Kleinberg, Leme, Schneider, Teng (2023), U-Calibration",
     ),
     "ici": Measure(
@@ -319,7 +305,6 @@ MEASURES: dict[str, Measure] = {
         continuous=False,
         complete=True,
         sound=True,
-        cost="O(n log n)",
         reference="Austin, Steyerberg (2019), with isotonic regression as the smoother",
     ),
 }

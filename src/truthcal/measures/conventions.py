@@ -41,7 +41,7 @@ def binned_ece_like(
     norm: str = "l1",
     pos_label: object = None,
 ) -> float:
-    """The binned calibration error that another package prints, to the last bit. To compare with, not to rely on.
+    """The binned calibration error that another package prints, bit for bit. To compare with, not to rely on.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def binned_ece_like(
     -----
     A binned error is neither truthful nor continuous: a nudge of the predictions across an edge changes it, and a
     forecaster can improve it by lying. Where a package is wrong (a bin for p = 1 alone, a bin too few) the number is
-    wrong in the same way. docs/conventions.md has edges, types and faults of each, and the versions this was tested
-    against. O(n log n) at most.
+    wrong in the same way. One number may be off in its last bit: the root in torchmetrics' l2. docs/conventions.md has
+    edges, types and faults of each, and the versions this was tested against. O(n log n) at most.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from truthcal._kernels import transport
 from truthcal._parameters import check_number, refuse_too_many
 from truthcal._results import Bounded, DistanceBracket
 from truthcal._sample import Sample
+from truthcal.measures.binned import ece_of
 from truthcal.sketch import Sketch
 
 Array = NDArray[np.float64]
@@ -161,7 +162,7 @@ class _Masses(NamedTuple):
 def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     """Solve on ever finer chains until the certificates are close enough."""
     groups = sample.groups
-    easy = float(np.sum(np.abs(groups.c))) / sample.weight  # moving each prediction to its own mean outcome
+    easy = ece_of(sample)  # the cost of moving each prediction to its own mean outcome
     bias = abs(float(groups.cumulative[-1])) / sample.weight
     rounding = 0.0 if sample.counted else 4.0 * _EPS  # of each weight times its prediction
     low, high = bias * (1.0 - 1e-15) - rounding, easy * (1.0 + 1e-14) + rounding
@@ -264,7 +265,8 @@ def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
     for _ in range(30):
         cost, duals = prices.transport(u)
         worst, where = prices.violation(duals, tolerance / 8.0)
-        low, high = max(low, cost - max(worst, 0.0) - 1e-9), min(high, cost + 1e-9)
+        # Any prices, lowered until feasible, are a bound from below; a cost is one from above, to HiGHS' precision.
+        low, high = max(low, prices.value(duals) - worst - 64.0 * _EPS), min(high, cost + 1e-9)
         new = np.setdiff1d(where, u)
         if high - low <= tolerance or len(new) == 0:
             break
@@ -301,7 +303,13 @@ class _Prices:
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
+        if result.status != 0:  # HiGHS gave up: no cost exceeds 1, and prices of 0 claim nothing
+            return 1.0, np.zeros(n)
         return float(result.fun), np.asarray(result.eqlin.marginals[:n])
+
+    def value(self, duals: Array) -> float:
+        """What the prices make of all mass."""
+        return math.fsum(self.mass * duals)
 
     def excess(self, duals: Array, u: Array) -> Array:
         """(1 - u) F(u) + u G(u) for the smallest F and G that the dual prices allow; feasible where not positive."""
@@ -321,9 +329,7 @@ class _Prices:
         padded = np.concatenate([[-math.inf], values, [-math.inf]])
         peaks = middle[(values > 0.0) & (values >= padded[:-2]) & (values >= padded[2:])]
         where = self._climb(duals, peaks, half)
-        worst = (
-            max(0.0, float(values.max()), *self.excess(duals, where)) if len(where) else max(0.0, float(values.max()))
-        )
+        worst = max(0.0, float(values.max()), float(self.excess(duals, where).max(initial=0.0)))
         while slope * half > slack and len(middle) < _MOST_INTERVALS:
             middle = middle[values + slope * half > worst + slack]
             half /= 2.0
@@ -332,7 +338,7 @@ class _Prices:
                 [self.excess(duals, part) for part in np.array_split(middle, len(middle) // 2048 + 1)]
             )
             worst = max(worst, float(values.max(initial=0.0)))
-        return float(worst + max(slack, slope * half)), where
+        return worst + max(slack, slope * half), where
 
     def _climb(self, duals: Array, peaks: Array, half: float) -> Array:
         """The highest points near the peaks of a coarse grid."""

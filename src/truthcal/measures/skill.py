@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._kernels import chains
-from truthcal._parameters import check_log_odds, refuse_separated, refuse_unconverged
+from truthcal._parameters import check_log_odds, check_spread, refuse_separated, refuse_unconverged
 from truthcal._results import CalibrationLine, ScoreDecomposition
 from truthcal._sample import Groups, Sample
 
@@ -191,7 +191,7 @@ def calibration_slope_intercept(
     log_odds = np.log(groups.r) - np.log1p(-groups.r)
     ones = np.ones_like(log_odds)
     centre, spread = _mean_and_deviation(log_odds, groups.w)
-    refuse_unconverged(0.0 if spread > 0.0 else np.inf)
+    check_spread(spread)
     level, steepness = _logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
     (large,) = _logistic(ones[None], log_odds, groups)
     slope = steepness / spread

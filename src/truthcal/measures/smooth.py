@@ -13,6 +13,7 @@ from truthcal._parameters import check_number
 from truthcal._results import SmoothWitness
 from truthcal._sample import Groups, Sample
 from truthcal._threads import both
+from truthcal.measures.binned import ece_of
 
 _NO_FIT = np.empty(0)
 # Coarser cells are merged from these; finer ones are made from the rows.
@@ -240,7 +241,7 @@ def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 def smece_of(sample: Sample) -> float:
     """SmECE of sorted rows."""
     groups, weight = sample.groups, sample.weight
-    most = float(np.sum(np.abs(groups.c))) / weight  # without smoothing it is the ECE: an upper bound
+    most = ece_of(sample)  # which smECE is without smoothing: an upper bound
     if most == 0.0 or len(groups.r) == 1:
         return most
     for cells in _levels(groups, max(1, min(math.floor(-math.log2(most)), _FINEST))):
