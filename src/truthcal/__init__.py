@@ -51,6 +51,23 @@ _HOME = {
     "log_loss_decomposition": "measures.skill",
     "calibration_slope_intercept": "measures.skill",
     "all_measures": "measures.overview",
+    "calibration_test": "inference.testing",
+    "linear_time_test": "inference.testing",
+    "hosmer_lemeshow_test": "inference.classical",
+    "spiegelhalter_test": "inference.classical",
+    "confidence_interval": "inference.intervals",
+    "power": "inference.power",
+    "validity_curve": "inference.power",
+    "detectable_error": "inference.power",
+    "required_sample_size": "inference.power",
+    "compare": "inference.comparison",
+    "assess": "inference.assessment",
+    "audit": "truthfulness",
+    "audit_on": "truthfulness",
+    "expected_score": "truthfulness",
+    "Audit": "truthfulness",
+    "AuditRow": "truthfulness",
+    "ExpectedScore": "truthfulness",
     "MEASURES": "measures",
     "Measure": "measures",
     "Sketch": "sketch",
@@ -65,11 +82,21 @@ _HOME = {
     "CalibrationLine": "_results",
     "MeasureTable": "_results",
     "MeasureValue": "_results",
+    "ConfidenceInterval": "_verdicts",
+    "LinearTimeTest": "_verdicts",
+    "CalibrationTest": "_verdicts",
+    "BiasedStretch": "_assessments",
+    "Assessment": "_assessments",
+    "Comparison": "_verdicts",
+    "DetectableError": "_verdicts",
+    "ValidityCurve": "_verdicts",
 }
 
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
+    from truthcal._assessments import Assessment as Assessment
+    from truthcal._assessments import BiasedStretch as BiasedStretch
     from truthcal._results import AtbSummary as AtbSummary
     from truthcal._results import BiasCurve as BiasCurve
     from truthcal._results import Bounded as Bounded
@@ -80,6 +107,23 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal._results import MeasureValue as MeasureValue
     from truthcal._results import ScoreDecomposition as ScoreDecomposition
     from truthcal._results import SmoothWitness as SmoothWitness
+    from truthcal._verdicts import CalibrationTest as CalibrationTest
+    from truthcal._verdicts import Comparison as Comparison
+    from truthcal._verdicts import ConfidenceInterval as ConfidenceInterval
+    from truthcal._verdicts import DetectableError as DetectableError
+    from truthcal._verdicts import LinearTimeTest as LinearTimeTest
+    from truthcal._verdicts import ValidityCurve as ValidityCurve
+    from truthcal.inference.assessment import assess as assess
+    from truthcal.inference.classical import hosmer_lemeshow_test as hosmer_lemeshow_test
+    from truthcal.inference.classical import spiegelhalter_test as spiegelhalter_test
+    from truthcal.inference.comparison import compare as compare
+    from truthcal.inference.intervals import confidence_interval as confidence_interval
+    from truthcal.inference.power import detectable_error as detectable_error
+    from truthcal.inference.power import power as power
+    from truthcal.inference.power import required_sample_size as required_sample_size
+    from truthcal.inference.power import validity_curve as validity_curve
+    from truthcal.inference.testing import calibration_test as calibration_test
+    from truthcal.inference.testing import linear_time_test as linear_time_test
     from truthcal.measures import MEASURES as MEASURES
     from truthcal.measures import Measure as Measure
     from truthcal.measures.atb import atb as atb
@@ -125,6 +169,12 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.ubse import ubse as ubse
     from truthcal.sketch import Sketch as Sketch
     from truthcal.sketch import bucket_index as bucket_index
+    from truthcal.truthfulness import Audit as Audit
+    from truthcal.truthfulness import AuditRow as AuditRow
+    from truthcal.truthfulness import ExpectedScore as ExpectedScore
+    from truthcal.truthfulness import audit as audit
+    from truthcal.truthfulness import audit_on as audit_on
+    from truthcal.truthfulness import expected_score as expected_score
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ Rows themselves are checked in `_validation.py`.
 
 import math
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,40 @@ def refuse_unconverged(newton_step: float) -> None:
         raise ValueError(
             "the slope and intercepts cannot be found to any precision: predictions are too near 0, 1 or one another, "
             "or outcomes are all but separated by `y_proba`. More rows, or weights less far apart, are needed."
+        )
+
+
+def refuse_beside_sketch(y_proba: object, sample_weight: object, pos_label: object) -> None:
+    """A sketch holds predictions and weights already."""
+    given = {"y_proba": y_proba, "sample_weight": sample_weight, "pos_label": pos_label}
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(f"`{name}` cannot go with a Sketch, which holds what is known of its rows; leave it out.")
+
+
+def refuse_no_spread(spread: float) -> None:
+    """Spiegelhalter's statistic needs a Brier score that outcomes can change."""
+    if not spread > 0.0:
+        raise ValueError(
+            "all of `y_proba` is 0, 1/2 or 1, where Spiegelhalter's test sees nothing; use calibration_test."
+        )
+
+
+def refuse_no_freedom(freedom: int, ddof: int) -> None:
+    """A chi-square needs a degree of freedom."""
+    if freedom < 1:
+        raise ValueError(
+            f"no degrees of freedom are left: {freedom + ddof} bins with any doubt in them, less `ddof` = {ddof}; "
+            "use more bins, or calibration_test."
+        )
+
+
+def refuse_coarse_sketch(width: float, needed: float) -> None:
+    """Bounds further apart than this cannot decide between accepting and rejecting."""
+    if width > needed:
+        raise ValueError(
+            f"the sketch knows ATB only to within {width:.2g}, and this test needs {needed:.2g}; build it with about "
+            f"{math.ceil(math.sqrt(width / needed))} times as many `n_buckets`."
         )
 
 
@@ -209,6 +244,43 @@ def check_number(value: Any, name: str, least: float) -> float:
     return number
 
 
+def check_level(value: Any, name: str) -> float:
+    """A probability strictly between 0 and 1."""
+    number = check_number(value, name, 0.0)
+    if not 0.0 < number < 1.0:
+        cure = f" For {number:g}%, pass {number / 100:g}." if 1.0 < number < 100.0 else ""
+        raise ValueError(f"`{name}` must lie strictly between 0 and 1; got {number!r}.{cure}")
+    return number
+
+
+def check_family(family: Any, known: Mapping[str, tuple[Any, float]]) -> tuple[str, Any, float]:
+    """A way to be miscalibrated: its name, its function of predictions and strength, and its largest strength."""
+    if not callable(family):
+        name = check_choice(family, "family", tuple(known))
+        return name, *known[name]
+
+    def checked(p: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+        truth = np.asarray(family(p, strength), dtype=np.float64)
+        if truth.shape != p.shape or not ((truth >= 0.0) & (truth <= 1.0)).all():
+            raise ValueError(
+                f"`family` must return one probability in [0, 1] for each of the {len(p)} predictions; at strength "
+                f"{strength:g} it did not."
+            )
+        return truth
+
+    return getattr(family, "__name__", "own family"), checked, 1.0
+
+
+def refuse_unreachable(wanted: NDArray[np.float64], most: float) -> None:
+    """Errors larger than a family of miscalibrations can make."""
+    if wanted.size == 0 or not (wanted >= 0.0).all():
+        raise ValueError("`distances` must be some numbers from 0 up.")
+    if wanted.max() > most:
+        raise ValueError(
+            f"predictions like these can be wrong by {most:.4g} at most in this way; got {wanted.max():g}."
+        )
+
+
 def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str = "") -> str:
     """One of the allowed words; `where` says what narrows the choice."""
     if isinstance(value, str) and value in allowed:
@@ -243,3 +315,53 @@ def check_rng(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise TypeError(f"`rng` must be a whole number, a numpy Generator or None; got {shown(rng)}.") from error
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+
+
+def check_score(value: Any, name: str, y: NDArray[Any]) -> float:
+    """What a user's own measure returned for the outcomes `y`: a finite number."""
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(
+            f"the measure {name!r} must return a finite number for all outcomes; it returned {shown(value)} for "
+            f"y_true = {shown(y.tolist())}. Give it a value there, or choose a truth where this cannot occur."
+        )
+    return number
+
+
+def refuse_weight_of_callable(sample_weight: object) -> None:
+    """A function f(y_true, y_proba) has no place for weights."""
+    if sample_weight is not None:
+        raise ValueError(
+            "`sample_weight` cannot be given with a function as `measure`, which is called as f(y_true, y_proba); "
+            "use the weights inside that function."
+        )
+
+
+def check_table(given: Any, name: str, example: str) -> dict[str, Any]:
+    """Names, or a dict from names to what they stand for; at least one of them, and no name twice."""
+    if isinstance(given, str):
+        given = [given]
+    try:
+        pairs = list(given.items()) if isinstance(given, Mapping) else [(entry, entry) for entry in given]
+    except TypeError:
+        raise TypeError(f"`{name}` must be a list of names or a dict, such as {example}; got {shown(given)}.") from None
+    if not pairs:
+        raise ValueError(f"`{name}` is empty; at least one is needed, for example {example}.")
+    for entry, _ in pairs:
+        if not isinstance(entry, str):
+            raise TypeError(
+                f"`{name}` must be a list of names or a dict, such as {example}; got {shown(entry)} as a name."
+            )
+    return dict(pairs)
+
+
+def refuse_reserved(name: str, reserved: tuple[str, ...]) -> None:
+    """A lie whose name is that of another column of the audit."""
+    if name in reserved:
+        raise ValueError(f"`strategies` must not name a lie {name!r}: an audit has a column of that name. Rename it.")

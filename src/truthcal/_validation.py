@@ -42,10 +42,10 @@ def check_rows(
     return _with_weight(p, y, weight, not part)
 
 
-def check_report(report: object, truth: object, sample_weight: object = None) -> Checked:
-    """Check a report against true probabilities, which take the place of outcomes."""
-    reported, true, *weight = as_columns(report=report, truth=truth, sample_weight=sample_weight)
-    p, y = _probabilities(reported, "report"), _probabilities(true, "truth")
+def check_report(report: object, truth: object, sample_weight: object = None, *, name: str = "report") -> Checked:
+    """Check a report, under its name, against true probabilities, which take the place of outcomes."""
+    reported, true, *weight = as_columns(**{name: report}, truth=truth, sample_weight=sample_weight)
+    p, y = _probabilities(reported, name), _probabilities(true, "truth")
     return _with_weight(p, read_only(y.astype(np.float64)), weight, True)
 
 
@@ -162,6 +162,22 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
         raise ValueError(
             f"`{names[0]}` and `{names[1]}` have the same index labels in a different order. Align them first, or pass "
             ".to_numpy() of both to pair them by position."
+        )
+
+
+def refuse_apart(a: object, b: object) -> None:
+    """Two columns of predictions of the same rows: as long as one another, and in the same order."""
+    as_columns(y_proba_a=a, y_proba_b=b)
+
+
+def refuse_fractional(y: NDArray[Any] | None) -> None:
+    """What is said of chance needs outcomes that happened. None: fractions are known to be there, but not where."""
+    fractions = None if y is None or y.dtype == np.uint8 else (y != 0) & (y != 1)
+    if y is None or (fractions is not None and fractions.any()):
+        found = f"; found {where_found(y, fractions)}" if y is not None and fractions is not None else ""
+        raise ValueError(
+            f"`y_true` must hold outcomes, 0 or 1, here{found}. Fractions are taken for true probabilities, of which "
+            "nothing is left to chance."
         )
 
 

@@ -13,6 +13,7 @@ Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 
 _MOST_BINS = 1 << 24
+DEFAULT_BINS = 15
 
 
 def ece(
@@ -64,7 +65,7 @@ def binned_ece(
     y_true: object,
     y_proba: object,
     *,
-    n_bins: int = 15,
+    n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
     debias: bool = False,
@@ -117,14 +118,19 @@ def binned_ece(
 
 
 def binned_ece_of(
-    sample: Sample, *, n_bins: int = 15, strategy: Strategy = "uniform", norm: Norm = "l1", debias: bool = False
+    sample: Sample,
+    *,
+    n_bins: int = DEFAULT_BINS,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    debias: bool = False,
 ) -> float:
     """Binned ECE of sorted rows."""
     n_bins, debias = check_whole(n_bins, "n_bins", 1, _MOST_BINS), check_flag(debias, "debias")
     check_choice(strategy, "strategy", ("uniform", "quantile"))
     check_choice(norm, "norm", ("l1", "l2", "max"))
     groups = sample.groups
-    starts = _uniform(groups, n_bins) if strategy == "uniform" else _quantile(groups, n_bins)
+    starts = uniform_bins(groups.r, n_bins) if strategy == "uniform" else _quantile(groups, n_bins)
     bias = np.add.reduceat(groups.c, starts)  # not differences of cumulative sums: a light bin would drown in them
     if norm == "l1" and not debias:
         return float(np.sum(np.abs(bias))) / sample.weight
@@ -141,11 +147,11 @@ def binned_ece_of(
     return math.sqrt(max(float(np.sum(mass * square)) / sample.weight, 0.0))
 
 
-def _uniform(groups: Groups, n_bins: int) -> NDArray[np.int64]:
+def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     """Where bins of equal width start among the groups; empty bins are left out."""
     edges = np.arange(n_bins) / n_bins
-    starts = np.searchsorted(groups.r, edges)
-    return np.unique(starts[starts < len(groups.r)])
+    starts = np.searchsorted(r, edges)
+    return np.unique(starts[starts < len(r)])
 
 
 def _quantile(groups: Groups, n_bins: int) -> NDArray[np.int64]:

@@ -87,7 +87,11 @@ def brier_decomposition(
     >>> print(tc.brier_decomposition([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9]))
     Brier score 0.1925 = miscalibration 0.0675 - discrimination 0.125 + uncertainty 0.25
     """
-    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    return brier_decomposition_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+
+
+def brier_decomposition_of(sample: Sample) -> ScoreDecomposition:
+    """The decomposition of sorted rows."""
     groups, m = sample.groups, sample.moments
     mean = groups.wy / groups.w
     base = float(np.sum(groups.wy) / np.sum(groups.w))

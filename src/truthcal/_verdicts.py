@@ -1,0 +1,366 @@
+"""What tests, intervals and comparisons return: frozen dataclasses that say it in words first."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._results import Bounded
+
+_Interval = Callable[[float, str], "ConfidenceInterval"]
+
+
+def p_in_words(p: float, draws: int = 0) -> str:
+    """A p-value as people write it; `draws` random outcomes can show that it is small, but not how small."""
+    if draws and p * (1 + draws) < 2.5:
+        return f"p <= {p:.1g}"
+    if p == 0.0:
+        return "p = 0"
+    if p < 1e-4:
+        return f"p = {p:.1e}" if p >= 1e-300 else "p < 1e-300"
+    return f"p = {p:.4f}" if p < 0.0995 else f"p = {p:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceInterval:
+    """An interval for what infinitely many rows of the same kind would show.
+
+    Attributes
+    ----------
+    low, high : float
+        Both nan if no interval with the wanted coverage is known; `why` then says so.
+    confidence_level : float
+        How often such intervals contain the population value, at least.
+    measure : str
+        Whose value.
+    estimate : float
+        The estimate that the interval belongs to.
+    method : str
+        How it was made.
+    why : str
+        What it rests on, or why there is none.
+    """
+
+    low: float
+    high: float
+    confidence_level: float
+    measure: str
+    estimate: float
+    method: str
+    why: str
+
+    def __contains__(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
+        level = f"{self.confidence_level:.0%}"
+        return f"{self.measure} {self.estimate:.4g}, {level} between {self.low:.4g} and {self.high:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationTest:
+    """The result of a test of calibration. Returned by `calibration_test` and the classical tests.
+
+    Attributes
+    ----------
+    statistic : float
+        The measure of these rows.
+    pvalue : float
+        How often calibrated predictions like these would give so extreme a value, by chance alone.
+    null_mean, null_sd : float
+        Mean and standard deviation of the statistic under calibration; nan where they are not known.
+    z : float
+        ``(statistic - null_mean) / null_sd``. The distribution is skewed: read `pvalue`, not this.
+    measure : str
+        The statistic's name.
+    alternative : str
+        Which values count as extreme: "greater", "less" or "two-sided".
+    method : str
+        "exact" (all or random outcomes redrawn), "asymptotic" or "bound".
+    why : str
+        Why this method, and how much to trust it.
+    n : int
+        Rows that count.
+    information : float
+        Sum of p(1 - p) over the rows: how many coin tosses the outcomes are worth, times 1/4.
+    n_resamples : int
+        Random outcomes drawn; 0 if none was.
+    greater, less : float
+        Both tails. The one that `alternative` does not ask for is an estimate where drawing stopped early.
+    """
+
+    statistic: float
+    pvalue: float
+    null_mean: float
+    null_sd: float
+    z: float
+    measure: str
+    alternative: str
+    method: str
+    why: str
+    n: int
+    information: float
+    n_resamples: int
+    greater: float
+    less: float
+    _interval: _Interval | None = field(default=None, repr=False, compare=False)
+
+    def confidence_interval(self, confidence_level: float = 0.95, method: str = "auto") -> ConfidenceInterval:
+        """Interval for the population value of the measure, noise taken out. See `truthcal.confidence_interval`."""
+        if self._interval is None:
+            raise ValueError(f"{self.measure} is a test statistic, not a measure: it has no population value.")
+        return self._interval(confidence_level, method)
+
+    def __str__(self) -> str:
+        return f"{self._verdict()}\n{self._evidence()}\n({self.method}: {self.why})"
+
+    def _verdict(self) -> str:
+        p = p_in_words(self.pvalue, self.n_resamples)
+        if self.pvalue > 0.05:
+            return f"No sign of miscalibration among {self.n:,} rows ({p})."
+        weak = "Some sign" if self.pvalue > 0.01 else "Clear signs"
+        if self.measure == "spiegelhalter" or self.alternative == "greater" or self.statistic > self.null_mean:
+            return f"{weak} of miscalibration: calibrated predictions would rarely score so badly by chance ({p})."
+        return (
+            f"{weak} that these predictions are too good to be honest ({p}): were they fitted on these very outcomes?"
+        )
+
+    def _evidence(self) -> str:
+        if math.isnan(self.null_mean):
+            return f"{self.measure} is {self.statistic:.4g}."
+        spread = f" with a standard deviation of {self.null_sd:.3g}" if not math.isnan(self.null_sd) else ""
+        return f"{self.measure} is {self.statistic:.4g}; by chance alone it would be {self.null_mean:.3g}{spread}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_")}
+
+
+@dataclass(frozen=True, slots=True)
+class LinearTimeTest:
+    """Accept or reject, in linear time. Returned by `linear_time_test`.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether ATB is at most `threshold`.
+    statistic : Bounded
+        ATB between certified bounds.
+    threshold : float
+        ``3 / (2 n)``; with weights, n is the number of rows of equal weight worth as much.
+    n_effective : float
+        That number.
+    detectable : float
+        Predictions at least this far from calibrated (in distCal of their population) are rejected with probability 3/4
+        or more. Above 1 these rows are too few for any promise.
+    """
+
+    accepted: bool
+    statistic: Bounded
+    threshold: float
+    n_effective: float
+    detectable: float
+
+    def __str__(self) -> str:
+        words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
+        sign = "<=" if self.accepted else ">"
+        if self.detectable <= 1.0:
+            promise = f"at least {self.detectable:.3g} from calibrated"
+        else:
+            promise = f"far from calibrated only with more than {117:,} rows"
+        return (
+            f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n"
+            f"(Calibrated predictions are accepted, and predictions {promise} rejected,\nwith probability 3/4 or more.)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValidityCurve:
+    """How often a test accepts, by how far predictions are from calibrated. Returned by `validity_curve`.
+
+    Attributes
+    ----------
+    distance : ndarray
+        Distances to calibration (distCal of the true probabilities).
+    acceptance : ndarray
+        Share of simulations accepted.
+    standard_error : ndarray
+        Its standard error.
+    measure : str
+        The test's statistic.
+    alpha : float
+        Its level.
+    family : str
+        How the predictions are wrong.
+    n : int
+        Rows.
+    """
+
+    distance: NDArray[np.float64]
+    acceptance: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    measure: str
+    alpha: float
+    family: str
+    n: int
+
+    def __str__(self) -> str:
+        start = (
+            f"How often {self.measure} at level {self.alpha:g} accepts {self.n:,} predictions, "
+            f"by how far they are from calibrated ({self.family}):"
+        )
+        rows = zip(self.distance, self.acceptance, strict=True)
+        return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        return {"distance": self.distance, "acceptance": self.acceptance, "standard_error": self.standard_error}
+
+
+@dataclass(frozen=True, slots=True)
+class DetectableError:
+    """The smallest mean error that so many rows show. Returned by `detectable_error`.
+
+    Attributes
+    ----------
+    shift : float
+        Mean of |prediction - truth| if all predictions are too high, or all too low. nan if no such error is found.
+    slope : float
+        The same if they are too extreme.
+    power : float
+        How probable it is to find it.
+    alpha : float
+        Level of the test.
+    measure : str
+        The test's statistic.
+    n : int
+        Rows.
+    """
+
+    shift: float
+    slope: float
+    power: float
+    alpha: float
+    measure: str
+    n: int
+
+    @property
+    def largest(self) -> float:
+        """The larger of the two that there are; nan if there is neither."""
+        return max((error for error in (self.shift, self.slope) if not math.isnan(error)), default=math.nan)
+
+    def __str__(self) -> str:
+        words = {"all are too high or all too low": self.shift, "they are too extreme": self.slope}
+        lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
+        lines += [f"  nothing if {how}" for how, error in words.items() if math.isnan(error)]
+        start = (
+            f"With these {self.n:,} predictions a test at level {self.alpha:g} finds, {self.power:.0%} of the time, "
+        )
+        return start + "a mean error of\n" + ",\n".join(lines) + "."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two forecasters of the same events. Returned by `compare`.
+
+    Attributes
+    ----------
+    measure : str
+        What was compared.
+    a, b : float
+        Their values; for squared errors without noise, so that they may be negative.
+    difference : float
+        ``a - b``: negative if a is better calibrated.
+    low, high : float
+        Confidence interval of the difference.
+    pvalue : float
+        Of no difference, two-sided.
+    brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
+        The same for the Brier score, in which calibration and skill both count.
+    confidence_level : float
+        Of both intervals.
+    n : int
+        Rows that count.
+    """
+
+    measure: str
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    pvalue: float
+    brier_a: float
+    brier_b: float
+    brier_difference: float
+    brier_low: float
+    brier_high: float
+    brier_pvalue: float
+    confidence_level: float
+    n: int
+
+    @property
+    def better_calibrated(self) -> str | None:
+        """Which of the two, "a" or "b"; None if the interval of the difference holds 0."""
+        return _lower(self.low, self.high)
+
+    @property
+    def better_brier(self) -> str | None:
+        """The same for the Brier score."""
+        return _lower(self.brier_low, self.brier_high)
+
+    def __str__(self) -> str:
+        level = f"{self.confidence_level:.0%}"
+        return "\n".join(
+            [
+                self._verdict(),
+                "",
+                f"  {'':<12} {'a':>11} {'b':>11} {'a - b':>11}   {level} interval",
+                f"  {self.measure:<12} {self.a:>11.4g} {self.b:>11.4g} {self.difference:>+11.4g}   "
+                f"{self.low:+.4g} to {self.high:+.4g} ({p_in_words(self.pvalue)})",
+                f"  {'Brier score':<12} {self.brier_a:>11.4g} {self.brier_b:>11.4g} {self.brier_difference:>+11.4g}   "
+                f"{self.brier_low:+.4g} to {self.brier_high:+.4g} ({p_in_words(self.brier_pvalue)})",
+            ]
+        )
+
+    def _verdict(self) -> str:
+        calibrated, brier = self.better_calibrated, self.better_brier
+        rows = f"{self.n:,} rows"
+        if calibrated is None and brier is None:
+            return f"No difference shown by {rows}: neither in calibration nor in the Brier score."
+        if calibrated is None:
+            return f"{brier} is more skilful (Brier score); no difference in calibration is shown by {rows}."
+        if brier is None:
+            return f"{calibrated} is better calibrated; no difference in the Brier score is shown by {rows}."
+        if brier == calibrated:
+            return f"{calibrated} is better calibrated, and has the better Brier score."
+        return f"{calibrated} is better calibrated, but {brier} has the better Brier score: it knows more."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+def _lower(low: float, high: float) -> str | None:
+    """Which of a and b has less, if the interval of a - b tells."""
+    return "a" if high < 0.0 else "b" if low > 0.0 else None

@@ -1,0 +1,286 @@
+"""The verdict: can these probabilities be trusted, what is wrong with them, what could these rows have shown?"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._assessments import Assessment, BiasedStretch
+from truthcal._parameters import check_level, check_whole, refuse_beside_sketch
+from truthcal._results import ScoreDecomposition
+from truthcal._sample import Sample
+from truthcal._validation import as_columns, check_rows, refuse_fractional
+from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words
+from truthcal.inference.cells import bucket_sample
+from truthcal.inference.intervals import interval_of
+from truthcal.inference.power import detectable_of
+from truthcal.inference.testing import BUCKETS, TOO_MANY_TO_SORT, test_of
+from truthcal.measures.atb import atb_summary_of
+from truthcal.measures.skill import brier_decomposition_of
+from truthcal.sketch import Sketch
+
+_Array = NDArray[np.float64]
+
+_POWER = 0.8
+# To say that predictions are too good is to accuse somebody: it takes five times as small a p-value.
+_ACCUSATION = 5.0
+# A direction is named if the error along it is this many standard errors from 0.
+_CLEAR = 2.0
+# Fewer different predictions than this are worth a word, if there are many rows.
+_COARSE = 20
+# Errors that stay hidden below this size leave little to be said.
+_LARGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What sorted rows and sketches both know. `x`, `w`, `c`, `noise`: per point, sums of w, w c and w^2 v."""
+
+    n: int
+    ww: float
+    x: _Array
+    w: _Array
+    c: _Array
+    noise: _Array
+    atb: float
+    noise_floor: float
+    excess: float
+    brier: float
+    decomposition: ScoreDecomposition
+    distinct: int | None
+    surely_wrong: int
+
+    @classmethod
+    def of(cls, summary: Sample | Sketch) -> "_Facts":
+        return cls.of_sketch(summary) if isinstance(summary, Sketch) else cls.of_sample(summary)
+
+    @classmethod
+    def of_sample(cls, sample: Sample) -> "_Facts":
+        s, groups = atb_summary_of(sample), sample.groups
+        p = sample.p.astype(np.float64)
+        starts = np.searchsorted(sample.p, groups.r.astype(sample.p.dtype))
+        wrong = ((sample.p == 0) & (sample.y == 1)) | ((sample.p == 1) & (sample.y == 0))
+        return cls(
+            n=sample.n,
+            ww=1.0 / s.n_effective,
+            x=groups.r,
+            w=groups.w,
+            c=groups.c,
+            noise=np.add.reduceat(sample.w**2 * p * (1.0 - p), starts),
+            atb=s.value,
+            noise_floor=s.noise_floor,
+            excess=s.excess,
+            brier=s.brier,
+            decomposition=brier_decomposition_of(sample),
+            distinct=len(groups.r),
+            surely_wrong=int(np.count_nonzero(wrong)),
+        )
+
+    @classmethod
+    def of_sketch(cls, sketch: Sketch) -> "_Facts":
+        table, total = sketch.table(), sketch.weight
+        atb, ww = sketch.atb().value, float(np.sum(table["ww"])) / total**2
+        own = float(np.sum(table["wwcc"])) / total**2
+        # Of the buckets as rows: what happens within them is in the score and in the uncertainty alike.
+        coarse = brier_decomposition_of(bucket_sample(sketch))
+        base = float(np.sum(table["weight"] * table["mean_true"])) / total
+        uncertainty, brier = base * (1.0 - base), sketch.brier()
+        miscalibration = max(brier - uncertainty + coarse.discrimination, 0.0)
+        return cls(
+            n=sketch.n,
+            ww=ww,
+            x=table["mean_proba"],
+            w=table["weight"],
+            c=table["pos"] - table["neg"],
+            noise=table["wwv"],
+            atb=atb,
+            noise_floor=sketch.noise_floor(),
+            excess=(atb - own) / (1.0 - ww) if ww < 1.0 else math.nan,
+            brier=brier,
+            decomposition=ScoreDecomposition(coarse.name, brier, miscalibration, coarse.discrimination, uncertainty),
+            distinct=None,
+            surely_wrong=0,
+        )
+
+    @property
+    def mean_proba(self) -> float:
+        return float(np.sum(self.w * self.x) / np.sum(self.w))
+
+    @property
+    def mean_true(self) -> float:
+        return min(max(self.mean_proba - float(np.sum(self.c) / np.sum(self.w)), 0.0), 1.0)
+
+    def stretch(self) -> BiasedStretch:
+        """From where the cumulative bias is lowest to where it is highest, or the other way round."""
+        curve = np.concatenate([[0.0], np.cumsum(self.c)])
+        first, last = sorted((int(np.argmin(curve)), int(np.argmax(curve))))
+        if first == last:  # no bias anywhere
+            first, last = 0, len(self.x)
+        w = float(np.sum(self.w[first:last]))
+        bias = float(curve[last] - curve[first]) / w
+        return BiasedStretch(float(self.x[first]), float(self.x[last - 1]), bias, w / float(np.sum(self.w)))
+
+    def directions(self) -> tuple[float, float]:
+        """How many standard errors predictions are too high, and too extreme beside that."""
+        total = float(np.sum(self.noise))
+        if not total > 0.0:
+            return 0.0, 0.0
+        middle = float(np.sum(self.noise * self.x)) / total
+        spread = float(np.sum(self.noise * (self.x - middle) ** 2))
+        high = float(np.sum(self.c)) / math.sqrt(total)
+        extreme = float(np.sum(self.c * (self.x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
+        return high, extreme
+
+
+def assess(
+    y_true: object,
+    y_proba: object = None,
+    *,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+    n_resamples: int = 9999,
+    rng: Any = 0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> Assessment:
+    """Can these probabilities be trusted? The verdict in words, then the evidence.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sketch
+        Outcomes, 0/1; other labels need `pos_label`. Or a `Sketch` in place of all rows.
+    y_proba, sample_weight, pos_label
+        As for `calibration_test`.
+    alpha : float, default 0.05
+        Predictions are called miscalibrated if the p-value of `calibration_test` is at most this, and too good to be
+        honest if the other tail is at most a fifth of it.
+    confidence_level : float, default 0.95
+        Of the intervals.
+    n_resamples, rng
+        As for `calibration_test`; with the default `rng` the same rows always get the same verdict.
+
+    Returns
+    -------
+    Assessment
+        Print it; ``.to_dict()`` for JSON. See there for the fields.
+
+    Notes
+    -----
+    The test is multiscale ATB, which sees errors of every width; the size of the error is the root of the ATB without
+    noise. "Too high" and "overconfident" (too extreme) are named by the clearer of two directions of the error. More
+    than 2^20 rows are reduced to a sketch of 16,384 buckets first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(2000)
+    >>> outcome = rng.random(2000) < truth
+    >>> print(tc.assess(outcome, truth).verdict)
+    Calibrated as far as 2,000 rows can tell: errors above 0.029 would have shown, 4 times in 5.
+    """
+    alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
+    n_resamples = check_whole(n_resamples, "n_resamples", 1)
+    summary: Sample | Sketch
+    if isinstance(y_true, Sketch):
+        refuse_beside_sketch(y_proba, sample_weight, pos_label)
+        summary = y_true
+    else:
+        truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
+        w = weight[0] if weight else None
+        if len(proba) > TOO_MANY_TO_SORT:
+            summary = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
+        else:
+            rows = check_rows(truth, proba, w, pos_label)
+            refuse_fractional(rows.y)
+            summary = Sample.from_checked(rows)
+    test = test_of(summary, "multiscale_atb", "auto", "two-sided", n_resamples, rng)
+    return _assessed(summary, test, alpha, level)
+
+
+def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
+    facts = _Facts.of(summary)
+    rms = interval_of(summary, "rms", level, "auto")
+    detectable = detectable_of(summary, _POWER, alpha, test.measure).largest
+    kind = _kind(facts, test, alpha, detectable)
+    return Assessment(
+        kind=kind,
+        verdict=_verdict(kind, facts, test, rms, detectable),
+        atb=facts.atb,
+        noise_floor=facts.noise_floor,
+        excess=facts.excess,
+        rms=math.sqrt(max(facts.excess, 0.0)) if not math.isnan(facts.excess) else math.nan,
+        brier=facts.brier,
+        rms_interval=rms,
+        bias_interval=interval_of(summary, "bias", level, "auto"),
+        test=test,
+        detectable=detectable,
+        largest_bias=facts.stretch(),
+        decomposition=facts.decomposition,
+        mean_proba=facts.mean_proba,
+        mean_true=facts.mean_true,
+        n=facts.n,
+        n_effective=1.0 / facts.ww,
+        warnings=tuple(_warnings(facts, test)),
+    )
+
+
+def _kind(facts: _Facts, test: CalibrationTest, alpha: float, detectable: float) -> str:
+    if test.greater <= alpha:
+        high, extreme = facts.directions()
+        if max(abs(high), abs(extreme)) < _CLEAR:
+            return "miscalibrated"
+        if abs(high) >= abs(extreme):
+            return "too high" if high > 0.0 else "too low"
+        return "overconfident" if extreme > 0.0 else "underconfident"
+    if test.less <= alpha / _ACCUSATION:
+        return "too good"
+    return "too few rows" if math.isnan(detectable) else "calibrated"
+
+
+_WRONG = {
+    "too high": "Too high: predictions exceed what happens",
+    "too low": "Too low: more happens than is predicted",
+    "overconfident": "Overconfident: predictions are too extreme",
+    "underconfident": "Underconfident: predictions are too timid",
+    "miscalibrated": "Miscalibrated: predictions are off, but in no single direction",
+}
+
+
+def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInterval, detectable: float) -> str:
+    rows = f"{facts.n:,} row{'s' if facts.n != 1 else ''}"
+    if kind in _WRONG:
+        chance, ends = p_in_words(test.greater, test.n_resamples), f"{rms.low:.2g} to {rms.high:.2g}"
+        size = f"The error is about {rms.estimate:.2g} ({rms.confidence_level:.0%}: {ends})"
+        return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is largest {facts.stretch()}."
+    if kind == "too good":
+        return (
+            f"Better than any honest forecaster could be ({p_in_words(test.less, test.n_resamples)}): "
+            "were these predictions fitted on these labels?"
+        )
+    if kind == "too few rows":
+        return f"Too few rows to tell: with {rows} like these no error would have shown reliably."
+    far = ", which is not far" if detectable > _LARGE else ""
+    return f"Calibrated as far as {rows} can tell{far}: errors above {detectable:.2g} would have shown, 4 times in 5."
+
+
+def _warnings(facts: _Facts, test: CalibrationTest) -> list[str]:
+    found = []
+    if facts.mean_true in (0.0, 1.0):
+        found.append(f"all outcomes are {facts.mean_true:.0f}: nothing is known of the other class.")
+    if facts.surely_wrong:
+        found.append(
+            f"predictions of exactly 0 or 1 were wrong ({facts.surely_wrong:,} of them): that cannot happen to a "
+            "calibrated forecaster, whatever the p-value."
+        )
+    if facts.distinct is not None and facts.distinct < min(_COARSE, facts.n / 10):
+        values = f"{facts.distinct} different values" if facts.distinct > 1 else "one value"
+        found.append(f"predictions take only {values}: were they rounded or binned?")
+    if facts.ww * facts.n > 2.0:
+        found.append(f"weights are uneven: {facts.n:,} rows are worth {1.0 / facts.ww:,.1f} of equal weight.")
+    if test.information < 5.0 and facts.n > 1:
+        found.append(f"outcomes leave little to chance here: sum p(1 - p) is {test.information:.2g}.")
+    return found

@@ -1,0 +1,245 @@
+"""Which of two forecasters of the same events is better calibrated, and which is more skilful."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from truthcal._parameters import check_choice, check_level, check_rng, check_whole
+from truthcal._sample import Sample
+from truthcal._validation import Checked, check_rows, refuse_apart
+from truthcal._verdicts import Comparison
+from truthcal.inference.cells import CERTAIN, axes_of
+from truthcal.inference.intervals import noise_of_norm
+from truthcal.inference.outcomes import NORMS
+from truthcal.inference.tents import TENTS, Tents
+from truthcal.measures import MEASURES
+from truthcal.sketch import bucket_index
+
+_Array = NDArray[np.float64]
+
+# Cells for each forecaster; buckets are merged into them.
+_CELLS, _BUCKETS = 192, 4096
+
+
+def compare(
+    y_true: object,
+    y_proba_a: object,
+    y_proba_b: object,
+    *,
+    measure: str = "atb",
+    confidence_level: float = 0.95,
+    n_resamples: int = 19999,
+    rng: Any = 0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> Comparison:
+    """Is one of two forecasters better calibrated, or only more skilful? A paired comparison on the same outcomes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Outcomes, 0/1; other labels need `pos_label`.
+    y_proba_a, y_proba_b : array-like of shape (n,)
+        The two forecasters' predictions of the same events, row by row.
+    measure : str, default "atb"
+        atb, multiscale_atb or shifted_grid_ubse: their values without noise are compared. Or atb_l1, smcal,
+        laplace_kernel_ce, ks_ce, step_ce, kuiper_ce or binned_ece, with a wider interval.
+    confidence_level : float, default 0.95
+        Of the intervals.
+    n_resamples : int, default 19999
+        Draws of the noise.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness.
+    sample_weight : array-like of shape (n,), optional
+        As for `calibration_test`.
+    pos_label : optional
+        The label that counts as 1.
+
+    Returns
+    -------
+    Comparison
+        ``difference`` (a minus b; negative if a is better calibrated), its interval and ``pvalue``, and the same for
+        the Brier score. Prints in words.
+
+    Notes
+    -----
+    For squared errors with a kernel of tents the two mean errors are together one normal vector, with the covariance
+    seen in the rows; the distribution of the difference of their squared lengths is drawn from it. It allows for both
+    cases: errors that are really there, whose estimates vary like means, and calibrated forecasters, whose estimates
+    vary like squares. For norms of the bias the two intervals are put together, which is valid and wide. The Brier
+    score is compared by the mean of its differences row by row. Rows are taken for independent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(3000)
+    >>> outcome = rng.random(3000) < truth
+    >>> result = tc.compare(outcome, truth, np.full(3000, 0.5))
+    >>> print(result.better_calibrated, result.better_brier)
+    None a
+    >>> print(str(result).splitlines()[0])
+    a is more skilful (Brier score); no difference in calibration is shown by 3,000 rows.
+    """
+    check_choice(measure, "measure", (*TENTS, *NORMS))
+    level = check_level(confidence_level, "confidence_level")
+    n_resamples, generator = check_whole(n_resamples, "n_resamples", 99), check_rng(rng)
+    refuse_apart(y_proba_a, y_proba_b)
+    a, b = (check_rows(y_true, p, sample_weight, pos_label) for p in (y_proba_a, y_proba_b))
+    samples = Sample.from_checked(a), Sample.from_checked(b)
+    if measure in TENTS:
+        values, spread = _of_squares(a, b, samples, measure, n_resamples, generator)
+        difference = values[0] - values[1]
+        ends = np.quantile(spread, [(1.0 + level) / 2.0, (1.0 - level) / 2.0])
+        low, high = difference - float(ends[0]), difference - float(ends[1])
+        beyond = min(np.count_nonzero(spread >= difference), np.count_nonzero(spread <= difference))
+        pvalue = min(1.0, 2.0 * (1 + int(beyond)) / (1 + len(spread)))
+    else:
+        values, low, high, pvalue = _of_norms(samples, measure, level, n_resamples, generator)
+    brier = _of_brier(a, b, level)
+    return Comparison(
+        measure=measure,
+        a=values[0],
+        b=values[1],
+        difference=values[0] - values[1],
+        low=low,
+        high=high,
+        pvalue=pvalue,
+        brier_a=brier.a,
+        brier_b=brier.b,
+        brier_difference=brier.a - brier.b,
+        brier_low=brier.low,
+        brier_high=brier.high,
+        brier_pvalue=brier.pvalue,
+        confidence_level=level,
+        n=len(a.p),
+    )
+
+
+# --- squared errors ---------------------------------------------------------------------------------------------------
+
+
+class _Side(NamedTuple):
+    """One forecaster's rows in cells: the cell of each row, coordinates of the cells, w c / W of each row."""
+
+    cell: NDArray[np.int64]
+    phi: _Array
+    c: _Array
+
+    @classmethod
+    def of(cls, rows: Checked, kernel: Tents) -> "_Side":
+        p = rows.p.astype(np.float64)
+        w = np.full(len(p), 1.0 / len(p)) if rows.w is None else rows.w / np.sum(rows.w)
+        bucket = bucket_index(p, _BUCKETS)
+        noise = np.bincount(bucket, w * w, minlength=_BUCKETS)
+        share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
+        filled = np.flatnonzero(noise)
+        merged = np.minimum((share[filled] * _CELLS).astype(np.int64), _CELLS - 1) if len(filled) > _CELLS else filled
+        number = np.zeros(_BUCKETS, np.int64)
+        number[filled] = np.unique(merged, return_inverse=True)[1]
+        cell = number[bucket]
+        x = np.bincount(cell, w * p) / np.bincount(cell, w)
+        return cls(cell, axes_of(x, kernel), w * (p - rows.y))
+
+    def mean(self) -> _Array:
+        """The mean of w c phi."""
+        return np.bincount(self.cell, self.c, minlength=len(self.phi)) @ self.phi
+
+    def products(self, other: "_Side") -> _Array:
+        """Sum over rows of the products of w c phi of both forecasters."""
+        shape = len(self.phi), len(other.phi)
+        table = np.bincount(self.cell * shape[1] + other.cell, self.c * other.c, minlength=shape[0] * shape[1])
+        return self.phi.T @ table.reshape(shape) @ other.phi
+
+
+def _of_squares(
+    a: Checked,
+    b: Checked,
+    samples: tuple[Sample, Sample],
+    measure: str,
+    n_resamples: int,
+    generator: np.random.Generator,
+) -> tuple[tuple[float, float], _Array]:
+    """Both values without noise, and draws of how far their difference is off.
+
+    Weights of the rows enter c alone: the term with the mean's own square is left out, which makes draws vary a little
+    more than they should.
+    """
+    sides = [_Side.of(rows, Tents.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
+    means = [side.mean() for side in sides]
+    cut = len(means[0])
+    cross = sides[0].products(sides[1])
+    covariance = np.block([[sides[0].products(sides[0]), cross], [cross.T, sides[1].products(sides[1])]])
+    ww = samples[0].moments.ww / samples[0].moments.w ** 2
+    values = [(float(m @ m) - float(np.trace(_part(covariance, k, cut)))) / (1.0 - ww) for k, m in enumerate(means)]
+    mean = np.concatenate([_without_noise(m, _part(covariance, k, cut)) for k, m in enumerate(means)])
+    scales, axes = np.linalg.eigh(covariance)
+    some = scales > CERTAIN * scales[-1]
+    root = axes[:, some] * np.sqrt(scales[some])
+    sign = np.where(np.arange(len(mean)) < cut, 1.0, -1.0)
+    # (m + Z)' J (m + Z) - m' J m with Z = root g: linear in g, and quadratic on the axes of root' J root.
+    curvature, turned = np.linalg.eigh((root.T * sign) @ root)
+    slope = 2.0 * (mean * sign) @ root @ turned
+    expected = float(np.sum(curvature))
+    spread: list[_Array] = []
+    for _ in range(0, n_resamples, 1000):
+        g = generator.standard_normal((min(1000, n_resamples - 1000 * len(spread)), len(curvature)))
+        spread.append(g @ slope + (g * g) @ curvature - expected)
+    return (values[0], values[1]), np.concatenate(spread) / (1.0 - ww)
+
+
+def _part(covariance: _Array, k: int, cut: int) -> _Array:
+    return covariance[:cut, :cut] if k == 0 else covariance[cut:, cut:]
+
+
+def _without_noise(mean: _Array, covariance: _Array) -> _Array:
+    """The mean shortened so that what it adds to the variance of its squared length is unbiased, and never negative."""
+    seen = float(mean @ covariance @ mean)
+    noise = float(np.sum(covariance * covariance))
+    return mean * math.sqrt(max(0.0, 1.0 - noise / seen)) if seen > 0.0 else mean
+
+
+# --- norms and the Brier score ----------------------------------------------------------------------------------------
+
+
+def _of_norms(
+    samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
+) -> tuple[tuple[float, float], float, float, float]:
+    """Values, interval and p-value; each forecaster's noise gets half of the error allowed."""
+    values = [MEASURES[measure].of_sample(sample) for sample in samples]
+    draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
+    reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)
+    difference = values[0] - values[1]
+    # The p-value: the smallest error allowed at which the interval leaves 0 out.
+    together = draws[0] + draws[1]
+    beyond = int(np.count_nonzero(together >= abs(difference)))
+    pvalue = min(1.0, 2.0 * (1 + beyond) / (1 + len(together)))
+    return (values[0], values[1]), difference - reach, difference + reach, pvalue
+
+
+class _Brier(NamedTuple):
+    a: float
+    b: float
+    low: float
+    high: float
+    pvalue: float
+
+
+def _of_brier(a: Checked, b: Checked, level: float) -> _Brier:
+    """Brier scores, and Student's interval and p-value of their difference."""
+    w = np.full(len(a.p), 1.0 / len(a.p)) if a.w is None else a.w / np.sum(a.w)
+    squares = [(rows.p.astype(np.float64) - rows.y) ** 2 for rows in (a, b)]
+    scores = [float(np.sum(w * square)) for square in squares]
+    difference = scores[0] - scores[1]
+    ww = float(np.sum(w * w))
+    if ww >= 1.0:
+        return _Brier(scores[0], scores[1], math.nan, math.nan, math.nan)
+    error = math.sqrt(float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww))
+    freedom = 1.0 / ww - 1.0
+    reach = float(stats.t.ppf((1.0 + level) / 2.0, freedom)) * error
+    pvalue = 2.0 * float(stats.t.sf(abs(difference) / error, freedom)) if error > 0.0 else float(difference == 0.0)
+    return _Brier(scores[0], scores[1], difference - reach, difference + reach, pvalue)

@@ -1,0 +1,251 @@
+"""Confidence intervals for what infinitely many rows of the same kind would show.
+
+A calibration error cannot be negative, is estimated too large by chance, and has a distribution of another shape near 0
+than away from it: percentiles of a bootstrap miss it there. Here nothing is resampled from rows.
+
+- Squared errors with a kernel of tents (atb, multiscale_atb, shifted_grid_ubse): the squared length of a normal vector,
+  whose tail is known for every length of its mean. The interval holds all lengths that are not rejected.
+- Norms of the bias (smcal, ks_ce, binned_ece ...): the measure of what noise adds bounds how far the measure is off,
+  whatever the truth. Wider than need be, never too narrow.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_beside_sketch
+from truthcal._sample import Sample
+from truthcal._validation import check_rows
+from truthcal._verdicts import ConfidenceInterval
+from truthcal.inference.cells import CERTAIN, Cells, axes_of, bucket_sample
+from truthcal.inference.outcomes import NORMS, blocks
+from truthcal.inference.quadratic import lower_tail, upper_tail
+from truthcal.inference.tents import TENTS, Tents
+from truthcal.measures import MEASURES
+from truthcal.sketch import Sketch
+
+_Array = NDArray[np.float64]
+
+# Names that are no measures, and the measure behind the first two.
+_OTHERS = ("rms", "excess", "bias")
+METHODS = ("auto", "quadratic", "norm", "student")
+# The interval's ends need fewer cells than the tail of a test.
+_CELLS = 192
+# So many different predictions at most carry the noise of a norm; neighbours are taken for one beyond that.
+_NOISY = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class LengthOfMean:
+    """The mean of w c phi(p), a normal vector, on the axes along which its coordinates are independent.
+
+    `mean`: its coordinates. `scales`: their variances. `own`: what rows with themselves add to the squared length, on
+    average. `ww`: one over the number of rows.
+    """
+
+    mean: _Array
+    scales: _Array
+    own: float
+    ww: float
+
+    @classmethod
+    def of(cls, cells: Cells, kernel: Tents) -> Self:
+        """Of cells: their covariance is that of independent draws of (p, y), with their w."""
+        if len(cells.x) == 0:
+            return cls(np.zeros(1), np.zeros(1), 0.0, cells.ww)
+        phi = axes_of(cells.x, kernel)
+        mean, drift = cells.s @ phi, cells.u @ phi
+        covariance = (phi.T * cells.q) @ phi - np.outer(drift, mean) - np.outer(mean, drift)
+        covariance += cells.ww * np.outer(mean, mean)
+        scales, axes = np.linalg.eigh(covariance / max(1.0 - cells.ww, cells.ww))
+        return cls(mean @ axes, np.maximum(scales, 0.0), float(np.sum(cells.q)), cells.ww)
+
+    @property
+    def square(self) -> float:
+        """The squared length: the measure itself."""
+        return float(self.mean @ self.mean)
+
+    @property
+    def excess(self) -> float:
+        """The unbiased estimate of the squared length that infinitely many rows would have."""
+        return (self.square - self.own) / (1.0 - self.ww) if self.ww < 1.0 else math.nan
+
+    def tail(self, squared_length: float, length: float, direction: _Array, side: Callable[..., float]) -> float:
+        """Chance that the squared length is beyond this, if the mean had this length and direction."""
+        mean = direction * length
+        free = self.scales > CERTAIN * self.scales[-1]
+        rest = squared_length - float(np.sum(mean[~free] ** 2))
+        return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
+
+    def interval(self, confidence_level: float) -> tuple[float, float]:
+        """All lengths that neither tail rejects.
+
+        The direction of the true mean is taken for the one seen. Where that may be noise, the upper end turns towards
+        the direction in which the mean varies most: the true error may have been hidden by noise against it. And a
+        value smaller than noise alone gives on average is treated as that average, since data that look too good must
+        not shrink the interval.
+        """
+        chance = (1.0 - confidence_level) / 2.0
+        observed, noise = self.square, float(np.sum(self.scales))
+        if not noise > 0.0:
+            return math.sqrt(observed), math.sqrt(observed)
+        seen = self.mean / math.sqrt(observed) if observed > 0.0 else np.zeros_like(self.mean)
+        signal = max(0.0, 1.0 - noise / observed) if observed > 0.0 else 0.0
+        towards = math.sqrt(signal) * seen
+        towards[-1] += math.copysign(math.sqrt(1.0 - signal), seen[-1])  # scales increase: the last varies most
+        towards /= math.sqrt(float(towards @ towards))
+        low = _crossing(lambda length: self.tail(observed, length, seen, upper_tail) - chance)
+        high = _crossing(lambda length: chance - self.tail(max(observed, noise), length, towards, lower_tail))
+        return low, high
+
+
+def _crossing(rising: Callable[[float], float]) -> float:
+    """Where a function that rises on [0, 1] passes 0; an end if it never does."""
+    if rising(0.0) >= 0.0:
+        return 0.0
+    if rising(1.0) <= 0.0:
+        return 1.0
+    return float(optimize.brentq(rising, 0.0, 1.0, xtol=1e-7, rtol=1e-6))
+
+
+def confidence_interval(
+    y_true: object,
+    y_proba: object = None,
+    *,
+    measure: str = "rms",
+    confidence_level: float = 0.95,
+    method: str = "auto",
+    n_resamples: int = 1999,
+    rng: Any = 0,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> ConfidenceInterval:
+    """Between which values the calibration error of infinitely many such rows lies.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sketch
+        Outcomes, or a `Sketch` in place of all rows (then for "rms", "excess", "bias", atb, multiscale_atb and
+        shifted_grid_ubse).
+    y_proba, sample_weight, pos_label
+        As for `calibration_test`.
+    measure : str, default "rms"
+        "excess", the ATB without noise; "rms", its root, on the scale of a probability; "bias", mean prediction minus
+        mean outcome; or a name in `MEASURES`. For atb, multiscale_atb and shifted_grid_ubse the interval is for the
+        value without noise.
+    confidence_level : float, default 0.95
+        Wanted coverage.
+    method : {"auto", "quadratic", "norm", "student"}, default "auto"
+        What "auto" chooses: "student" for the bias, "quadratic" for squared errors with a kernel of tents, "norm" for
+        atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece, and for ece if predictions repeat.
+    n_resamples : int, default 1999
+        Draws of the noise, for "norm".
+    rng : int, numpy Generator or None, default 0
+        Source of randomness, for "norm".
+
+    Returns
+    -------
+    ConfidenceInterval
+        ``low`` and ``high``, both nan where no interval with the wanted coverage is known (``why`` says so): for other
+        measures, and for one row.
+
+    Notes
+    -----
+    Rows are taken for independent draws from one population. How often the intervals contain its value was simulated,
+    for calibrated and other predictions: docs/inference.md. Near calibration, where bootstrap percentiles exclude even
+    their own estimate, the interval starts at 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> print(tc.confidence_interval(rng.random(2000) < 0.2 + 0.6 * p, p))
+    rms 0.05421, 95% between 0.04457 and 0.06485
+    """
+    check_choice(measure, "measure", (*_OTHERS, *MEASURES))
+    confidence_level = check_level(confidence_level, "confidence_level")
+    n_resamples = check_whole(n_resamples, "n_resamples", 1)
+    summary: Sample | Sketch
+    if isinstance(y_true, Sketch):
+        refuse_beside_sketch(y_proba, sample_weight, pos_label)
+        check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
+        summary = y_true
+    else:
+        summary = Sample.from_checked(check_rows(y_true, y_proba, sample_weight, pos_label))
+    return interval_of(summary, measure, confidence_level, method, n_resamples, rng)
+
+
+def interval_of(
+    summary: Sample | Sketch, measure: str, confidence_level: float, method: str, n_resamples: int = 1999, rng: Any = 0
+) -> ConfidenceInterval:
+    """The interval, from sorted rows or a sketch."""
+    own = "student" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
+    check_choice(method, "method", ("auto", own), f" for {measure}")
+    cells = Cells.of_sketch(summary, _CELLS) if isinstance(summary, Sketch) else Cells.of_sample(summary, _CELLS)
+    if summary.n < 2 or cells.ww >= 1.0:
+        estimate = float(np.sum(cells.s)) if measure == "bias" else math.nan
+        return _none(measure, estimate, confidence_level, "one row says nothing of the next")
+    if measure == "bias":
+        return _student(cells, confidence_level)
+    if measure in NORMS and isinstance(summary, Sample):
+        return _of_norm(summary, measure, confidence_level, n_resamples, rng)
+    if measure in TENTS or measure in _OTHERS:
+        return _of_square(summary, cells, measure, confidence_level)
+    value = MEASURES[measure].of_sample(summary)
+    return _none(
+        measure,
+        value,
+        confidence_level,
+        f"no interval with known coverage near calibration; rms, smcal or binned_ece have one, {measure} has not",
+    )
+
+
+def _none(measure: str, estimate: float, level: float, why: str) -> ConfidenceInterval:
+    return ConfidenceInterval(math.nan, math.nan, level, measure, estimate, "none", why)
+
+
+def _student(cells: Cells, level: float) -> ConfidenceInterval:
+    bias = float(np.sum(cells.s))
+    variance = float(np.sum(cells.q) - 2.0 * bias * np.sum(cells.u)) + cells.ww * bias**2
+    freedom = max(1.0 / cells.ww - 1.0, 1e-9)
+    reach = float(stats.t.ppf((1.0 + level) / 2.0, freedom)) * math.sqrt(max(variance, 0.0) / (1.0 - cells.ww))
+    return ConfidenceInterval(bias - reach, bias + reach, level, "bias", bias, "student", "the mean of many rows")
+
+
+def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: float) -> ConfidenceInterval:
+    rows = bucket_sample(summary) if isinstance(summary, Sketch) else summary
+    length = LengthOfMean.of(cells, Tents.of("atb" if measure in _OTHERS else measure, rows))
+    low, high = length.interval(level)
+    why = "all lengths of the mean error that these rows do not contradict"
+    if measure == "rms":
+        return ConfidenceInterval(low, high, level, measure, math.sqrt(max(length.excess, 0.0)), "quadratic", why)
+    return ConfidenceInterval(low**2, high**2, level, measure, length.excess, "quadratic", why)
+
+
+def _of_norm(sample: Sample, measure: str, level: float, n_resamples: int, rng: Any) -> ConfidenceInterval:
+    value = MEASURES[measure].of_sample(sample)
+    if measure == "ece" and len(sample.groups.r) > sample.n / 10:
+        return _none(measure, value, level, "most predictions are unique, so this ECE has no population value")
+    draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
+    reach = float(np.quantile(draws, level, method="higher"))
+    why = "what noise adds is at most the measure of the noise itself; wider than need be"
+    low, high = max(value - reach, 0.0), min(value + reach, 1.0)
+    return ConfidenceInterval(low, high, level, measure, value, "norm", why)
+
+
+def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
+    """Draws of the measure of what noise adds to the bias: independent normals with the variances seen."""
+    cells = Cells.of_sample(sample, most=_NOISY)
+    root = np.sqrt(cells.q)
+    if len(root) == 0:  # every prediction was right, so there is no noise to be seen
+        return np.zeros(n_resamples)
+    sizes = blocks(n_resamples, max(1, (1 << 18) // len(root)))
+    draws = [NORMS[measure](cells.x, generator.standard_normal((size, len(root))) * root) for size in sizes]
+    return np.concatenate(draws)
