@@ -23,15 +23,18 @@ for name, predictions in forecasters.items():
     s = tc.atb_summary(outcome, predictions)
     print(f"  {name:<18} {s.value:>10.2e} {s.noise_floor:>13.2e} {s.rms:>11.3f} {s.bias:>+9.3f} {s.brier:>8.3f}")
 
-print("\nThe overconfident one in full:\n")
-print(tc.atb_summary(outcome, forecasters["overconfident"]))
-
-print("\nDoes lying pay? The expected ATB of each report, if the chances are the honest forecaster's:\n")
-honest = tc.expected_ubse(truth, truth)
+print("\nEach in words:\n")
 for name, predictions in forecasters.items():
-    expected = tc.expected_ubse(predictions, truth)
-    print(f"  {name:<18} {expected:>10.2e}   {expected / honest:.3g} times the honest one's")
-print("\n  No report has less than the honest one. The average is calibrated too; the Brier score shows what it lacks.")
+    print(f"  {name}: {tc.assess(outcome, predictions).verdict}".replace("\n", "\n    "))
+
+print("\nThe overconfident one in full:\n")
+print(tc.assess(outcome, forecasters["overconfident"]))
+
+print("\nHonest against always the average:\n")
+print(tc.compare(outcome, forecasters["honest"], forecasters["always the average"]))
+
+print("\nDoes lying pay?\n")
+print(tc.audit([0.25, 0.75]))
 
 print("\nWhat the other measures say of the overconfident one, from the same sort of the rows:\n")
 print(tc.all_measures(outcome, forecasters["overconfident"]))

@@ -30,12 +30,19 @@ def shown_after(code, page=README):
 def test_examples_print_what_the_readme_shows():
     import truthcal as tc
 
-    summary, sketch, table = blocks("python")
-    assert run(summary, {}) == shown_after(summary)
-    assert run(sketch, {"tc": tc}).strip() == sketch.rsplit("# ", 1)[1].strip()
+    verdict, sketch, *others = blocks("python")
     names = {}
-    exec(summary, names)
-    assert run(table, names) == shown_after(table)
+    assert run(verdict, names) == shown_after(verdict)
+    assert run(sketch, {"tc": tc}).strip() == sketch.rsplit("# ", 1)[1].strip()
+    assert len(others) == 2
+    for code in others:
+        assert run(code, names) == shown_after(code)
+
+
+def test_examples_print_what_the_page_on_inference_shows():
+    page, names = (ROOT / "docs" / "inference.md").read_text(encoding="utf-8"), {}
+    for code in blocks("python", page):
+        assert run(code, names) == shown_after(code, page)
 
 
 def test_examples_print_what_choosing_a_measure_shows():

@@ -11,9 +11,10 @@ from truthcal._parameters import check_choice, check_level, check_rng, check_who
 from truthcal._sample import Sample
 from truthcal._validation import Checked, check_rows, refuse_apart
 from truthcal._verdicts import Comparison
-from truthcal.inference.cells import CERTAIN, axes_of
+from truthcal.inference.cells import axes_of
 from truthcal.inference.intervals import noise_of_norm
 from truthcal.inference.outcomes import NORMS
+from truthcal.inference.quadratic import lower_tail, upper_quantile, upper_tail
 from truthcal.inference.tents import TENTS, Tents
 from truthcal.measures import MEASURES
 from truthcal.sketch import bucket_index
@@ -21,7 +22,9 @@ from truthcal.sketch import bucket_index
 _Array = NDArray[np.float64]
 
 # Cells for each forecaster; buckets are merged into them.
-_CELLS, _BUCKETS = 192, 4096
+_CELLS, _BUCKETS = 96, 4096
+# Curvature below this share of the largest counts as straight, and all of it as rounding below that of the noise.
+_STRAIGHT, _ROUNDING = 1e-6, 1e-13
 
 
 def compare(
@@ -50,9 +53,9 @@ def compare(
     confidence_level : float, default 0.95
         Of the intervals.
     n_resamples : int, default 19999
-        Draws of the noise.
+        Draws of the noise, for the measures named last.
     rng : int, numpy Generator or None, default 0
-        Source of randomness.
+        Source of randomness, for these.
     sample_weight : array-like of shape (n,), optional
         As for `calibration_test`.
     pos_label : optional
@@ -67,7 +70,7 @@ def compare(
     Notes
     -----
     For squared errors with a kernel of tents the two mean errors are together one normal vector, with the covariance
-    seen in the rows; the distribution of the difference of their squared lengths is drawn from it. It allows for both
+    seen in the rows, and the law of the difference of their squared lengths is computed from it. It allows for both
     cases: errors that are really there, whose estimates vary like means, and calibrated forecasters, whose estimates
     vary like squares. For norms of the bias the two intervals are put together, which is valid and wide. The Brier
     score is compared by the mean of its differences row by row. Rows are taken for independent.
@@ -92,23 +95,18 @@ def compare(
     a, b = (check_rows(y_true, p, sample_weight, pos_label) for p in (y_proba_a, y_proba_b))
     samples = Sample.from_checked(a), Sample.from_checked(b)
     if measure in TENTS:
-        values, spread = _of_squares(a, b, samples, measure, n_resamples, generator)
-        difference = values[0] - values[1]
-        ends = np.quantile(spread, [(1.0 + level) / 2.0, (1.0 - level) / 2.0])
-        low, high = difference - float(ends[0]), difference - float(ends[1])
-        beyond = min(np.count_nonzero(spread >= difference), np.count_nonzero(spread <= difference))
-        pvalue = min(1.0, 2.0 * (1 + int(beyond)) / (1 + len(spread)))
+        found = _of_squares(a, b, samples, measure, level)
     else:
-        values, low, high, pvalue = _of_norms(samples, measure, level, n_resamples, generator)
+        found = _of_norms(samples, measure, level, n_resamples, generator)
     brier = _of_brier(a, b, level)
     return Comparison(
         measure=measure,
-        a=values[0],
-        b=values[1],
-        difference=values[0] - values[1],
-        low=low,
-        high=high,
-        pvalue=pvalue,
+        a=found.a,
+        b=found.b,
+        difference=found.a - found.b,
+        low=found.low,
+        high=found.high,
+        pvalue=found.pvalue,
         brier_a=brier.a,
         brier_b=brier.b,
         brier_difference=brier.a - brier.b,
@@ -118,6 +116,16 @@ def compare(
         confidence_level=level,
         n=len(a.p),
     )
+
+
+class _Difference(NamedTuple):
+    """Both values, and interval and p-value of their difference."""
+
+    a: float
+    b: float
+    low: float
+    high: float
+    pvalue: float
 
 
 # --- squared errors ---------------------------------------------------------------------------------------------------
@@ -156,44 +164,65 @@ class _Side(NamedTuple):
         return self.phi.T @ table.reshape(shape) @ other.phi
 
 
-def _of_squares(
-    a: Checked,
-    b: Checked,
-    samples: tuple[Sample, Sample],
-    measure: str,
-    n_resamples: int,
-    generator: np.random.Generator,
-) -> tuple[tuple[float, float], _Array]:
-    """Both values without noise, and draws of how far their difference is off.
+def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
+    """Values without noise, and the law of how far their difference is off.
 
-    Weights of the rows enter c alone: the term with the mean's own square is left out, which makes draws vary a little
-    more than they should.
+    With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. In sums of
+    products of rows the term with the mean's own square is left out, which makes Z vary a little more than it should.
     """
     sides = [_Side.of(rows, Tents.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
     means = [side.mean() for side in sides]
     cut = len(means[0])
     cross = sides[0].products(sides[1])
     covariance = np.block([[sides[0].products(sides[0]), cross], [cross.T, sides[1].products(sides[1])]])
-    ww = samples[0].moments.ww / samples[0].moments.w ** 2
-    values = [(float(m @ m) - float(np.trace(_part(covariance, k, cut)))) / (1.0 - ww) for k, m in enumerate(means)]
-    mean = np.concatenate([_without_noise(m, _part(covariance, k, cut)) for k, m in enumerate(means)])
+    parts = covariance[:cut, :cut], covariance[cut:, cut:]
+    rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2
+    values = [(float(m @ m) - float(np.trace(part))) / rest for m, part in zip(means, parts, strict=True)]
+    mean = np.concatenate([_without_noise(m, part) for m, part in zip(means, parts, strict=True)])
     scales, axes = np.linalg.eigh(covariance)
-    some = scales > CERTAIN * scales[-1]
-    root = axes[:, some] * np.sqrt(scales[some])
+    root = axes * np.sqrt(np.maximum(scales, 0.0))
     sign = np.where(np.arange(len(mean)) < cut, 1.0, -1.0)
-    # (m + Z)' J (m + Z) - m' J m with Z = root g: linear in g, and quadratic on the axes of root' J root.
     curvature, turned = np.linalg.eigh((root.T * sign) @ root)
-    slope = 2.0 * (mean * sign) @ root @ turned
-    expected = float(np.sum(curvature))
-    spread: list[_Array] = []
-    for _ in range(0, n_resamples, 1000):
-        g = generator.standard_normal((min(1000, n_resamples - 1000 * len(spread)), len(curvature)))
-        spread.append(g @ slope + (g * g) @ curvature - expected)
-    return (values[0], values[1]), np.concatenate(spread) / (1.0 - ww)
+    law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ turned / rest, float(np.trace(covariance)) / rest)
+    difference = values[0] - values[1]
+    low, high = (difference - law.quantile(chance) for chance in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    return _Difference(values[0], values[1], low, high, law.two_sided(difference))
 
 
-def _part(covariance: _Array, k: int, cut: int) -> _Array:
-    return covariance[:cut, :cut] if k == 0 else covariance[cut:, cut:]
+class _Law(NamedTuple):
+    """The law of the sum over j of curvature_j (g_j^2 - 1) + slope_j g_j, g independent standard normals.
+
+    Completing squares makes it a sum of squares of shifted normals, less `offset`. What is all but straight is put
+    together as one normal, which two opposite squares with large shifts stand for.
+    """
+
+    scales: _Array
+    shifts: _Array
+    offset: float
+
+    @classmethod
+    def of(cls, curvature: _Array, slope: _Array, size: float) -> "_Law":
+        largest = float(np.max(np.abs(curvature)))
+        if not largest > _ROUNDING * size:  # the same predictions twice, or none that could have been wrong
+            return cls(np.empty(0), np.empty(0), 0.0)
+        bent = np.abs(curvature) > _STRAIGHT * largest
+        scales, shifts = curvature[bent], slope[bent] / (2.0 * curvature[bent])
+        offset = float(np.sum(scales * (1.0 + shifts**2)))
+        sd, epsilon = math.sqrt(float(np.sum(slope[~bent] ** 2))), 100.0 * _STRAIGHT * largest
+        shift = sd / (2.0 * math.sqrt(2.0) * epsilon)
+        return cls(np.append(scales, [epsilon, -epsilon]), np.append(shifts, [shift, shift]), offset)
+
+    def quantile(self, upper: float) -> float:
+        """What is exceeded with probability `upper`."""
+        return upper_quantile(upper, self.scales, self.shifts) - self.offset if len(self.scales) else 0.0
+
+    def two_sided(self, value: float) -> float:
+        """Chance of something as far out as `value`, on either side."""
+        if len(self.scales) == 0:
+            return 1.0
+        x = value + self.offset
+        tails = (tail(x, self.scales, self.shifts) for tail in (upper_tail, lower_tail))
+        return min(1.0, 2.0 * min(tails))
 
 
 def _without_noise(mean: _Array, covariance: _Array) -> _Array:
@@ -208,8 +237,8 @@ def _without_noise(mean: _Array, covariance: _Array) -> _Array:
 
 def _of_norms(
     samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
-) -> tuple[tuple[float, float], float, float, float]:
-    """Values, interval and p-value; each forecaster's noise gets half of the error allowed."""
+) -> _Difference:
+    """Each forecaster's noise gets half of the error allowed."""
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
     draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
     reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)
@@ -218,18 +247,10 @@ def _of_norms(
     together = draws[0] + draws[1]
     beyond = int(np.count_nonzero(together >= abs(difference)))
     pvalue = min(1.0, 2.0 * (1 + beyond) / (1 + len(together)))
-    return (values[0], values[1]), difference - reach, difference + reach, pvalue
+    return _Difference(values[0], values[1], difference - reach, difference + reach, pvalue)
 
 
-class _Brier(NamedTuple):
-    a: float
-    b: float
-    low: float
-    high: float
-    pvalue: float
-
-
-def _of_brier(a: Checked, b: Checked, level: float) -> _Brier:
+def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
     """Brier scores, and Student's interval and p-value of their difference."""
     w = np.full(len(a.p), 1.0 / len(a.p)) if a.w is None else a.w / np.sum(a.w)
     squares = [(rows.p.astype(np.float64) - rows.y) ** 2 for rows in (a, b)]
@@ -237,9 +258,9 @@ def _of_brier(a: Checked, b: Checked, level: float) -> _Brier:
     difference = scores[0] - scores[1]
     ww = float(np.sum(w * w))
     if ww >= 1.0:
-        return _Brier(scores[0], scores[1], math.nan, math.nan, math.nan)
+        return _Difference(scores[0], scores[1], math.nan, math.nan, math.nan)
     error = math.sqrt(float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww))
     freedom = 1.0 / ww - 1.0
     reach = float(stats.t.ppf((1.0 + level) / 2.0, freedom)) * error
     pvalue = 2.0 * float(stats.t.sf(abs(difference) / error, freedom)) if error > 0.0 else float(difference == 0.0)
-    return _Brier(scores[0], scores[1], difference - reach, difference + reach, pvalue)
+    return _Difference(scores[0], scores[1], difference - reach, difference + reach, pvalue)

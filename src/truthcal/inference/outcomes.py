@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from truthcal._kernels import smooth
 from truthcal._parameters import check_counts
@@ -93,6 +94,11 @@ class Outcomes:
     def _of_group(self, group: int) -> tuple[_Array, _Array]:
         """What the positive weight of equal predictions may be, and how probable each is."""
         first, size = self._starts[group], self._sizes[group]
+        if self._binomial:
+            count, chance = np.arange(size + 1.0), self._group_chance[group]
+            ways = -np.log(size + 1.0) - special.betaln(size - count + 1.0, count + 1.0)
+            chances = np.exp(ways + special.xlogy(count, chance) + special.xlog1py(size - count, -chance))
+            return count[chances > 0.0], chances[chances > 0.0] / np.sum(chances)  # rounding grows with the rows
         values, chances = np.zeros(1), np.ones(1)
         for row in range(first, first + size):
             chance = self._chance[row]

@@ -1,13 +1,14 @@
 """p-values from the outcomes themselves: all of them if they are few, else random ones. Valid for any statistic."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._progress import progress
-from truthcal._threads import both
+from truthcal._threads import WORTH_A_THREAD, both
 from truthcal.inference.outcomes import Outcomes, Values, blocks
 
 _Array = NDArray[np.float64]
@@ -46,9 +47,12 @@ def over_all(outcomes: Outcomes, values: Values, observed: float, slack: float) 
     return Tails(min(greater, 1.0), min(less, 1.0), mean, math.sqrt(max(variance, 0.0)), 0)
 
 
+Redraw = Callable[[np.random.Generator, int], _Array]
+
+
 def over_draws(
-    outcomes: Outcomes,
-    values: Values,
+    redraw: Redraw,
+    block: int,
     observed: float,
     slack: float,
     *,
@@ -58,7 +62,8 @@ def over_draws(
 ) -> Tails:
     """Tails from random outcomes, exactly valid: P(p-value <= alpha) <= alpha under calibration, for any alpha.
 
-    Stops early once the tails asked for (`sides`) are clearly not small.
+    `redraw` measures a number of them, at most `block` at a time. Stops early once the tails asked for (`sides`) are
+    clearly not small.
     """
     # Always two streams, so that the result does not depend on the number of cores.
     streams = [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2)]
@@ -67,8 +72,8 @@ def over_draws(
 
         def some(stream: np.random.Generator, count: int) -> _Array:
             parts = []
-            for size in blocks(count, outcomes.block):
-                parts.append(values(outcomes.draw(stream, size)))
+            for size in blocks(count, block):
+                parts.append(redraw(stream, size))
                 bar.advance(size)
             return np.concatenate(parts) if parts else np.empty(0)
 
@@ -78,7 +83,7 @@ def over_draws(
             one, two = both(
                 lambda half=count // 2: some(streams[0], half),  # type: ignore[misc]
                 lambda half=count - count // 2: some(streams[1], half),  # type: ignore[misc]
-                count * len(outcomes.r),
+                count * WORTH_A_THREAD // block,
             )
             found = np.concatenate([found, one, two])
             hits = {"greater": found >= observed - slack, "less": found <= observed + slack}

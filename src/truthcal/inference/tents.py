@@ -58,6 +58,19 @@ class Tents:
         tents.tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
         return out
 
+    def smoothed(self, x: _Array, c: _Array) -> _Array:
+        """At each point, the sum over all points of their masses times the kernel; x increases."""
+        mass, moment = np.concatenate([np.zeros((2, 1)), np.cumsum([c, c * x], axis=1)], axis=1)
+        here = np.arange(len(x))
+        total = np.zeros(len(x))
+        for width, share in zip(self.widths, self.shares, strict=True):
+            first = np.searchsorted(x, x - width, side="right")
+            last = np.searchsorted(x, x + width, side="left")
+            below = (mass[here] - mass[first]) * (1.0 - x / width) + (moment[here] - moment[first]) / width
+            above = (mass[last] - mass[here]) * (1.0 + x / width) - (moment[last] - moment[here]) / width
+            total += share * (below + above)
+        return total
+
     def squares(self, x: _Array, a: _Array) -> float:
         """Sum over all pairs of points of a a' k^2, from prefix sums: exact, O(points)."""
         distances = np.concatenate([np.zeros((3, 1)), np.cumsum([a, a * x, a * x * x], axis=1)], axis=1)

@@ -23,6 +23,7 @@ from truthcal.inference.cells import Cells, bucket_sample, tent_measure
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.outcomes import QUICK, Outcomes, Values
 from truthcal.inference.quadratic import lower_tail, upper_tail
+from truthcal.inference.rare import Surprises, expected_surprises
 from truthcal.inference.resampling import MOST_CASES, MOST_SLOW_CASES, Tails, over_all, over_draws
 from truthcal.inference.tents import TENTS, Tents, null_moments
 from truthcal.measures import MEASURES
@@ -36,6 +37,8 @@ MANY_ROWS = 10_000
 ENOUGH_INFORMATION = 100.0
 # More rows than this are not sorted: the statistic, too, comes from a sketch with so many buckets.
 TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
+# Many rows of which so few are in doubt are redrawn by those few.
+_FEW_SURPRISES, _FEW_AT_A_TIME = 1000.0, 100
 # Farther than this from calibrated, in distCal times the root of the number of rows, the linear-time test rejects.
 _FAR = (2.0 + math.sqrt(2.0)) * math.sqrt(10.0)
 
@@ -44,7 +47,8 @@ _FAR = (2.0 + math.sqrt(2.0)) * math.sqrt(10.0)
 class Statistic:
     """What a test compares with its values under calibration, and the ways known to do so.
 
-    `values` measures many outcomes; `limit` and `bound` give tails without any; `moments` are mean and sd, where known.
+    `values` measures many outcomes; `limit` and `bound` give tails without any; `moments` are mean and sd, where known;
+    `kernel`, if it has one.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Statistic:
     moments: tuple[float, float] | None = None
     slack: float = 0.0
     quick: bool = True
+    kernel: Tents | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,8 @@ def calibration_test(
     truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
     if len(proba) > TOO_MANY_TO_SORT and measure in TENTS and method in ("auto", "asymptotic"):
         sketch = Sketch(BUCKETS).update(truth, proba, weight[0] if weight else None, pos_label=pos_label)
+        if weight and pos_label is None and truth.dtype.kind == "f":  # a sketch of weighted rows cannot tell
+            refuse_fractional(truth)
         if method == "asymptotic" or _rows_of(sketch).effective >= ENOUGH_INFORMATION:
             return _of_sketch(sketch, measure, "asymptotic", alternative)
     rows = check_rows(truth, proba, weight[0] if weight else None, pos_label)
@@ -247,11 +254,15 @@ def _exact(
     values = prepared(outcomes)
     # Measured by the same arithmetic as the redrawn outcomes, so that equal ones compare as equal.
     observed = float(values(sample.groups.wy[None, :])[0])
-    slack = max(1e-9 * abs(observed), 1e-14, statistic.slack)
+    usual = statistic.moments[0] if statistic.moments else 1e-4
+    slack = max(1e-9 * abs(observed), 1e-10 * usual, statistic.slack)
     cases = outcomes.cases
     if cases <= (MOST_CASES if statistic.quick else MOST_SLOW_CASES):
         return over_all(outcomes, values, observed, slack), f"all {cases:,.0f} possible outcomes were gone through"
-    tails = over_draws(outcomes, values, observed, slack, n_resamples=n_resamples, generator=generator, sides=sides)
+    redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
+    if statistic.kernel and sample.n > MANY_ROWS and expected_surprises(sample) < _FEW_SURPRISES:
+        redraw, block = Surprises(sample, statistic.kernel), _FEW_AT_A_TIME
+    tails = over_draws(redraw, block, observed, slack, n_resamples=n_resamples, generator=generator, sides=sides)
     early = ", enough for so large a p-value" if tails.draws < n_resamples else ""
     return tails, f"{tails.draws:,} random redraws of the outcomes{early}; valid for any number of rows"
 
@@ -275,6 +286,7 @@ def of_measure(measure: str, sample: Sample) -> Statistic:
             limit=lambda: _limit(observed, Cells.of_sample(sample), kernel),
             bound=lambda: noise.tails(observed, moments.sd**2),
             moments=(moments.mean, moments.sd),
+            kernel=kernel,
         )
     return Statistic(
         measure,
@@ -290,6 +302,8 @@ def _limit(observed: float, cells: Cells, kernel: Tents) -> Tails:
     """The weighted sum of squares of normals that the measure is for many rows."""
     scales = cells.null_scales(kernel)
     mean, sd = float(np.sum(cells.a)), math.sqrt(2.0 * float(np.sum(scales**2)))
+    if mean == 0.0:  # all predictions are 0 or 1: right, or impossible
+        return Tails(float(observed == 0.0), 1.0, 0.0, 0.0, 0)
     return Tails(upper_tail(observed, scales), lower_tail(observed, scales), mean, sd, 0)
 
 
@@ -369,14 +383,14 @@ def _rows_of(sketch: Sketch) -> Rows:
 
 def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> CalibrationTest:
     check_choice(measure, "measure", TENTS, " of a sketch")
-    table = sketch.table()
+    floor, table = sketch.noise_floor(), sketch.table()  # refuses an empty sketch
     _refuse_fractions_in(sketch)
     kernel = Tents.of(measure, bucket_sample(sketch))
     observed = sketch.atb().value if measure == "atb" else tent_measure(sketch, kernel)
     total = sketch.weight
     unweighted = bool((table["ww"] == table["n"]).all())
     largest = 1.0 if unweighted else math.sqrt(float(np.max(table["ww"])))
-    noise = _Noise(sketch.noise_floor(), float(np.sum(table["ww"])) / total**2, largest / total)
+    noise = _Noise(floor, float(np.sum(table["ww"])) / total**2, largest / total)
 
     def bound() -> Tails:
         points = 2.0 * kernel.squares(table["mean_proba"], table["wwv"])
