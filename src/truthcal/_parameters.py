@@ -110,6 +110,12 @@ def refuse_no_freedom(freedom: int, ddof: int) -> None:
         )
 
 
+def refuse_one_row(ww: float) -> None:
+    """One row, or one that outweighs all others, tells nothing of the next. `ww`: sum of (w / W)^2."""
+    if not ww < 1.0:
+        raise ValueError("two rows of some weight are needed to tell noise from error.")
+
+
 def refuse_coarse_sketch(width: float, needed: float) -> None:
     """Bounds further apart than this cannot decide between accepting and rejecting."""
     if width > needed:

@@ -29,14 +29,20 @@ class Checked(NamedTuple):
 
 
 def check_rows(
-    y_true: object, y_proba: object, sample_weight: object = None, pos_label: object = None, *, part: bool = False
+    y_true: object,
+    y_proba: object,
+    sample_weight: object = None,
+    pos_label: object = None,
+    *,
+    part: bool = False,
+    name: str = "y_proba",
 ) -> Checked:
-    """Check outcomes, predictions and weights together.
+    """Check outcomes, predictions (under their name) and weights together.
 
     With `part` these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
-    truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
-    y, p = both(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, "y_proba"), len(proba))
+    truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
+    y, p = both(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, name), len(proba))
     if not part and y.dtype != np.uint8:
         refuse_swapped(bool(((p == 0) | (p == 1)).all()))
     return _with_weight(p, y, weight, not part)

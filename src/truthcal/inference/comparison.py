@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from truthcal._parameters import check_choice, check_level, check_rng, check_whole
+from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_one_row
 from truthcal._sample import Sample
-from truthcal._validation import Checked, check_rows, refuse_apart
+from truthcal._validation import Checked, check_rows, refuse_apart, refuse_fractional
 from truthcal._verdicts import Comparison
-from truthcal.inference.cells import axes_of
+from truthcal.inference.cells import CERTAIN, axes_of
 from truthcal.inference.intervals import noise_of_norm
 from truthcal.inference.outcomes import NORMS
 from truthcal.inference.quadratic import lower_tail, upper_quantile, upper_tail
@@ -92,8 +92,11 @@ def compare(
     level = check_level(confidence_level, "confidence_level")
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 99), check_rng(rng)
     refuse_apart(y_proba_a, y_proba_b)
-    a, b = (check_rows(y_true, p, sample_weight, pos_label) for p in (y_proba_a, y_proba_b))
+    given = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
+    a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in given.items())
+    refuse_fractional(a.y)
     samples = Sample.from_checked(a), Sample.from_checked(b)
+    refuse_one_row(samples[0].moments.ww / samples[0].moments.w ** 2)
     if measure in TENTS:
         found = _of_squares(a, b, samples, measure, level)
     else:
@@ -177,16 +180,23 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     covariance = np.block([[sides[0].products(sides[0]), cross], [cross.T, sides[1].products(sides[1])]])
     parts = covariance[:cut, :cut], covariance[cut:, cut:]
     rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2
-    values = [(float(m @ m) - float(np.trace(part))) / rest for m, part in zip(means, parts, strict=True)]
+    values = [_without_own_pairs(measure, sample) for sample in samples]
     mean = np.concatenate([_without_noise(m, part) for m, part in zip(means, parts, strict=True)])
     scales, axes = np.linalg.eigh(covariance)
-    root = axes * np.sqrt(np.maximum(scales, 0.0))
+    some = scales > CERTAIN * scales[-1]
+    root = axes[:, some] * np.sqrt(scales[some])
     sign = np.where(np.arange(len(mean)) < cut, 1.0, -1.0)
     curvature, turned = np.linalg.eigh((root.T * sign) @ root)
     law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ turned / rest, float(np.trace(covariance)) / rest)
     difference = values[0] - values[1]
     low, high = (difference - law.quantile(chance) for chance in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return _Difference(values[0], values[1], low, high, law.two_sided(difference))
+
+
+def _without_own_pairs(measure: str, sample: Sample) -> float:
+    """The unbiased estimate of what infinitely many rows would have."""
+    m = sample.moments
+    return (MEASURES[measure].of_sample(sample) - m.wwcc / m.w**2) / (1.0 - m.ww / m.w**2)
 
 
 class _Law(NamedTuple):
@@ -202,7 +212,7 @@ class _Law(NamedTuple):
 
     @classmethod
     def of(cls, curvature: _Array, slope: _Array, size: float) -> "_Law":
-        largest = float(np.max(np.abs(curvature)))
+        largest = float(np.max(np.abs(curvature), initial=0.0))
         if not largest > _ROUNDING * size:  # the same predictions twice, or none that could have been wrong
             return cls(np.empty(0), np.empty(0), 0.0)
         bent = np.abs(curvature) > _STRAIGHT * largest
@@ -257,8 +267,6 @@ def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
     scores = [float(np.sum(w * square)) for square in squares]
     difference = scores[0] - scores[1]
     ww = float(np.sum(w * w))
-    if ww >= 1.0:
-        return _Difference(scores[0], scores[1], math.nan, math.nan, math.nan)
     error = math.sqrt(float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww))
     freedom = 1.0 / ww - 1.0
     reach = float(stats.t.ppf((1.0 + level) / 2.0, freedom)) * error

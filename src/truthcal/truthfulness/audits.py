@@ -22,7 +22,7 @@ USUAL = (
     *("atb", "multiscale_atb", "quantile_ece"),
     *("smcal", "distcal", "smece", "laplace_kernel_ce", "ks_ce", "ece", "binned_ece"),
 )
-# Enumerating more for a measure that takes milliseconds an outcome would make people wait for minutes.
+# Enumerating more for a measure that takes milliseconds an outcome makes people wait for minutes: only if they name it.
 _MOST_FOR_SLOW = 8
 # A search tries a few dozen reports, so it draws outcomes where there are more than 64 of them.
 _MOST_TO_SEARCH = 6
@@ -73,9 +73,9 @@ def audit(
     Notes
     -----
     Scores are exact for the truthful measures, by the decomposition of `expected_ubse`; and for the others up to 14
-    events, by enumeration (8 for "distcal", "smece", the subsampled measures and your own functions, which may take
-    milliseconds an outcome; `expected_score` enumerates up to 14 for all of them). Otherwise they are means over random
-    outcomes, and a gain counts if it exceeds three of its standard errors (and if the events that the lie changes are
+    events, by enumeration. ("distcal" and "smece" take milliseconds an outcome. If `measures` is left out they are
+    enumerated up to 8 events; name them to wait for more.) Otherwise scores are means over random outcomes, and a gain
+    counts if it exceeds three of its standard errors (and if the events that the lie changes are
     not too rare for so few draws; else the verdict is that nothing can be said).
 
     The search goes over all reports for up to four events, and over a family (averages of neighbours, shrunk,
@@ -153,7 +153,8 @@ def _audit(
     criteria = [criterion(measure, "measures", name) for name, measure in table.items()]
     lies = _lies(truth, strategies)
     n_resamples = check_whole(n_resamples, "n_resamples", _FEWEST_DRAWS)
-    trial = _Trial(truth, lies, n_resamples, check_rng(rng))
+    patience = _MOST_FOR_SLOW if measures is None else MOST_ENUMERATED
+    trial = _Trial(truth, lies, n_resamples, check_rng(rng), patience)
     with progress(sum(trial.work(each) for each in criteria), "audit") as bar:
         rows = tuple(trial.row(each, bar) for each in criteria)
     return Audit(rows=rows, truth=truth, lies=tuple(lies), n_resamples=n_resamples, source=source)
@@ -193,16 +194,21 @@ class _Trial:
     """One truth, its lies, and the outcomes on which reports are compared."""
 
     def __init__(
-        self, truth: _Array, lies: dict[str, _Array | None], n_resamples: int, rng: np.random.Generator
+        self,
+        truth: _Array,
+        lies: dict[str, _Array | None],
+        n_resamples: int,
+        rng: np.random.Generator,
+        most_for_slow: int,
     ) -> None:
-        self.truth, self.lies = truth, lies
+        self.truth, self.lies, self._most_for_slow = truth, lies, most_for_slow
         self.drawn = Drawn(truth, n_resamples, rng)
         self.to_search = Drawn(truth, max(n_resamples // 8, _FEWEST_TO_SEARCH), rng)
         self.everything = Everything(truth) if len(truth) <= MOST_ENUMERATED else None
 
     def cases(self, measure: Criterion) -> Cases:
         """All outcomes where that is affordable, else drawn ones."""
-        if self.everything is None or (measure.slow and len(self.truth) > _MOST_FOR_SLOW):
+        if self.everything is None or (measure.slow and len(self.truth) > self._most_for_slow):
             return self.drawn
         return self.everything
 
