@@ -30,6 +30,8 @@ class BiasedStretch:
     share: float
 
     def __str__(self) -> str:
+        if self.bias == 0.0:
+            return "nowhere"
         where = f"between {self.low:.2g} and {self.high:.2g}" if self.low < self.high else f"at {self.low:.3g}"
         too = "high" if self.bias > 0.0 else "low"
         return f"{where}, where predictions are too {too} by {abs(self.bias):.2g} on average"

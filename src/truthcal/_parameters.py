@@ -110,6 +110,12 @@ def refuse_no_freedom(freedom: int, ddof: int) -> None:
         )
 
 
+def refuse_no_proba(y_proba: object) -> None:
+    """Outcomes alone say nothing."""
+    if y_proba is None:
+        raise TypeError("`y_proba` is missing: pass (y_true, y_proba). Only a Sketch goes without.")
+
+
 def refuse_one_row(ww: float) -> None:
     """One row, or one that outweighs all others, tells nothing of the next. `ww`: sum of (w / W)^2."""
     if not ww < 1.0:

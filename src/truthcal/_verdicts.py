@@ -174,14 +174,13 @@ class LinearTimeTest:
     def __str__(self) -> str:
         words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
         sign = "<=" if self.accepted else ">"
+        promise = "Calibrated predictions are accepted"
         if self.detectable <= 1.0:
-            promise = f"at least {self.detectable:.3g} from calibrated"
+            promise += f", and predictions at least {self.detectable:.3g} from calibrated rejected,\n"
         else:
-            promise = f"far from calibrated only with more than {117:,} rows"
-        return (
-            f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n"
-            f"(Calibrated predictions are accepted, and predictions {promise} rejected,\nwith probability 3/4 or more.)"
-        )
+            promise += ", and others perhaps, as rows are few,\n"
+        found = f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}."
+        return f"{found}\n({promise}with probability 3/4 or more.)"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._assessments import Assessment, BiasedStretch
-from truthcal._parameters import check_level, check_whole, refuse_beside_sketch
+from truthcal._parameters import check_level, check_whole, refuse_beside_sketch, refuse_no_proba
 from truthcal._results import ScoreDecomposition
 from truthcal._sample import Sample
 from truthcal._validation import as_columns, check_rows, refuse_fractional
@@ -30,6 +30,8 @@ _ACCUSATION = 5.0
 _CLEAR = 2.0
 # Fewer different predictions than this are worth a word, if there are many rows.
 _COARSE = 20
+# Biases below this are rounding.
+_ROUNDING = 1e-12
 # Errors that stay hidden below this size leave little to be said.
 _LARGE = 0.1
 
@@ -120,6 +122,8 @@ class _Facts:
             first, last = 0, len(self.x)
         w = float(np.sum(self.w[first:last]))
         bias = float(curve[last] - curve[first]) / w
+        if abs(bias) < _ROUNDING:
+            bias = 0.0
         return BiasedStretch(float(self.x[first]), float(self.x[last - 1]), bias, w / float(np.sum(self.w)))
 
     def directions(self) -> tuple[float, float]:
@@ -189,6 +193,7 @@ def assess(
         refuse_beside_sketch(y_proba, sample_weight, pos_label)
         summary = y_true
     else:
+        refuse_no_proba(y_proba)
         truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
         w = weight[0] if weight else None
         if len(proba) > TOO_MANY_TO_SORT:

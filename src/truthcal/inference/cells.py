@@ -28,6 +28,7 @@ class Cells:
     """Points `x`, increasing, and sums over the rows near each, divided by the total weight W or by W^2.
 
     c = p - y, v = p(1 - p). `s`: w c / W. `a`: w^2 v / W^2. `q`: w^2 c^2 / W^2. `u`: w^2 c / W^2.
+    `d`: w^2 / W^2.
     `ww` is the sum over all rows of w^2 / W^2, one over the number of rows of equal weight that would know as much.
     """
 
@@ -36,6 +37,7 @@ class Cells:
     a: _Array
     q: _Array
     u: _Array
+    d: _Array
     ww: float
 
     @classmethod
@@ -43,7 +45,7 @@ class Cells:
         """One cell for each different prediction, or for neighbours where these are many."""
         p, y, w = sample.p.astype(np.float64), sample.y, sample.w / sample.weight
         c = p - y
-        columns = w * c, w * w * p * (1.0 - p), (w * c) ** 2, w * w * c
+        columns = w * c, w * w * p * (1.0 - p), (w * c) ** 2, w * w * c, w * w
         starts = np.searchsorted(sample.p, sample.groups.r.astype(sample.p.dtype))
         sums = [np.add.reduceat(column, starts) for column in columns]
         return cls._merged(sample.groups.r, np.stack(sums), float(np.sum(w * w)), most)
@@ -58,22 +60,20 @@ class Cells:
         table, total = sketch.table(), sketch.weight
         s = (table["pos"] - table["neg"]) / total
         u = s * (table["ww"] / table["weight"]) / total
-        sums = np.stack([s, table["wwv"] / total**2, table["wwcc"] / total**2, u])
+        sums = np.stack([s, table["wwv"] / total**2, table["wwcc"] / total**2, u, table["ww"] / total**2])
         return cls._merged(table["mean_proba"], sums, float(np.sum(table["ww"])) / total**2, most)
 
     @classmethod
     def _merged(cls, x: _Array, sums: _Array, ww: float, most: int) -> Self:
         """Neighbours as one where there are more than `most`, in cells of about equal noise."""
-        noise = sums[1] + sums[2]
-        some = noise > 0.0
-        x, sums, noise = x[some], sums[:, some], noise[some]
+        noise = sums[1] + sums[2] + 1e-12 * sums[4]  # predictions of 0 and 1 have a place, too
         if len(x) > most:
             share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
             _, cell = np.unique(np.minimum((share * most).astype(np.int64), most - 1), return_inverse=True)
             x = np.bincount(cell, noise * x) / np.bincount(cell, noise)
             sums = np.stack([np.bincount(cell, column) for column in sums])
-        s, a, q, u = sums
-        return cls(x, s, a, q, u, ww)
+        s, a, q, u, d = sums
+        return cls(x, s, a, q, u, d, ww)
 
     def null_scales(self, kernel: Tents) -> _Array:
         """Under calibration the measure is a sum of squares of standard normals with these scales."""
@@ -92,8 +92,6 @@ def axes_of(x: _Array, kernel: Tents) -> _Array:
 
 def _eigenvalues(x: _Array, mass: _Array, kernel: Tents) -> _Array:
     root = np.sqrt(mass)
-    if len(x) == 0:
-        return np.empty(0)
     return np.maximum(np.linalg.eigvalsh(root[:, None] * kernel.matrix(x) * root).astype(np.float64), 0.0)
 
 

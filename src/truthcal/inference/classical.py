@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from truthcal._parameters import check_choice, check_rng, check_whole, refuse_no_freedom, refuse_no_spread
 from truthcal._sample import Sample
@@ -85,7 +85,7 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
         "spiegelhalter",
         z,
         values,
-        limit=lambda: Tails(float(stats.norm.sf(z)), float(stats.norm.cdf(z)), 0.0, 1.0, 0),
+        limit=lambda: Tails(float(special.ndtr(-z)), float(special.ndtr(z)), 0.0, 1.0, 0),
         moments=(0.0, 1.0),
     )
 
@@ -162,13 +162,16 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
         return value
 
     observed = float(statistic_of(sample.groups.c[None, :])[0])
-    chance = stats.chi2(freedom)
     return Statistic(
         "hosmer_lemeshow",
         observed,
         (lambda outcomes: lambda positive: statistic_of(outcomes.bias(positive))) if ddof == 0 else None,
         limit=lambda: Tails(
-            float(chance.sf(observed)), float(chance.cdf(observed)), freedom, math.sqrt(2.0 * freedom), 0
+            float(special.chdtrc(freedom, observed)),
+            float(special.chdtr(freedom, observed)),
+            freedom,
+            math.sqrt(2.0 * freedom),
+            0,
         ),
     )
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_one_row
 from truthcal._sample import Sample
@@ -135,10 +135,12 @@ class _Difference(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One forecaster's rows in cells: the cell of each row, coordinates of the cells, w c / W of each row."""
+    """One forecaster's rows in cells: the cell and w / W, p, w c / W of each row, and coordinates of the cells."""
 
     cell: NDArray[np.int64]
     phi: _Array
+    w: _Array
+    p: _Array
     c: _Array
 
     @classmethod
@@ -154,17 +156,31 @@ class _Side(NamedTuple):
         number[filled] = np.unique(merged, return_inverse=True)[1]
         cell = number[bucket]
         x = np.bincount(cell, w * p) / np.bincount(cell, w)
-        return cls(cell, axes_of(x, kernel), w * (p - rows.y))
+        return cls(cell, axes_of(x, kernel), w, p, w * (p - rows.y))
 
     def mean(self) -> _Array:
         """The mean of w c phi."""
         return np.bincount(self.cell, self.c, minlength=len(self.phi)) @ self.phi
 
-    def products(self, other: "_Side") -> _Array:
-        """Sum over rows of the products of w c phi of both forecasters."""
+    def products(self, other: "_Side", of_rows: _Array) -> _Array:
+        """Sum over rows of the outer products of both forecasters' phi, each times a number."""
         shape = len(self.phi), len(other.phi)
-        table = np.bincount(self.cell * shape[1] + other.cell, self.c * other.c, minlength=shape[0] * shape[1])
+        table = np.bincount(self.cell * shape[1] + other.cell, of_rows, minlength=shape[0] * shape[1])
         return self.phi.T @ table.reshape(shape) @ other.phi
+
+
+def _covariance(a: _Side, b: _Side) -> _Array:
+    """Of both mean errors together: from the products seen, or from those expected if the truth is half way between.
+
+    The larger is taken: where few events have happened, products seen know nothing of those that could have.
+    """
+    seen = a.c * a.c, a.c * b.c, b.c * b.c
+    truth = (a.p + b.p) / 2.0
+    noise, gap = a.w**2 * truth * (1.0 - truth), a.w**2 * (a.p - truth) ** 2
+    expected = noise + gap, noise - gap, noise + gap
+    aa, ab, bb = seen if np.sum(seen[0] + seen[2]) >= np.sum(expected[0] + expected[2]) else expected
+    cross = a.products(b, ab)
+    return np.block([[a.products(a, aa), cross], [cross.T, b.products(b, bb)]])
 
 
 def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
@@ -176,8 +192,7 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     sides = [_Side.of(rows, Tents.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
     means = [side.mean() for side in sides]
     cut = len(means[0])
-    cross = sides[0].products(sides[1])
-    covariance = np.block([[sides[0].products(sides[0]), cross], [cross.T, sides[1].products(sides[1])]])
+    covariance = _covariance(*sides)
     parts = covariance[:cut, :cut], covariance[cut:, cut:]
     rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2
     values = [_without_own_pairs(measure, sample) for sample in samples]
@@ -269,6 +284,6 @@ def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
     ww = float(np.sum(w * w))
     error = math.sqrt(float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww))
     freedom = 1.0 / ww - 1.0
-    reach = float(stats.t.ppf((1.0 + level) / 2.0, freedom)) * error
-    pvalue = 2.0 * float(stats.t.sf(abs(difference) / error, freedom)) if error > 0.0 else float(difference == 0.0)
+    reach = float(special.stdtrit(freedom, (1.0 + level) / 2.0)) * error
+    pvalue = 2.0 * float(special.stdtr(freedom, -abs(difference) / error)) if error > 0.0 else float(difference == 0.0)
     return _Difference(scores[0], scores[1], difference - reach, difference + reach, pvalue)

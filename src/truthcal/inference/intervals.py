@@ -16,9 +16,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special
 
-from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_beside_sketch
+from truthcal._parameters import (
+    check_choice,
+    check_level,
+    check_rng,
+    check_whole,
+    refuse_beside_sketch,
+    refuse_no_proba,
+)
 from truthcal._sample import Sample
 from truthcal._validation import check_rows
 from truthcal._verdicts import ConfidenceInterval
@@ -33,7 +40,6 @@ _Array = NDArray[np.float64]
 
 # Names that are no measures, and the measure behind the first two.
 _OTHERS = ("rms", "excess", "bias")
-METHODS = ("auto", "quadratic", "norm", "student")
 # The interval's ends need fewer cells than the tail of a test.
 _CELLS = 192
 # So many different predictions at most carry the noise of a norm; neighbours are taken for one beyond that.
@@ -41,67 +47,110 @@ _NOISY = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class LengthOfMean:
-    """The mean of w c phi(p), a normal vector, on the axes along which its coordinates are independent.
+class _Axes:
+    """A normal vector on the axes along which its coordinates are independent: what was seen of it, and its variances.
 
-    `mean`: its coordinates. `scales`: their variances. `own`: what rows with themselves add to the squared length, on
-    average. `ww`: one over the number of rows.
+    `scales` increase.
     """
 
-    mean: _Array
+    seen: _Array
     scales: _Array
+
+    @classmethod
+    def of(cls, seen: _Array, covariance: _Array) -> Self:
+        scales, axes = np.linalg.eigh(covariance)
+        return cls(seen @ axes, np.maximum(scales, 0.0))
+
+    @property
+    def noise(self) -> float:
+        """Its mean squared length if its mean is 0."""
+        return float(np.sum(self.scales))
+
+    def tail(self, squared_length: float, mean: _Array, side: Callable[..., float]) -> float:
+        """Chance that the squared length is beyond this, for a given mean."""
+        free = self.scales > CERTAIN * self.scales[-1]
+        rest = squared_length - float(np.sum(mean[~free] ** 2))
+        return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
+
+
+@dataclass(frozen=True, slots=True)
+class LengthOfMean:
+    """The mean of w c phi(p), with the covariance seen in the rows, and with that of calibrated rows.
+
+    `own`: what rows with themselves add to the squared length. `ww`: one over the number of rows. `of_shift`: the
+    length if all predictions were too high by 1.
+    """
+
+    as_seen: _Axes
+    calibrated: _Axes
     own: float
     ww: float
+    of_shift: float
 
     @classmethod
     def of(cls, cells: Cells, kernel: Tents) -> Self:
         """Of cells: their covariance is that of independent draws of (p, y), with their w."""
-        if len(cells.x) == 0:
-            return cls(np.zeros(1), np.zeros(1), 0.0, cells.ww)
         phi = axes_of(cells.x, kernel)
         mean, drift = cells.s @ phi, cells.u @ phi
         covariance = (phi.T * cells.q) @ phi - np.outer(drift, mean) - np.outer(mean, drift)
         covariance += cells.ww * np.outer(mean, mean)
-        scales, axes = np.linalg.eigh(covariance / max(1.0 - cells.ww, cells.ww))
-        return cls(mean @ axes, np.maximum(scales, 0.0), float(np.sum(cells.q)), cells.ww)
+        shift = cells.d / np.sum(cells.d) @ phi
+        return cls(
+            as_seen=_Axes.of(mean, covariance / max(1.0 - cells.ww, cells.ww)),
+            calibrated=_Axes.of(mean, (phi.T * cells.a) @ phi),
+            own=float(np.sum(cells.q)),
+            ww=cells.ww,
+            of_shift=math.sqrt(float(shift @ shift)),
+        )
 
     @property
     def square(self) -> float:
         """The squared length: the measure itself."""
-        return float(self.mean @ self.mean)
+        return float(self.as_seen.seen @ self.as_seen.seen)
 
     @property
     def excess(self) -> float:
         """The unbiased estimate of the squared length that infinitely many rows would have."""
         return (self.square - self.own) / (1.0 - self.ww) if self.ww < 1.0 else math.nan
 
-    def tail(self, squared_length: float, length: float, direction: _Array, side: Callable[..., float]) -> float:
-        """Chance that the squared length is beyond this, if the mean had this length and direction."""
-        mean = direction * length
-        free = self.scales > CERTAIN * self.scales[-1]
-        rest = squared_length - float(np.sum(mean[~free] ** 2))
-        return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
-
     def interval(self, confidence_level: float) -> tuple[float, float]:
-        """All lengths that neither tail rejects.
+        """All lengths that neither tail rejects."""
+        chance, size = (1.0 - confidence_level) / 2.0, math.sqrt(self.square)
+        return self._low(chance, size), self._high(chance, size)
 
-        The direction of the true mean is taken for the one seen. Where that may be noise, the upper end turns towards
-        the direction in which the mean varies most: the true error may have been hidden by noise against it. And a
-        value smaller than noise alone gives on average is treated as that average, since data that look too good must
-        not shrink the interval.
+    def _low(self, chance: float, size: float) -> float:
+        """The least length, in the direction seen, at which so large a value is not too rare.
+
+        At length 0 rows are calibrated, at the length seen they vary as they were seen to; in between the chances are
+        mixed in proportion. Where few events have happened, variances seen know nothing of those that could have.
         """
-        chance = (1.0 - confidence_level) / 2.0
-        observed, noise = self.square, float(np.sum(self.scales))
-        if not noise > 0.0:
-            return math.sqrt(observed), math.sqrt(observed)
-        seen = self.mean / math.sqrt(observed) if observed > 0.0 else np.zeros_like(self.mean)
-        signal = max(0.0, 1.0 - noise / observed) if observed > 0.0 else 0.0
-        towards = math.sqrt(signal) * seen
-        towards[-1] += math.copysign(math.sqrt(1.0 - signal), seen[-1])  # scales increase: the last varies most
-        towards /= math.sqrt(float(towards @ towards))
-        low = _crossing(lambda length: self.tail(observed, length, seen, upper_tail) - chance)
-        high = _crossing(lambda length: chance - self.tail(max(observed, noise), length, towards, lower_tail))
-        return low, high
+        if size == 0.0:
+            return 0.0
+
+        def rising(length: float) -> float:
+            share = min(1.0, length / size)
+            both = self.calibrated, self.as_seen
+            first, last = (axes.tail(self.square, axes.seen * (length / size), upper_tail) for axes in both)
+            return (1.0 - share) * first + share * last - chance
+
+        return _crossing(rising)
+
+    def _high(self, chance: float, size: float) -> float:
+        """The greatest length at which so small a value is not too rare.
+
+        The direction is the one seen. Where that may be noise it turns towards the one in which the mean varies most:
+        the true error may have been hidden by noise against it. And a value smaller than noise alone gives on average
+        is treated as that average, since data that look too good must not shrink the interval.
+        """
+        axes, noise = self.as_seen, self.as_seen.noise
+        if noise == 0.0:
+            return size
+        signal = max(0.0, 1.0 - noise / size**2) if size > 0.0 else 0.0
+        direction = axes.seen * (math.sqrt(signal) / size) if size > 0.0 else np.zeros_like(axes.seen)
+        direction[-1] += math.copysign(math.sqrt(1.0 - signal), axes.seen[-1])  # the last axis varies most
+        direction /= math.sqrt(float(direction @ direction))
+        least = max(size**2, noise)
+        return _crossing(lambda length: chance - axes.tail(least, direction * length, lower_tail))
 
 
 def _crossing(rising: Callable[[float], float]) -> float:
@@ -140,8 +189,8 @@ def confidence_interval(
         value without noise.
     confidence_level : float, default 0.95
         Wanted coverage.
-    method : {"auto", "quadratic", "norm", "student"}, default "auto"
-        What "auto" chooses: "student" for the bias, "quadratic" for squared errors with a kernel of tents, "norm" for
+    method : {"auto", "quadratic", "norm", "score"}, default "auto"
+        What "auto" chooses: "score" for the bias, "quadratic" for squared errors with a kernel of tents, "norm" for
         atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece, and for ece if predictions repeat.
     n_resamples : int, default 1999
         Draws of the noise, for "norm".
@@ -178,6 +227,7 @@ def confidence_interval(
         check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
         summary = y_true
     else:
+        refuse_no_proba(y_proba)
         summary = Sample.from_checked(check_rows(y_true, y_proba, sample_weight, pos_label))
     return interval_of(summary, measure, confidence_level, method, n_resamples, rng)
 
@@ -186,14 +236,14 @@ def interval_of(
     summary: Sample | Sketch, measure: str, confidence_level: float, method: str, n_resamples: int = 1999, rng: Any = 0
 ) -> ConfidenceInterval:
     """The interval, from sorted rows or a sketch."""
-    own = "student" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
+    own = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
     check_choice(method, "method", ("auto", own), f" for {measure}")
     cells = Cells.of_sketch(summary, _CELLS) if isinstance(summary, Sketch) else Cells.of_sample(summary, _CELLS)
     if summary.n < 2 or cells.ww >= 1.0:
         estimate = float(np.sum(cells.s)) if measure == "bias" else math.nan
         return _none(measure, estimate, confidence_level, "one row says nothing of the next")
     if measure == "bias":
-        return _student(cells, confidence_level)
+        return _of_bias(cells, confidence_level)
     if measure in NORMS and isinstance(summary, Sample):
         return _of_norm(summary, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
@@ -211,18 +261,32 @@ def _none(measure: str, estimate: float, level: float, why: str) -> ConfidenceIn
     return ConfidenceInterval(math.nan, math.nan, level, measure, estimate, "none", why)
 
 
-def _student(cells: Cells, level: float) -> ConfidenceInterval:
+def _of_bias(cells: Cells, level: float) -> ConfidenceInterval:
+    """All biases that these rows do not contradict, by Student's quantile of a score.
+
+    The variance is the one seen, or that of outcomes with the supposed bias if that is larger: where few events have
+    happened, or none, the variance seen knows nothing of those that could have.
+    """
     bias = float(np.sum(cells.s))
-    variance = float(np.sum(cells.q) - 2.0 * bias * np.sum(cells.u)) + cells.ww * bias**2
-    freedom = max(1.0 / cells.ww - 1.0, 1e-9)
-    reach = float(stats.t.ppf((1.0 + level) / 2.0, freedom)) * math.sqrt(max(variance, 0.0) / (1.0 - cells.ww))
-    return ConfidenceInterval(bias - reach, bias + reach, level, "bias", bias, "student", "the mean of many rows")
+    seen = max(float(np.sum(cells.q) - 2.0 * bias * np.sum(cells.u)) + cells.ww * bias**2, 0.0) / (1.0 - cells.ww)
+    quantile = float(special.stdtrit(max(1.0 / cells.ww - 1.0, 1e-9), (1.0 + level) / 2.0))
+
+    def beyond(distance: float, sign: float) -> float:
+        distance = max(distance, 1e-12)  # at 0 itself all is equal if nothing was left to chance
+        truth = np.clip(cells.x - bias - sign * distance, 0.0, 1.0)
+        return distance - quantile * math.sqrt(max(seen, float(np.sum(cells.d * truth * (1.0 - truth)))))
+
+    low, high = (bias + sign * _crossing(lambda far, sign=sign: beyond(far, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
+    why = "all biases that the mean of these rows does not contradict"
+    return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
 
 def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: float) -> ConfidenceInterval:
     rows = bucket_sample(summary) if isinstance(summary, Sketch) else summary
     length = LengthOfMean.of(cells, Tents.of("atb" if measure in _OTHERS else measure, rows))
     low, high = length.interval(level)
+    bias = _of_bias(cells, level)  # it allows for events that could have happened and did not; so must this
+    high = max(high, length.of_shift * max(-bias.low, bias.high))
     why = "all lengths of the mean error that these rows do not contradict"
     if measure == "rms":
         return ConfidenceInterval(low, high, level, measure, math.sqrt(max(length.excess, 0.0)), "quadratic", why)
@@ -241,11 +305,10 @@ def _of_norm(sample: Sample, measure: str, level: float, n_resamples: int, rng: 
 
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
-    """Draws of the measure of what noise adds to the bias: independent normals with the variances seen."""
+    """Draws of the measure of what noise adds to the bias: independent normals with the variances seen, or of H0."""
     cells = Cells.of_sample(sample, most=_NOISY)
-    root = np.sqrt(cells.q)
-    if len(root) == 0:  # every prediction was right, so there is no noise to be seen
-        return np.zeros(n_resamples)
+    # Where few events have happened, the variances seen know nothing of those that could have.
+    root = np.sqrt(cells.q if np.sum(cells.q) >= np.sum(cells.a) else cells.a)
     sizes = blocks(n_resamples, max(1, (1 << 18) // len(root)))
     draws = [NORMS[measure](cells.x, generator.standard_normal((size, len(root))) * root) for size in sizes]
     return np.concatenate(draws)

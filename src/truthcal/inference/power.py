@@ -32,6 +32,8 @@ _CLASSICAL = {"spiegelhalter": spiegelhalter_of, "hosmer_lemeshow": hosmer_lemes
 TESTS = (*MEASURES, *_CLASSICAL)
 # Planning needs two digits, for which fewer cells do; and predictions that nobody has yet are spread evenly.
 _PLANNING_CELLS, _EVENLY = 128, 1000
+# With less than this the law for many rows says nothing.
+_LEAST_INFORMATION = 5.0
 
 
 def _shifted(p: _Array, strength: float) -> _Array:
@@ -304,6 +306,11 @@ class Design:
         _, axes = np.linalg.eigh((phi.T * (noise * x * (1.0 - x))) @ phi)
         return cls(x, share, noise, phi @ axes)
 
+    @property
+    def information(self) -> float:
+        """Sum of p(1 - p); with weights, of as many rows of equal weight as these are worth."""
+        return float(np.sum(self.share * self.x * (1.0 - self.x)) / np.sum(self.noise))
+
     def error(self, truth: _Array) -> float:
         """Mean of |prediction - truth|."""
         return float(np.sum(self.share * np.abs(self.x - truth)))
@@ -356,7 +363,8 @@ def detectable_error(
     -------
     DetectableError
         For predictions that are all too high (`shift`) and for predictions that are too extreme (`slope`): the mean of
-        ``|prediction - truth|`` that the test finds with this power. nan if not even the largest such error is found.
+        ``|prediction - truth|`` that the test finds with this power. nan if not even the largest such error is found,
+        or if sum p(1 - p) is below 5, where nothing can be said.
 
     Notes
     -----
@@ -382,6 +390,8 @@ def detectable_error(
 def detectable_of(summary: Sample | Sketch, power: float, alpha: float, measure: str) -> DetectableError:
     """The same for sorted rows or a sketch."""
     design = Design.of(summary, measure)
+    if design.information < _LEAST_INFORMATION:
+        return DetectableError(math.nan, math.nan, power, alpha, measure, summary.n)
     shift, slope = (_least(design, family, power, alpha) for family in ("shift", "slope"))
     return DetectableError(shift, slope, power, alpha, measure, summary.n)
 

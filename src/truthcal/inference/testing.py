@@ -14,6 +14,7 @@ from truthcal._parameters import (
     check_whole,
     refuse_beside_sketch,
     refuse_coarse_sketch,
+    refuse_no_proba,
 )
 from truthcal._sample import Sample
 from truthcal._validation import as_columns, check_rows, refuse_fractional
@@ -149,6 +150,7 @@ def calibration_test(
     if isinstance(y_true, Sketch):
         refuse_beside_sketch(y_proba, sample_weight, pos_label)
         return _of_sketch(y_true, measure, method, alternative)
+    refuse_no_proba(y_proba)
     truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
     if len(proba) > TOO_MANY_TO_SORT and measure in TENTS and method in ("auto", "asymptotic"):
         sketch = Sketch(BUCKETS).update(truth, proba, weight[0] if weight else None, pos_label=pos_label)
@@ -463,6 +465,7 @@ def linear_time_test(
         value, ww = y_true.atb(), float(np.sum(y_true.table()["ww"])) / y_true.weight**2
         refuse_coarse_sketch(value.width, ww / 2.0)
     else:
+        refuse_no_proba(y_proba)
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)
         ww = 1.0 / len(rows.p) if rows.w is None else float(np.sum((rows.w / np.sum(rows.w)) ** 2))
