@@ -19,9 +19,11 @@ lint: $(VENV)/.dev  ## style, complexity, types, import rules
 	$(BIN)/lint-imports
 	$(BIN)/python docs/make_tables.py --check
 
-bench: $(VENV)/.dev  ## measure, and write docs/benchmarks.md and docs/benchmarks-measures.md
+bench: $(VENV)/.dev  ## measure, and write docs/benchmarks*.md
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/measures.py
+	$(BIN)/python benchmarks/inference.py
+	$(BIN)/python benchmarks/coverage.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

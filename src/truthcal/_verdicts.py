@@ -97,6 +97,9 @@ class CalibrationTest:
         Random outcomes drawn; 0 if none was.
     greater, less : float
         Both tails. The one that `alternative` does not ask for is an estimate where drawing stopped early.
+    impossible : int
+        Rows whose outcome had a predicted chance of exactly 0, as far as known (0 for a sketch). The p-value does not
+        look at them; a calibrated forecaster has none.
     """
 
     statistic: float
@@ -113,6 +116,7 @@ class CalibrationTest:
     n_resamples: int
     greater: float
     less: float
+    impossible: int = 0
     _interval: _Interval | None = field(default=None, repr=False, compare=False)
 
     def confidence_interval(self, confidence_level: float = 0.95, method: str = "auto") -> ConfidenceInterval:
@@ -122,7 +126,8 @@ class CalibrationTest:
         return self._interval(confidence_level, method)
 
     def __str__(self) -> str:
-        return f"{self._verdict()}\n{self._evidence()}\n({self.method}: {self.why})"
+        but = f"But {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
+        return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
 
     def _verdict(self) -> str:
         p = p_in_words(self.pvalue, self.n_resamples)
@@ -174,13 +179,12 @@ class LinearTimeTest:
     def __str__(self) -> str:
         words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
         sign = "<=" if self.accepted else ">"
-        promise = "Calibrated predictions are accepted"
         if self.detectable <= 1.0:
-            promise += f", and predictions at least {self.detectable:.3g} from calibrated rejected,\n"
+            far = f"and predictions at least {self.detectable:.3g} from calibrated rejected"
+            promise = f"Calibrated predictions are accepted, {far},\nwith probability 3/4 or more."
         else:
-            promise += ", and others perhaps, as rows are few,\n"
-        found = f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}."
-        return f"{found}\n({promise}with probability 3/4 or more.)"
+            promise = "Calibrated predictions are accepted with probability 3/4 or more; so few rows promise no more."
+        return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({promise})"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""

@@ -52,7 +52,6 @@ class _Facts:
     brier: float
     decomposition: ScoreDecomposition
     distinct: int | None
-    surely_wrong: int
 
     @classmethod
     def of(cls, summary: Sample | Sketch) -> "_Facts":
@@ -63,7 +62,6 @@ class _Facts:
         s, groups = atb_summary_of(sample), sample.groups
         p = sample.p.astype(np.float64)
         starts = np.searchsorted(sample.p, groups.r.astype(sample.p.dtype))
-        wrong = ((sample.p == 0) & (sample.y == 1)) | ((sample.p == 1) & (sample.y == 0))
         return cls(
             n=sample.n,
             ww=1.0 / s.n_effective,
@@ -77,7 +75,6 @@ class _Facts:
             brier=s.brier,
             decomposition=brier_decomposition_of(sample),
             distinct=len(groups.r),
-            surely_wrong=int(np.count_nonzero(wrong)),
         )
 
     @classmethod
@@ -103,7 +100,6 @@ class _Facts:
             brier=brier,
             decomposition=ScoreDecomposition(coarse.name, brier, miscalibration, coarse.discrimination, uncertainty),
             distinct=None,
-            surely_wrong=0,
         )
 
     @property
@@ -276,9 +272,9 @@ def _warnings(facts: _Facts, test: CalibrationTest) -> list[str]:
     found = []
     if facts.mean_true in (0.0, 1.0):
         found.append(f"all outcomes are {facts.mean_true:.0f}: nothing is known of the other class.")
-    if facts.surely_wrong:
+    if test.impossible:
         found.append(
-            f"predictions of exactly 0 or 1 were wrong ({facts.surely_wrong:,} of them): that cannot happen to a "
+            f"predictions of exactly 0 or 1 were wrong ({test.impossible:,} of them): that cannot happen to a "
             "calibrated forecaster, whatever the p-value."
         )
     if facts.distinct is not None and facts.distinct < min(_COARSE, facts.n / 10):

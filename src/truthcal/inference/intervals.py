@@ -40,8 +40,6 @@ _Array = NDArray[np.float64]
 
 # Names that are no measures, and the measure behind the first two.
 _OTHERS = ("rms", "excess", "bias")
-# The interval's ends need fewer cells than the tail of a test.
-_CELLS = 192
 # So many different predictions at most carry the noise of a norm; neighbours are taken for one beyond that.
 _NOISY = 2048
 
@@ -68,7 +66,7 @@ class _Axes:
 
     def tail(self, squared_length: float, mean: _Array, side: Callable[..., float]) -> float:
         """Chance that the squared length is beyond this, for a given mean."""
-        free = self.scales > CERTAIN * self.scales[-1]
+        free = self.scales > CERTAIN * max(float(self.scales[-1]), 1e-12 * squared_length)
         rest = squared_length - float(np.sum(mean[~free] ** 2))
         return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
 
@@ -238,7 +236,7 @@ def interval_of(
     """The interval, from sorted rows or a sketch."""
     own = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
     check_choice(method, "method", ("auto", own), f" for {measure}")
-    cells = Cells.of_sketch(summary, _CELLS) if isinstance(summary, Sketch) else Cells.of_sample(summary, _CELLS)
+    cells = Cells.of_sketch(summary) if isinstance(summary, Sketch) else Cells.of_sample(summary)
     if summary.n < 2 or cells.ww >= 1.0:
         estimate = float(np.sum(cells.s)) if measure == "bias" else math.nan
         return _none(measure, estimate, confidence_level, "one row says nothing of the next")
@@ -287,6 +285,7 @@ def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: floa
     low, high = length.interval(level)
     bias = _of_bias(cells, level)  # it allows for events that could have happened and did not; so must this
     high = max(high, length.of_shift * max(-bias.low, bias.high))
+    low = min(low, math.sqrt(max(length.excess, 0.0)))  # two or three rows: what is impossible may still average out
     why = "all lengths of the mean error that these rows do not contradict"
     if measure == "rms":
         return ConfidenceInterval(low, high, level, measure, math.sqrt(max(length.excess, 0.0)), "quadratic", why)

@@ -42,8 +42,9 @@ def over_all(outcomes: Outcomes, values: Values, observed: float, slack: float) 
         greater += float(np.sum(chance[value >= observed - slack]))
         less += float(np.sum(chance[value <= observed + slack]))
         mean += float(np.sum(chance * value))
-        square += float(np.sum(chance * (value - observed) ** 2))
-    variance = square - (mean - observed) ** 2
+        with np.errstate(over="ignore"):  # predictions of 1e-300 make statistics of 1e300
+            square += float(np.sum(chance * (value - observed) ** 2))
+    variance = square - (mean - observed) ** 2 if abs(mean - observed) < 1e150 else math.inf
     return Tails(min(greater, 1.0), min(less, 1.0), mean, math.sqrt(max(variance, 0.0)), 0)
 
 

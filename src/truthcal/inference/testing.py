@@ -38,6 +38,8 @@ MANY_ROWS = 10_000
 ENOUGH_INFORMATION = 100.0
 # More rows than this are not sorted: the statistic, too, comes from a sketch with so many buckets.
 TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
+# A Brownian motion seen at fewer times than this has noticeably smaller extremes.
+_MANY_STEPS = 400
 # Many rows of which so few are in doubt are redrawn by those few.
 _FEW_SURPRISES, _FEW_AT_A_TIME = 1000.0, 100
 # Farther than this from calibrated, in distCal times the root of the number of rows, the linear-time test rejects.
@@ -49,7 +51,7 @@ class Statistic:
     """What a test compares with its values under calibration, and the ways known to do so.
 
     `values` measures many outcomes; `limit` and `bound` give tails without any; `moments` are mean and sd, where known;
-    `kernel`, if it has one.
+    `kernel`, if it has one. `close`: whether these rows, if they are many, are near the limit.
     """
 
     name: str
@@ -58,26 +60,37 @@ class Statistic:
     limit: Callable[[], Tails] | None
     bound: Callable[[], Tails] | None = None
     moments: tuple[float, float] | None = None
+    close: bool = True
     slack: float = 0.0
     quick: bool = True
     kernel: Tents | None = None
 
 
+def impossible_outcomes(sample: Sample) -> int:
+    """How many rows had a predicted chance of exactly 0 for what happened."""
+    return int(np.count_nonzero(((sample.p == 0) & (sample.y == 1)) | ((sample.p == 1) & (sample.y == 0))))
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows there are and what their outcomes can tell; `effective` discounts rows of little weight."""
+    """How many rows there are and what their outcomes can tell.
+
+    `effective` discounts rows of little weight. `impossible`: rows whose outcome had a predicted chance of 0.
+    """
 
     n: int
     information: float
     effective: float
     source: str = ""
+    impossible: int = 0
 
     @classmethod
     def of(cls, sample: Sample) -> "Rows":
         """Of sorted rows."""
         v = sample.p * (1.0 - sample.p.astype(np.float64))
         noise = float(np.sum(sample.w**2 * v)), float(np.sum(sample.w**4 * v))
-        return cls(sample.n, float(np.sum(v)), noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0)
+        effective = noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0
+        return cls(sample.n, float(np.sum(v)), effective, impossible=impossible_outcomes(sample))
 
 
 def calibration_test(
@@ -109,7 +122,8 @@ def calibration_test(
         ones (2^16 for measures without a fast kernel), else `n_resamples` at random. Valid for every measure and any n.
         "asymptotic": the distribution for many rows; for atb, multiscale_atb, shifted_grid_ubse, ks_ce, step_ce and
         kuiper_ce. "bound": an upper limit of the p-value that always holds, for the first three of these.
-        "auto": exact for up to 10,000 rows, or where sum p(1 - p) is below 100, else asymptotic where there is one.
+        "auto": exact for up to 10,000 rows, or where sum p(1 - p) is below 100, else asymptotic where there is one (for
+        ks_ce, step_ce and kuiper_ce not if there are few different predictions).
     alternative : {"greater", "less", "two-sided"}, default "greater"
         "greater": miscalibrated. "less": too good to be honest, for example fitted on these outcomes.
     n_resamples : int, default 9999
@@ -227,6 +241,7 @@ def finish(
         n_resamples=tails.draws,
         greater=tails.greater,
         less=tails.less,
+        impossible=rows.impossible,
         _interval=interval,
     )
 
@@ -238,7 +253,7 @@ def _chosen(statistic: Statistic, rows: Rows, method: str) -> str:
         allowed = ("auto", *(name for name, way in can.items() if way))
         return check_choice(method, "method", allowed, f" for {statistic.name}{' of a sketch' if rows.source else ''}")
     enough = rows.effective >= ENOUGH_INFORMATION
-    if statistic.values and not (statistic.limit and rows.n > MANY_ROWS and enough):
+    if statistic.values and not (statistic.limit and statistic.close and rows.n > MANY_ROWS and enough):
         return "exact"
     return "asymptotic" if enough or not statistic.bound else "bound"
 
@@ -295,6 +310,7 @@ def of_measure(measure: str, sample: Sample) -> Statistic:
         observed,
         values=lambda outcomes: outcomes.values(measure),
         limit=_path_limit(measure, observed, sample),
+        close=_many_steps(sample) if measure in _PATHS else True,
         slack=slack,
         quick=measure in QUICK,
     )
@@ -336,6 +352,15 @@ def _path_limit(measure: str, observed: float, sample: Sample) -> Callable[[], T
         return Tails(tail(x), head(x), mean * unit, math.sqrt(square - mean**2) * unit, 0)
 
     return limit
+
+
+def _many_steps(sample: Sample) -> bool:
+    """Whether the cumulative bias moves in many steps, or redrawing so many would take too long anyway."""
+    groups = sample.groups
+    variances = groups.w * groups.r * (1.0 - groups.r)
+    total = float(np.sum(variances))
+    steps = total**2 / float(np.sum(variances**2)) if total > 0.0 else 0.0
+    return steps >= _MANY_STEPS or len(groups.r) > 2 * MANY_ROWS
 
 
 @dataclass(frozen=True, slots=True)
