@@ -98,7 +98,7 @@ class Assessment:
         parts = f"miscalibration {d.miscalibration:.3g} - discrimination {d.discrimination:.3g}"
         return [
             ("error (rms)", _number(self.rms), _between(self.rms_interval)),
-            ("bias", f"{self.bias_interval.estimate:+.4g}", f"{_between(self.bias_interval)}; {means}"),
+            ("bias", f"{_tidy(self.bias_interval.estimate):+.4g}", f"{_between(self.bias_interval)}; {means}"),
             ("ATB", _number(self.atb), f"chance alone gives {self.noise_floor:.3g}; excess {_number(self.excess)}"),
             ("miscalibrated?", p_in_words(self.test.greater, draws), f"by {self.test.measure} ({self.test.method})"),
             ("too good?", p_in_words(self.test.less, draws), "small if predictions were fitted on these outcomes"),
@@ -142,7 +142,12 @@ class Assessment:
 
 
 def _number(x: float) -> str:
-    return "unknown" if math.isnan(x) else f"{x:.4g}"
+    return "unknown" if math.isnan(x) else f"{_tidy(x):.4g}"
+
+
+def _tidy(x: float) -> float:
+    """Without what rounding leaves of 0."""
+    return 0.0 if abs(x) < 1e-15 else x
 
 
 def _between(interval: ConfidenceInterval) -> str:

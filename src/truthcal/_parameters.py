@@ -287,6 +287,8 @@ def refuse_unreachable(wanted: NDArray[np.float64], most: float) -> None:
     """Errors larger than a family of miscalibrations can make."""
     if wanted.size == 0 or not (wanted >= 0.0).all():
         raise ValueError("`distances` must be some numbers from 0 up.")
+    if most == 0.0:
+        raise ValueError("predictions like these cannot be wrong in this way: they are all 0 or 1, or all 1/2.")
     if wanted.max() > most:
         raise ValueError(
             f"predictions like these can be wrong by {most:.4g} at most in this way; got {wanted.max():g}."

@@ -28,6 +28,8 @@ _POWER = 0.8
 _ACCUSATION = 5.0
 # A direction is named if the error along it is this many standard errors from 0.
 _CLEAR = 2.0
+# And if both directions together explain at least this share of what ten bins show beyond chance.
+_MOST_OF_IT, _BINS = 0.5, 10
 # Fewer different predictions than this are worth a word, if there are many rows.
 _COARSE = 20
 # Biases below this are rounding.
@@ -133,6 +135,14 @@ class _Facts:
         extreme = float(np.sum(self.c * (self.x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
         return high, extreme
 
+    def surplus(self) -> float:
+        """How much the squared errors of ten bins of equal noise, in their variances, exceed what chance gives."""
+        share = np.cumsum(self.noise) - 0.5 * self.noise
+        bins = (share * (_BINS / float(np.sum(self.noise)))).astype(np.int64)
+        noise = np.bincount(bins, self.noise)
+        some = noise > 0.0
+        return float(np.sum(np.bincount(bins, self.c)[some] ** 2 / noise[some])) - np.count_nonzero(some)
+
 
 def assess(
     y_true: object,
@@ -232,14 +242,14 @@ def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, lev
 def _kind(facts: _Facts, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
         high, extreme = facts.directions()
-        if max(abs(high), abs(extreme)) < _CLEAR:
+        if max(abs(high), abs(extreme)) < _CLEAR or high**2 + extreme**2 < _MOST_OF_IT * facts.surplus():
             return "miscalibrated"
         if abs(high) >= abs(extreme):
             return "too high" if high > 0.0 else "too low"
         return "overconfident" if extreme > 0.0 else "underconfident"
     if test.less <= alpha / _ACCUSATION:
         return "too good"
-    return "too few rows" if math.isnan(detectable) else "calibrated"
+    return "too few rows" if math.isnan(detectable) and test.information > 0.0 else "calibrated"
 
 
 _WRONG = {
@@ -256,7 +266,9 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
     if kind in _WRONG:
         chance, ends = p_in_words(test.greater, test.n_resamples), f"{rms.low:.2g} to {rms.high:.2g}"
         size = f"The error is about {rms.estimate:.2g} ({rms.confidence_level:.0%}: {ends})"
-        return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is largest {facts.stretch()}."
+        if kind == "miscalibrated":
+            size = f"Errors change sign along the predictions and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
+        return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {facts.stretch()}."
     if kind == "too good":
         return (
             f"Better than any honest forecaster could be ({p_in_words(test.less, test.n_resamples)}): "
@@ -264,6 +276,8 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
         )
     if kind == "too few rows":
         return f"Too few rows to tell: with {rows} like these no error would have shown reliably."
+    if test.information == 0.0:
+        return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
     far = ", which is not far" if detectable > _LARGE else ""
     return f"Calibrated as far as {rows} can tell{far}: errors above {detectable:.2g} would have shown, 4 times in 5."
 
@@ -282,6 +296,6 @@ def _warnings(facts: _Facts, test: CalibrationTest) -> list[str]:
         found.append(f"predictions take only {values}: were they rounded or binned?")
     if facts.ww * facts.n > 2.0:
         found.append(f"weights are uneven: {facts.n:,} rows are worth {1.0 / facts.ww:,.1f} of equal weight.")
-    if test.information < 5.0 and facts.n > 1:
+    if 0.0 < test.information < 5.0 and facts.n > 1:
         found.append(f"outcomes leave little to chance here: sum p(1 - p) is {test.information:.2g}.")
     return found

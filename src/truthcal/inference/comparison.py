@@ -15,7 +15,7 @@ from truthcal.inference.cells import CERTAIN, axes_of
 from truthcal.inference.intervals import noise_of_norm
 from truthcal.inference.outcomes import NORMS
 from truthcal.inference.quadratic import lower_tail, upper_quantile, upper_tail
-from truthcal.inference.tents import TENTS, Tents
+from truthcal.inference.tents import TENTS, Tents, excess_of
 from truthcal.measures import MEASURES
 from truthcal.sketch import bucket_index
 
@@ -24,7 +24,7 @@ _Array = NDArray[np.float64]
 # Cells for each forecaster; buckets are merged into them.
 _CELLS, _BUCKETS = 96, 4096
 # Curvature below this share of the largest counts as straight, and all of it as rounding below that of the noise.
-_STRAIGHT, _ROUNDING = 1e-6, 1e-13
+_STRAIGHT, _ROUNDING = 1e-6, 1e-10
 
 
 def compare(
@@ -195,7 +195,7 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     covariance = _covariance(*sides)
     parts = covariance[:cut, :cut], covariance[cut:, cut:]
     rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2
-    values = [_without_own_pairs(measure, sample) for sample in samples]
+    values = [excess_of(measure, sample) for sample in samples]
     mean = np.concatenate([_without_noise(m, part) for m, part in zip(means, parts, strict=True)])
     scales, axes = np.linalg.eigh(covariance)
     some = scales > CERTAIN * scales[-1]
@@ -206,12 +206,6 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     difference = values[0] - values[1]
     low, high = (difference - law.quantile(chance) for chance in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return _Difference(values[0], values[1], low, high, law.two_sided(difference))
-
-
-def _without_own_pairs(measure: str, sample: Sample) -> float:
-    """The unbiased estimate of what infinitely many rows would have."""
-    m = sample.moments
-    return (MEASURES[measure].of_sample(sample) - m.wwcc / m.w**2) / (1.0 - m.ww / m.w**2)
 
 
 class _Law(NamedTuple):
@@ -272,7 +266,8 @@ def _of_norms(
     together = draws[0] + draws[1]
     beyond = int(np.count_nonzero(together >= abs(difference)))
     pvalue = min(1.0, 2.0 * (1 + beyond) / (1 + len(together)))
-    return _Difference(values[0], values[1], difference - reach, difference + reach, pvalue)
+    low, high = max(difference - reach, -1.0), min(difference + reach, 1.0)
+    return _Difference(values[0], values[1], low, high, pvalue)
 
 
 def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
@@ -282,7 +277,11 @@ def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
     scores = [float(np.sum(w * square)) for square in squares]
     difference = scores[0] - scores[1]
     ww = float(np.sum(w * w))
-    error = math.sqrt(float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww))
+    variance = float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww)
+    if a.y.min() == a.y.max():  # what happened tells nothing of how scores vary: as if the truth were half way between
+        p, q = a.p.astype(np.float64), b.p.astype(np.float64)
+        variance += float(np.sum((2.0 * w * (p - q)) ** 2 * (p + q) / 2.0 * (1.0 - (p + q) / 2.0)))
+    error = math.sqrt(variance)
     freedom = 1.0 / ww - 1.0
     reach = float(special.stdtrit(freedom, (1.0 + level) / 2.0)) * error
     pvalue = 2.0 * float(special.stdtr(freedom, -abs(difference) / error)) if error > 0.0 else float(difference == 0.0)

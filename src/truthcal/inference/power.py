@@ -227,6 +227,7 @@ def validity_curve(
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
     distance_of = _distances(sample, wrong, most)
+    refuse_unreachable(np.zeros(1), distance_of[1][-1])
     wanted = _checked_distances(distances, distance_of[1][-1]) if distances is not None else None
     if wanted is None:
         wanted = np.linspace(0.0, _far_enough(design, wrong, distance_of, n_simulations), 8)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from truthcal._kernels import tents
 from truthcal._sample import Sample
+from truthcal.measures import MEASURES
 from truthcal.measures.ubse import Multiscale
 
 _Array = NDArray[np.float64]
@@ -86,6 +87,12 @@ class Tents:
                 both = share * other_share * (1.0 if other == width else 2.0)
                 total += both * float(np.sum(a * (a + 2.0 * near)))
         return max(total, 0.0)
+
+
+def excess_of(measure: str, sample: Sample) -> float:
+    """A measure without its noise: the unbiased estimate of what infinitely many rows would have. Needs two rows."""
+    m = sample.moments
+    return (MEASURES[measure].of_sample(sample) - m.wwcc / m.w**2) / (1.0 - m.ww / m.w**2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,199 @@
+"""How often 95% intervals hold the truth, by simulation, and write docs/benchmarks-coverage.md: part of `make bench`.
+
+Populations are known, so each interval either holds its population value or does not. For squared errors this is
+decided by the two tails at the true value, which is what the interval is made of and takes a tenth of the time.
+
+On a busy machine set OPENBLAS_NUM_THREADS=1: threads that wait for a core make small matrices ten times as slow.
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import truthcal as tc
+from truthcal._sample import Sample
+from truthcal._verdicts import ConfidenceInterval
+from truthcal.inference import comparison, intervals
+from truthcal.inference.cells import Cells
+from truthcal.inference.intervals import LengthOfMean, interval_of
+from truthcal.inference.tents import Tents
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-coverage.md"
+SIZES = (200, 2000)
+LEVEL = 0.95
+NORMS = ("smcal", "ks_ce", "binned_ece", "atb_l1")
+Curve = Callable[[np.ndarray], np.ndarray]
+
+# Predictions as a function of uniform random numbers. Weights of "weighted" are exponential, those of "heavy weights"
+# lognormal.
+DESIGNS: dict[str, Curve] = {
+    "uniform": lambda u: u,
+    "Beta(2, 2)": lambda u: 0.5 - np.sin(np.arcsin(1 - 2 * u) / 3),
+    "20 values": lambda u: (np.floor(20 * u) + 0.5) / 20,
+    "weighted": lambda u: u,
+    "heavy weights": lambda u: u,
+    "rare, 1 in 50": lambda u: 1 - (1 - u) ** (1 / 49),
+    "rarer, 1 in 200": lambda u: 1 - (1 - u) ** (1 / 199),
+    "constant 0.02": lambda u: np.full_like(u, 0.02),
+}
+TRUTHS: dict[str, Curve] = {
+    "calibrated": lambda p: p,
+    "nearly": lambda p: p / (p + (1 - p) * math.exp(0.12)),
+    "too high": lambda p: p / (p + (1 - p) * math.exp(0.4)),
+    "too extreme": lambda p: 0.5 + 0.7 * (p - 0.5),
+    "wave": lambda p: p + 0.8 * p * (1 - p) * np.sin(6 * np.pi * p),
+}
+GRID = (np.arange(2000) + 0.5) / 2000
+
+
+def drawn(design: str, truth: Curve, n: int, rng: np.random.Generator) -> Sample:
+    """Rows of a population."""
+    p = DESIGNS[design](rng.random(n))
+    y = (rng.random(n) < truth(p)).astype(int)
+    weights = {"weighted": lambda: rng.exponential(1.0, n), "heavy weights": lambda: rng.lognormal(0.0, 1.5, n)}
+    return Sample.of(y, p, weights[design]() if design in weights else None)
+
+
+def covers(length: LengthOfMean, true: float, bias: ConfidenceInterval) -> bool:
+    """Whether the interval of a squared error holds the true length."""
+    crossing = intervals._crossing
+    intervals._crossing = lambda rising: 0.0 if rising(true) >= 0.0 else 1.0
+    try:
+        low, high = length.interval(LEVEL)
+    finally:
+        intervals._crossing = crossing
+    return low <= true <= max(high, length.of_shift * max(-bias.low, bias.high))
+
+
+def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
+    """Coverage of rms, multiscale_atb and bias."""
+    rng, truth = np.random.default_rng([n, list(DESIGNS).index(design), list(TRUTHS).index(name)]), TRUTHS[name]
+    p = DESIGNS[design](GRID)
+    everyone = Sample.of(truth(p), p)
+    groups, bias = everyone.groups, float(np.mean(p - truth(p)))
+    hits = np.zeros(3)
+    for _ in range(repeats):
+        sample = drawn(design, truth, n, rng)
+        interval = interval_of(sample, "bias", LEVEL, "auto")
+        cells = Cells.of_sample(sample, 48)
+        for k, measure in enumerate(("atb", "multiscale_atb")):
+            kernel = Tents.of(measure, sample)
+            square = 0.0 if name == "calibrated" else float(kernel.sums(groups.r, groups.c[None, :])[0])
+            true = math.sqrt(max(square, 0.0)) / everyone.weight
+            hits[k] += covers(LengthOfMean.of(cells, kernel), true, interval)
+        hits[2] += interval.low - 1e-12 <= bias <= interval.high + 1e-12
+    return list(hits / repeats)
+
+
+def norms(name: str, n: int, repeats: int) -> list[float]:
+    """Coverage of norms of the bias."""
+    rng, truth = np.random.default_rng([n, list(TRUTHS).index(name), 99]), TRUTHS[name]
+    p = DESIGNS["20 values"](GRID)
+    everyone = Sample.of(truth(p), p)
+    hits = np.zeros(len(NORMS))
+    for _ in range(repeats):
+        sample = drawn("20 values", truth, n, rng)
+        for k, measure in enumerate(NORMS):
+            true = 0.0 if name == "calibrated" else tc.MEASURES[measure].of_sample(everyone)
+            hits[k] += true in interval_of(sample, measure, LEVEL, "auto", 199, rng)
+    return list(hits / repeats)
+
+
+def informed(n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Both calibrated; one knows two things, the other one of them."""
+    known, hidden = rng.normal(0, 1, n), rng.choice([-1.0, 1.0], n)
+    a, up, down = (1 / (1 + np.exp(-known - x)) for x in (hidden, 1.0, -1.0))
+    return [a, a, (up + down) / 2]
+
+
+def mirrored(n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """One too high, the other as much too low."""
+    offset = rng.uniform(0.05, 0.15, n)
+    return [np.full(n, 0.5), 0.5 + offset, 0.5 - offset]
+
+
+def comparisons(case: Callable[..., list[np.ndarray]], measure: str, n: int, repeats: int) -> float:
+    """How often `compare` finds no difference where there is none."""
+    rng, hits = np.random.default_rng([n, repeats, 2]), 0
+    kept = comparison._CELLS, comparison.upper_quantile
+    comparison._CELLS, comparison.upper_quantile = 32, lambda *_: math.nan  # p-values will do
+    try:
+        for _ in range(repeats):
+            truth, a, b = case(n, rng)
+            hits += tc.compare((rng.random(n) < truth).astype(int), a, b, measure=measure).pvalue > 1 - LEVEL
+    finally:
+        comparison._CELLS, comparison.upper_quantile = kept
+    return hits / repeats
+
+
+def line(*cells: object) -> str:
+    shown = [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells]
+    text = f"| {' | '.join(shown)} |"
+    print(text, flush=True)
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=300)
+    parser.add_argument("--quick", action="store_true", help="a few repeats, and no page")
+    arguments = parser.parse_args()
+    repeats = 40 if arguments.quick else arguments.repeats
+    first = [
+        line(design, truth, *(value for n in SIZES for value in squares(design, truth, n, repeats)))
+        for design in DESIGNS
+        for truth in TRUTHS
+    ]
+    few = max(20, repeats // 4)
+    second = [line(truth, *(value for n in SIZES for value in norms(truth, n, few))) for truth in TRUTHS]
+    third = [
+        line(words, *(comparisons(case, measure, n, few) for n in SIZES for measure in ("atb", "multiscale_atb")))
+        for words, case in (("both calibrated, one knows more", informed), ("errors of opposite sign", mirrored))
+    ]
+    page = TEMPLATE.format(
+        repeats=repeats,
+        few=few,
+        error=f"{math.sqrt(LEVEL * (1 - LEVEL) / repeats):.3f}",
+        few_error=f"{math.sqrt(LEVEL * (1 - LEVEL) / few):.3f}",
+        first="\n".join(first),
+        second="\n".join(second),
+        third="\n".join(third),
+        norms=" | ".join(f"`{name}`" for name in NORMS),
+    )
+    if not arguments.quick:
+        PAGE.write_text(page)
+
+
+TEMPLATE = """\
+# Coverage of intervals
+
+Written by `benchmarks/coverage.py`; do not edit. How often a 95% interval holds the value of the population that rows
+were drawn from, in {repeats} simulations each (standard error {error}). At least 0.93 is wanted. "weighted": weights
+are exponential and independent of the rest. "heavy weights": they are lognormal, and 200 rows are worth a few dozen.
+"rare": predictions are Beta(1, 49), with four events among 200 rows; "rarer": Beta(1, 199), with one event.
+
+| predictions | truth | `rms`, n = 200 | `multiscale_atb` | `bias` | `rms`, n = 2,000 | `multiscale_atb` | `bias` |
+|---|---|---:|---:|---:|---:|---:|---:|
+{first}
+
+Norms of the bias, whose intervals are wider than need be; 20 different predictions, {few} simulations (standard error
+{few_error} at 0.95). The first four columns have 200 rows, the others 2,000.
+
+| truth | {norms} | {norms} |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+{second}
+
+How often `compare` finds no difference at level 0.05 between two forecasters that are equally well calibrated
+({few} simulations).
+
+| forecasters | `atb`, n = 200 | `multiscale_atb` | `atb`, n = 2,000 | `multiscale_atb` |
+|---|---:|---:|---:|---:|
+{third}
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,365 @@
+"""What a test would find: power by simulation and by theory, checked against one another."""
+
+import math
+
+import numpy as np
+import pytest
+
+import truthcal as tc
+from truthcal import MEASURES
+from truthcal._sample import Sample
+from truthcal.inference.power import FAMILIES, Design, _evenly
+
+P = np.linspace(0.05, 0.95, 300)
+
+
+def flattened(p, slope=0.7):
+    return 0.5 + slope * (p - 0.5)
+
+
+def truth_with_error(p, family, effect):
+    """The truth of a family whose mean error is `effect`, by bisection."""
+    wrong, high = FAMILIES[family]
+    low = 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.mean(np.abs(p - wrong(p, middle))) < effect else (low, middle)
+    return wrong(p, low)
+
+
+# --- by simulation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "smcal", "spiegelhalter"])
+def test_power_against_the_test_itself(measure):
+    p, truth = np.linspace(0.05, 0.95, 60), flattened(np.linspace(0.05, 0.95, 60), 0.3)
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(100):
+        y = (rng.random(len(p)) < truth).astype(int)
+        if measure == "spiegelhalter":
+            test = tc.spiegelhalter_test(y, p)
+        else:
+            test = tc.calibration_test(y, p, measure=measure, n_resamples=199, rng=rng)
+        rejected += test.pvalue <= 0.05
+    found = tc.power(p, truth, measure=measure, n_simulations=2000, n_resamples=1999, rng=1)
+    assert 0.1 < found.value < 0.98
+    error = math.sqrt(found.value * (1 - found.value) / 100)
+    assert abs(rejected / 100 - found.value) < 4 * error + 0.01
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "ks_ce", "spiegelhalter", "hosmer_lemeshow"])
+def test_power_under_calibration_is_the_level(measure, alpha):
+    found = tc.power(P, P, measure=measure, alpha=alpha, n_simulations=4000, n_resamples=3999, rng=0)
+    # Both the simulations and the redrawn outcomes vary.
+    assert abs(found.value - alpha) < 4 * math.sqrt(2) * found.standard_error
+    assert found.standard_error == pytest.approx(math.sqrt(alpha * (1 - alpha) / 4000), rel=0.15, abs=0)
+
+
+def test_power_grows_with_the_error_and_the_level():
+    weak, strong = (tc.power(P, flattened(P, s), n_simulations=400, n_resamples=999, rng=0) for s in (0.8, 0.5))
+    strict = tc.power(P, flattened(P, 0.8), n_simulations=400, n_resamples=999, rng=0, alpha=0.01)
+    assert strict.value < weak.value < strong.value
+    assert strong.value > 0.95
+
+
+def test_power_has_a_standard_error():
+    found = tc.power(P, flattened(P), n_simulations=200, n_resamples=99, rng=0)
+    assert found.n_resamples == 200
+    assert found.standard_error == pytest.approx(math.sqrt(found.value * (1 - found.value) / 199), rel=1e-12, abs=0)
+    assert math.isnan(tc.power(P, flattened(P), n_simulations=1, n_resamples=99, rng=0).standard_error)
+    assert "from 200 draws" in str(found)
+
+
+def test_power_is_reproducible():
+    first, same, other = (tc.power(P, flattened(P), n_simulations=300, n_resamples=99, rng=r) for r in (3, 3, 4))
+    assert first == same
+    assert first != other
+
+
+def test_power_with_ties_and_weights():
+    p = np.round(P, 1)
+    # The truth differs among equal predictions, too: then rows are drawn one by one.
+    tied = tc.power(p, flattened(P, 0.5), n_simulations=300, n_resamples=499, rng=0)
+    assert tied.value > 0.9
+    w = np.where(P < 0.5, 1.0, 1e-6)
+    half = tc.power(P, np.where(P < 0.5, P, 0.2), n_simulations=300, n_resamples=999, rng=0, sample_weight=w)
+    assert half.value < 0.12  # errors only where there is no weight
+    assert tc.power(P, np.where(P < 0.5, P, 0.2), n_simulations=100, n_resamples=99, rng=0).value == 1.0
+
+
+def test_power_of_predictions_that_cannot_be_wrong_by_chance():
+    p = np.array([0.0, 1.0, 1.0, 0.0])
+    assert tc.power(p, p, n_simulations=20, n_resamples=99, rng=0).value == 0.0
+    assert tc.power(p, 1 - p, n_simulations=20, n_resamples=99, rng=0).value == 1.0
+    assert tc.power([0.5], [0.5], n_simulations=20, n_resamples=99, rng=0).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"measure": "t"}, ValueError, "`measure` must be one of .*'spiegelhalter', 'hosmer_lemeshow'; got 't'"),
+        ({"alpha": 5}, ValueError, r"For 5%, pass 0\.05"),
+        ({"n_simulations": 0}, ValueError, "`n_simulations` must be at least 1; got 0"),
+        ({"n_resamples": 1.5}, TypeError, r"`n_resamples` must be a whole number; got 1\.5"),
+        ({"rng": 0.5}, TypeError, "`rng` must be a whole number"),
+        ({"sample_weight": [-1.0, 1.0]}, ValueError, "`sample_weight`"),
+        ({"truth": [0.5, 1.5]}, ValueError, "`truth` must lie in"),
+        ({"truth": [0.5]}, ValueError, "`y_proba` has 2 rows but `truth` has 1"),
+    ],
+)
+def test_bad_parameters_of_power_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        tc.power([0.2, 0.4], **({"truth": [0.2, 0.4]} | arguments))
+
+
+# --- validity curves --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_distances_are_distances_to_calibration(family, monkeypatch):
+    p = np.linspace(0.1, 0.9, 40)
+    seen = []
+    wrong, most = FAMILIES[family]
+    far = tc.distcal(wrong(p, 0.9 * most), p)
+    wanted = [0.0, 0.3 * far, 0.6 * far]
+    monkeypatch.setitem(FAMILIES, family, (lambda p, s: seen.append(wrong(p, s)) or seen[-1], most))
+    curve = tc.validity_curve(p, family=family, distances=wanted, n_simulations=5, n_resamples=19, rng=0)
+    assert curve.distance.tolist() == wanted
+    # The last truths asked for are those simulated.
+    found = [tc.distcal(truth, p) for truth in seen[-3:]]
+    assert found == pytest.approx(wanted, rel=0.02, abs=1e-6)
+
+
+def test_acceptance_falls_with_the_distance():
+    curve = tc.validity_curve(P, distances=[0.0, 0.03, 0.06, 0.15], n_simulations=200, n_resamples=499, rng=0)
+    assert curve.acceptance[0] > 0.88
+    assert (np.diff(curve.acceptance) < 0).all()
+    assert curve.acceptance[-1] < 0.05
+    expected = np.sqrt(curve.acceptance * (1 - curve.acceptance) / 199)
+    np.testing.assert_allclose(curve.standard_error, expected, rtol=1e-9)
+
+
+def test_default_distances_reach_as_far_as_anything_is_accepted():
+    curve = tc.validity_curve(P, family="slope", n_simulations=60, n_resamples=99, rng=0)
+    assert len(curve.distance) == 8
+    assert curve.distance[0] == 0.0
+    assert (np.diff(curve.distance) > 0).all()
+    assert curve.acceptance[0] > 0.8
+    assert curve.acceptance[-1] < 0.2
+
+
+def test_own_family():
+    def halved(p, strength):
+        return p * (1 - strength / 2)
+
+    curve = tc.validity_curve(P, family=halved, distances=[0.0, 0.1], n_simulations=60, n_resamples=99, rng=0)
+    assert curve.family == "halved"
+    assert curve.acceptance[0] > 0.8
+    assert curve.acceptance[1] < 0.3
+    assert "(halved):" in str(curve)
+    assert list(curve.to_dict()) == ["distance", "acceptance", "standard_error"]
+
+
+def test_curves_of_other_tests_and_weights():
+    for measure in ("spiegelhalter", "ks_ce"):
+        curve = tc.validity_curve(
+            P, family="slope", distances=[0.0, 0.06], measure=measure, n_simulations=60, n_resamples=99, rng=0
+        )
+        assert curve.measure == measure
+        assert curve.acceptance[0] > curve.acceptance[1]
+    w = np.linspace(1.0, 5.0, len(P))
+    weighted = tc.validity_curve(P, distances=[0.0, 0.1], n_simulations=60, n_resamples=99, rng=0, sample_weight=w)
+    assert weighted.acceptance[0] > 0.8 > weighted.acceptance[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"distances": [0.9]}, ValueError, r"can be wrong by 0\.\d+ at most in this way; got 0\.9"),
+        ({"distances": [-0.1]}, ValueError, "`distances` must be some numbers from 0 up"),
+        ({"distances": []}, ValueError, "`distances` must be some numbers from 0 up"),
+        ({"distances": [math.nan]}, ValueError, "`distances` must be some numbers from 0 up"),
+        ({"family": "tilt"}, ValueError, "`family` must be one of 'shift', 'slope', 'wave'; got 'tilt'"),
+        ({"family": lambda p, s: p + 2 * s}, ValueError, "`family` must return one probability in"),
+        ({"family": lambda p, s: p[:-1]}, ValueError, "for each of the 300 predictions"),
+        ({"family": lambda p, s: p * math.nan}, ValueError, "`family` must return one probability in"),
+        ({"measure": "t"}, ValueError, "`measure` must be one of"),
+        ({"alpha": 0}, ValueError, "`alpha` must lie strictly between 0 and 1"),
+    ],
+)
+def test_bad_parameters_of_curves_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        tc.validity_curve(P, n_simulations=5, n_resamples=9, rng=0, **arguments)
+
+
+# --- detectable errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "shifted_grid_ubse"])
+@pytest.mark.parametrize("family", ["shift", "slope"])
+def test_detectable_error_is_found_as_often_as_promised(family, measure):
+    p = np.linspace(0.05, 0.95, 1000)
+    for power in (0.5, 0.8):
+        effect = getattr(tc.detectable_error(p, power=power, measure=measure), family)
+        truth = truth_with_error(p, family, effect)
+        found = tc.power(p, truth, measure=measure, n_simulations=1000, n_resamples=4999, rng=0)
+        # Measured with many draws: 0.50 to 0.53, and 0.79 to 0.83.
+        assert found.value == pytest.approx(power, rel=0, abs=0.04 + 3 * found.standard_error)
+
+
+def test_detectable_error_of_rare_events_is_found_as_often_as_promised():
+    p = np.random.default_rng(0).beta(1, 49, 5000)
+    effect = tc.detectable_error(p).slope
+    found = tc.power(p, truth_with_error(p, "slope", effect), n_simulations=400, n_resamples=999, rng=0)
+    assert found.value == pytest.approx(0.8, rel=0, abs=0.12)
+
+
+def test_more_rows_show_smaller_errors():
+    found = [tc.detectable_error(np.linspace(0.05, 0.95, n)) for n in (200, 800, 3200)]
+    for name in ("shift", "slope"):
+        errors = [getattr(result, name) for result in found]
+        assert errors[0] > errors[1] > errors[2]
+        assert errors[0] / errors[2] == pytest.approx(4.0, rel=0.1, abs=0)  # like the root of the number of rows
+
+
+def test_detectable_error_grows_with_the_demands():
+    p = np.linspace(0.05, 0.95, 500)
+    base = tc.detectable_error(p)
+    assert tc.detectable_error(p, power=0.95).shift > base.shift
+    assert tc.detectable_error(p, power=0.3).shift < base.shift
+    assert tc.detectable_error(p, alpha=0.001).slope > base.slope
+    assert tc.detectable_error(p, alpha=0.2).slope < base.slope
+    # One scale sees more of what spans all predictions, several see more of the rest.
+    assert tc.detectable_error(p, measure="atb").shift < base.shift
+
+
+def test_uneven_weights_show_less():
+    p = np.linspace(0.05, 0.95, 500)
+    w = np.random.default_rng(0).exponential(1.0, 500)
+    weighted, even = tc.detectable_error(p, sample_weight=w), tc.detectable_error(p)
+    assert 1.2 * even.shift < weighted.shift < 1.7 * even.shift  # half as many rows, in effect
+    assert tc.detectable_error(p, sample_weight=np.full(500, 7.0)).shift == pytest.approx(even.shift, rel=1e-6, abs=0)
+
+
+def test_constant_predictions_have_the_error_of_a_binomial_test():
+    found = tc.detectable_error(np.full(1000, 0.3))
+    # Wald: (1.96 sd under 0.3 + 0.84 sd under the truth), one side
+    assert found.shift == pytest.approx((1.96 + 0.84) * math.sqrt(0.21 / 1000), rel=0.05, abs=0)
+    assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).slope)  # 1/2 cannot be too extreme
+    assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).shift) is False
+
+
+@pytest.mark.parametrize("p", [[0.0, 1.0, 1.0], [0.0], [1.0] * 50])
+def test_nothing_can_be_planned_for_certain_predictions(p):
+    found = tc.detectable_error(p)
+    assert math.isnan(found.shift)
+    assert math.isnan(found.slope)
+    assert math.isnan(found.largest)
+    assert "nothing if all are too high or all too low" in str(found)
+
+
+@pytest.mark.parametrize("p", [[0.5], [0.3, 0.6], [0.2, 0.4, 0.9]])
+def test_few_rows_show_nothing(p):
+    assert math.isnan(tc.detectable_error(p).largest)
+
+
+def test_detectable_error_in_words():
+    found = tc.detectable_error(np.linspace(0.05, 0.95, 500), power=0.9, alpha=0.01)
+    assert found.largest == max(found.shift, found.slope)
+    assert str(found).startswith("With these 500 predictions a test at level 0.01 finds, 90% of the time,")
+    assert found.to_dict()["shift"] == found.shift
+
+
+def test_design_agrees_with_its_rows():
+    rng = np.random.default_rng(0)
+    p, w = rng.random(3000), rng.exponential(1.0, 3000)
+    design = Design.of(Sample.of(rng.integers(0, 2, 3000), p, w), "atb")
+    assert len(design.x) <= 128
+    assert design.share.sum() == pytest.approx(1.0, rel=1e-12, abs=0)
+    assert design.noise.sum() == pytest.approx(np.sum(w**2) / np.sum(w) ** 2, rel=1e-12, abs=0)
+    assert design.power(design.x, design.critical(0.05)) == pytest.approx(0.05, rel=1e-6, abs=0)
+    assert design.error(flattened(design.x, 0.8)) == pytest.approx(
+        np.sum(w * np.abs(p - flattened(p, 0.8))) / w.sum(), rel=1e-3, abs=0
+    )
+
+
+# --- sample sizes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_required_rows_find_the_error_as_often_as_promised(family):
+    effect = 0.06
+    n = tc.required_sample_size(effect, family=family)
+    p = (np.arange(n) + 0.5) / n
+    found = tc.power(p, truth_with_error(p, family, effect), n_simulations=600, n_resamples=1999, rng=0)
+    assert found.value == pytest.approx(0.8, rel=0, abs=0.04 + 3 * found.standard_error)
+
+
+@pytest.mark.parametrize("family", ["shift", "slope"])
+def test_required_rows_and_detectable_error_are_inverse(family):
+    effect = 0.04
+    n = tc.required_sample_size(effect, family=family)
+    found = tc.detectable_error((np.arange(n) + 0.5) / n)
+    assert getattr(found, family) == pytest.approx(effect, rel=0.03, abs=0)
+
+
+def test_required_rows_grow_with_the_demands():
+    sizes = [tc.required_sample_size(effect) for effect in (0.2, 0.1, 0.05, 0.02)]
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) == 4
+    base = tc.required_sample_size(0.05)
+    assert tc.required_sample_size(0.05, power=0.95) > base
+    assert tc.required_sample_size(0.05, alpha=0.001) > base
+    assert tc.required_sample_size(0.05, measure="atb") < base
+    assert tc.required_sample_size(0.05, family="wave", measure="atb") > 3 * tc.required_sample_size(
+        0.05, family="wave"
+    )
+    # Half the effect, four times the rows.
+    assert tc.required_sample_size(0.01) / tc.required_sample_size(0.02) == pytest.approx(4.0, rel=0.05, abs=0)
+
+
+def test_required_rows_for_own_predictions_do_not_depend_on_how_many_are_given():
+    few, many = (tc.required_sample_size(0.03, y_proba=np.linspace(0.2, 0.6, k)) for k in (100, 5000))
+    assert few == pytest.approx(many, rel=0.03, abs=0)
+    assert many != tc.required_sample_size(0.03)
+    evenly = tc.required_sample_size(0.03, y_proba=_evenly())
+    assert evenly == tc.required_sample_size(0.03)
+
+
+def test_required_rows_for_own_family():
+    n = tc.required_sample_size(0.05, family=lambda p, s: p * (1 - s / 2))
+    assert isinstance(n, int)
+    assert 50 < n < 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"effect": 0.9}, ValueError, r"can be wrong by 0\.\d+ at most in this way; got 0\.9"),
+        ({"effect": 0.3, "family": "wave"}, ValueError, "at most in this way; got 0.3"),
+        ({"effect": 0}, ValueError, "`effect` must lie strictly between 0 and 1"),
+        ({"effect": 5}, ValueError, r"For 5%, pass 0\.05"),
+        ({"effect": "2%"}, TypeError, "`effect` must be a number; got '2%'"),
+        ({"effect": 0.1, "power": 1}, ValueError, "`power` must lie strictly between 0 and 1"),
+        ({"effect": 0.1, "measure": "smcal"}, ValueError, "`measure` must be one of .*; got 'smcal'"),
+        ({"effect": 0.1, "family": "tilt"}, ValueError, "`family` must be one of"),
+        ({"effect": 0.1, "y_proba": [0.0, 1.0]}, ValueError, "cannot be wrong in this way: they are all 0 or 1"),
+        ({"effect": 0.1, "y_proba": [2.0]}, ValueError, "`y_proba` must lie in"),
+        ({"effect": 0.1, "family": lambda p, s: p + s}, ValueError, "`family` must return one probability in"),
+    ],
+)
+def test_bad_parameters_of_planning_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        tc.required_sample_size(**arguments)
+
+
+def test_bad_parameters_of_detectable_error_are_refused():
+    with pytest.raises(ValueError, match=r"`measure` must be one of .*; got 'spiegelhalter'"):
+        tc.detectable_error(P, measure="spiegelhalter")
+    with pytest.raises(ValueError, match=r"For 80%, pass 0\.8"):
+        tc.detectable_error(P, power=80)
+    with pytest.raises(ValueError, match="`y_proba`"):
+        tc.detectable_error([0.5, math.nan])
+    assert "spiegelhalter" not in MEASURES
