@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from truthcal._results import ScoreDecomposition
-from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words
+from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Assessment:
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident", "miscalibrated" (none of
         these four clearly) or "too good".
     verdict : str
-        One sentence.
+        In one to three lines.
     atb, noise_floor, excess, rms, brier : float
         As in `AtbSummary`.
     rms_interval, bias_interval : ConfidenceInterval
@@ -95,6 +95,8 @@ class Assessment:
         even = math.isclose(self.n, self.n_effective, rel_tol=1e-9)
         means = f"mean prediction {self.mean_proba:.4g}, outcome {self.mean_true:.4g}"
         could = "smallest mean error that would have shown, 4 times in 5"
+        if math.isnan(self.detectable):
+            could = "too little is left to chance to say what would have shown"
         parts = f"miscalibration {d.miscalibration:.3g} - discrimination {d.discrimination:.3g}"
         return [
             ("error (rms)", _number(self.rms), _between(self.rms_interval)),
@@ -103,7 +105,11 @@ class Assessment:
             ("miscalibrated?", p_in_words(self.test.greater, draws), f"by {self.test.measure} ({self.test.method})"),
             ("too good?", p_in_words(self.test.less, draws), "small if predictions were fitted on these outcomes"),
             ("largest bias", f"{self.largest_bias.bias:+.4g}", f"{self.largest_bias}"),
-            ("detectable", _number(self.detectable), "no error" if math.isnan(self.detectable) else could),
+            (
+                "detectable",
+                _number(self.detectable),
+                "too little is left to chance" if math.isnan(self.detectable) else could,
+            ),
             ("Brier score", f"{self.brier:.4g}", f"{parts} + uncertainty {d.uncertainty:.3g}"),
             ("rows", f"{self.n:,}", "" if even else f"worth {self.n_effective:,.1f} of equal weight"),
         ]
@@ -120,8 +126,9 @@ class Assessment:
             f'<td style="text-align:left">{html.escape(words)}</td></tr>'
             for name, number, words in self._rows()
         )
+        verdict = html.escape(self.verdict).replace("\n", "<br>")
         warnings = "".join(f"<p>&#9888; {html.escape(warning)}</p>" for warning in self.warnings)
-        return f"<p><strong>{html.escape(self.verdict)}</strong></p><table>{cells}</table>{warnings}"
+        return f"<p><strong>{verdict}</strong></p><table>{cells}</table>{warnings}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, in nested dicts of plain values, ready for JSON (nan where a number is not known)."""
@@ -153,4 +160,4 @@ def _tidy(x: float) -> float:
 def _between(interval: ConfidenceInterval) -> str:
     if math.isnan(interval.low):
         return "no interval"
-    return f"{interval.confidence_level:.0%} between {interval.low:.4g} and {interval.high:.4g}"
+    return f"{percent(interval.confidence_level)} between {interval.low:.4g} and {interval.high:.4g}"

@@ -116,6 +116,12 @@ def refuse_no_proba(y_proba: object) -> None:
         raise TypeError("`y_proba` is missing: pass (y_true, y_proba). Only a Sketch goes without.")
 
 
+def refuse_unique(measure: str, unique: bool) -> None:
+    """An ECE of distinct predictions has no population value where hardly any prediction repeats."""
+    if unique:
+        raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or binned_ece.")
+
+
 def refuse_one_row(ww: float) -> None:
     """One row, or one that outweighs all others, tells nothing of the next. `ww`: sum of (w / W)^2."""
     if not ww < 1.0:
@@ -265,8 +271,8 @@ def check_level(value: Any, name: str) -> float:
     return number
 
 
-def check_family(family: Any, known: Mapping[str, tuple[Any, float]]) -> tuple[str, Any, float]:
-    """A way to be miscalibrated: its name, its function of predictions and strength, and its largest strength."""
+def check_family(family: Any, known: Mapping[str, tuple[Any, float]], p: NDArray[np.float64]) -> tuple[str, Any, float]:
+    """A way for predictions p to be wrong: its name, its function of predictions and strength, its largest strength."""
     if not callable(family):
         name = check_choice(family, "family", tuple(known))
         return name, *known[name]
@@ -280,7 +286,17 @@ def check_family(family: Any, known: Mapping[str, tuple[Any, float]]) -> tuple[s
             )
         return truth
 
+    if not np.allclose(checked(p, 0.0), p, rtol=1e-9, atol=1e-12):
+        raise ValueError("`family` must return the predictions themselves at strength 0, where they are calibrated.")
     return getattr(family, "__name__", "own family"), checked, 1.0
+
+
+def refuse_few_draws(n_resamples: int, alpha: float) -> None:
+    """p-values from so few draws would never be small enough."""
+    if (1 + n_resamples) * alpha < 1.0:
+        raise ValueError(
+            f"`n_resamples` must be at least {math.ceil(1.0 / alpha) - 1} for alpha = {alpha:g}; got {n_resamples}."
+        )
 
 
 def refuse_unreachable(wanted: NDArray[np.float64], most: float) -> None:

@@ -103,6 +103,11 @@ class Sample:
         return Groups(*columns)
 
     @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """The first row of each different prediction."""
+        return np.searchsorted(self.p, self.groups.r.astype(self.p.dtype))
+
+    @cached_property
     def repetitions(self) -> NDArray[np.float64]:
         """The weights as the user gave them."""
         return np.ldexp(self.w, self.exponent) if self.weighted else self.w

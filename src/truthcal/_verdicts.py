@@ -14,12 +14,15 @@ from truthcal._results import Bounded
 _Interval = Callable[[float, str], "ConfidenceInterval"]
 
 
+def percent(level: float) -> str:
+    """A confidence level as people write it."""
+    return f"{100.0 * level:.6g}%"
+
+
 def p_in_words(p: float, draws: int = 0) -> str:
     """A p-value as people write it; `draws` random outcomes can show that it is small, but not how small."""
     if draws and p * (1 + draws) < 2.5:
         return f"p <= {p:.1g}"
-    if p == 0.0:
-        return "p = 0"
     if p < 1e-4:
         return f"p = {p:.1e}" if p >= 1e-300 else "p < 1e-300"
     return f"p = {p:.4f}" if p < 0.0995 else f"p = {p:.2f}"
@@ -59,8 +62,11 @@ class ConfidenceInterval:
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
-        level = f"{self.confidence_level:.0%}"
-        return f"{self.measure} {self.estimate:.4g}, {level} between {self.low:.4g} and {self.high:.4g}"
+        level, noise = (
+            percent(self.confidence_level),
+            " without noise" if self.measure.endswith(("atb", "ubse")) else "",
+        )
+        return f"{self.measure}{noise} {self.estimate:.4g}, {level} between {self.low:.4g} and {self.high:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
@@ -131,14 +137,18 @@ class CalibrationTest:
 
     def _verdict(self) -> str:
         p = p_in_words(self.pvalue, self.n_resamples)
+        below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
         if self.pvalue > 0.05:
-            return f"No sign of miscalibration among {self.n:,} rows ({p})."
+            sign = "that these predictions are too good to be honest" if below else "of miscalibration"
+            sign = "of miscalibration" if self.alternative == "two-sided" else sign
+            return f"No sign {sign} among {self.n:,} rows ({p})."
         weak = "Some sign" if self.pvalue > 0.01 else "Clear signs"
-        if self.measure == "spiegelhalter" or self.alternative == "greater" or self.statistic > self.null_mean:
-            return f"{weak} of miscalibration: calibrated predictions would rarely score so badly by chance ({p})."
-        return (
-            f"{weak} that these predictions are too good to be honest ({p}): were they fitted on these very outcomes?"
-        )
+        if self.measure == "spiegelhalter":
+            than = "better than these predictions promise: too timid" if below else "worse than promised: too extreme"
+            return f"{weak} of miscalibration ({p}): the Brier score is {than}, as a rule."
+        if below:
+            return f"{weak} that these predictions are too good to be honest ({p}): were they fitted on these outcomes?"
+        return f"{weak} of miscalibration: calibrated predictions would rarely score so badly by chance ({p})."
 
     def _evidence(self) -> str:
         if math.isnan(self.null_mean):
@@ -242,9 +252,9 @@ class DetectableError:
 
     Attributes
     ----------
-    shift : float
-        Mean of |prediction - truth| if all predictions are too high, or all too low. nan if no such error is found.
-    slope : float
+    too_high, too_low : float
+        Mean of ``|prediction - truth|`` if all predictions are too high, or all too low. nan if no such error is found.
+    too_extreme : float
         The same if they are too extreme.
     power : float
         How probable it is to find it.
@@ -254,28 +264,35 @@ class DetectableError:
         The test's statistic.
     n : int
         Rows.
+    information : float
+        Sum of p(1 - p). Below 5 no error is given.
     """
 
-    shift: float
-    slope: float
+    too_high: float
+    too_low: float
+    too_extreme: float
     power: float
     alpha: float
     measure: str
     n: int
+    information: float
 
     @property
     def largest(self) -> float:
-        """The larger of the two that there are; nan if there is neither."""
-        return max((error for error in (self.shift, self.slope) if not math.isnan(error)), default=math.nan)
+        """The largest of the three that there are; nan if there is none."""
+        errors = self.too_high, self.too_low, self.too_extreme
+        return max((error for error in errors if not math.isnan(error)), default=math.nan)
 
     def __str__(self) -> str:
-        words = {"all are too high or all too low": self.shift, "they are too extreme": self.slope}
+        if math.isnan(self.largest):
+            return (
+                f"Which errors these {self.n:,} predictions would show cannot be said: too little is left to chance "
+                f"(sum p(1 - p) is {self.information:.2g})."
+            )
+        words = {"all are too high": self.too_high, "all are too low": self.too_low, "too extreme": self.too_extreme}
         lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
-        lines += [f"  nothing if {how}" for how, error in words.items() if math.isnan(error)]
-        start = (
-            f"With these {self.n:,} predictions a test at level {self.alpha:g} finds, {self.power:.0%} of the time, "
-        )
-        return start + "a mean error of\n" + ",\n".join(lines) + "."
+        start = f"With these {self.n:,} predictions a test at level {self.alpha:g} finds"
+        return f"{start}, {self.power:.0%} of the time, a mean error of\n" + ",\n".join(lines) + "."
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
@@ -333,16 +350,20 @@ class Comparison:
         return _lower(self.brier_low, self.brier_high)
 
     def __str__(self) -> str:
-        level = f"{self.confidence_level:.0%}"
+        wide = max(len(self.measure), len("Brier score"))
+
+        def line(name: str, a: float, b: float, gap: float, low: float, high: float, p: float) -> str:
+            ends = f"{low:+.4g} to {high:+.4g} ({p_in_words(p)})"
+            return f"  {name:<{wide}} {a:>11.4g} {b:>11.4g} {gap:>+11.4g}   {ends}"
+
+        brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
         return "\n".join(
             [
                 self._verdict(),
                 "",
-                f"  {'':<12} {'a':>11} {'b':>11} {'a - b':>11}   {level} interval",
-                f"  {self.measure:<12} {self.a:>11.4g} {self.b:>11.4g} {self.difference:>+11.4g}   "
-                f"{self.low:+.4g} to {self.high:+.4g} ({p_in_words(self.pvalue)})",
-                f"  {'Brier score':<12} {self.brier_a:>11.4g} {self.brier_b:>11.4g} {self.brier_difference:>+11.4g}   "
-                f"{self.brier_low:+.4g} to {self.brier_high:+.4g} ({p_in_words(self.brier_pvalue)})",
+                f"  {'':<{wide}} {'a':>11} {'b':>11} {'a - b':>11}   {percent(self.confidence_level)} interval",
+                line(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
+                line("Brier score", *brier),
             ]
         )
 

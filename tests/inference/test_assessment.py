@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 import truthcal as tc
-from truthcal.inference import assessment
+from truthcal.inference import testing
 
 N = 2000
 
@@ -117,9 +117,11 @@ def test_too_good_to_be_honest(kind):
 def test_too_few_rows(y, p, rows):
     result = tc.assess(y, p)
     assert result.kind == "too few rows"
-    assert result.verdict == f"Too few rows to tell: with {rows} like these no error would have shown reliably."
+    assert result.verdict.startswith(
+        f"Too few rows to tell: {rows} like these leave little to chance (sum p(1 - p) is "
+    )
     assert math.isnan(result.detectable)
-    assert "detectable      unknown     no error" in str(result)
+    assert "detectable      unknown     too little is left to chance" in str(result)
 
 
 def test_level_decides():
@@ -244,7 +246,7 @@ def test_decomposition_of_a_sketch_adds_up():
 def test_more_rows_than_can_be_sorted(monkeypatch):
     y, p = some_rows("too high", 20_000)
     exact = tc.assess(y, p)
-    monkeypatch.setattr(assessment, "TOO_MANY_TO_SORT", 10_000)
+    monkeypatch.setattr(testing, "TOO_MANY_TO_SORT", 10_000)
     found = tc.assess(y, p)
     assert "from a sketch of 16,384 buckets" in found.test.why
     assert "sketch" not in exact.test.why
@@ -346,7 +348,7 @@ def test_html_holds_the_verdict_and_is_escaped():
     p = np.round(p, 1)
     result = tc.assess(y, p, n_resamples=999)
     page = result._repr_html_()
-    assert html.escape(result.verdict) in page
+    assert html.escape(result.verdict).replace("\n", "<br>") in page
     assert "p &lt;= 0.001" in page
     assert "p <= 0.001" not in page
     assert html.escape(result.warnings[0]) in page
@@ -443,3 +445,24 @@ def test_certain_predictions_that_are_all_right():
     result = tc.assess([0, 1] * 20, [0.0, 1.0] * 20)
     assert result.kind == "calibrated"
     assert result.verdict == "Right every time: 40 rows predicted with certainty, 0 or 1, and none of them wrong."
+
+
+def test_certain_predictions_that_are_wrong_have_a_direction():
+    result = tc.assess([1] * 95 + [0] * 5, [1.0] * 100)
+    assert result.kind == "too high"
+    assert "5 of them" in result.warnings[0]
+
+
+def test_one_certain_prediction_that_is_wrong():
+    assert tc.assess([0], [1.0]).verdict == "Too high: predictions exceed what happens (p < 1e-300)."
+
+
+def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
+    monkeypatch.setattr(testing, "TOO_MANY_TO_SORT", 10_000)
+    y, p = np.zeros(20_000, int), np.full(20_000, 0.001)
+    y[:40] = 1
+    result = tc.assess(y, p)
+    assert result.test.method == "exact"
+    assert result.test.greater == pytest.approx(tc.calibration_test(y, p, rng=0).pvalue, rel=0.5, abs=0)
+    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
+        tc.assess(np.full(20_000, 0.3), np.linspace(0.1, 0.9, 20_000), sample_weight=np.full(20_000, 2.0))

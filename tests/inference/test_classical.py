@@ -282,3 +282,11 @@ def test_hosmer_lemeshow_auto_redraws_where_a_bin_has_few_events():
 def test_tiny_predictions_give_no_warning():
     assert tc.hosmer_lemeshow_test([0] * 30, [1e-300] * 30).pvalue == pytest.approx(1.0)
     assert tc.spiegelhalter_test([0] * 30, [5e-324] * 30).pvalue == pytest.approx(1.0)
+
+
+def test_spiegelhalter_says_on_which_side():
+    p = np.linspace(0.1, 0.9, 200)
+    timid = tc.spiegelhalter_test(p > 0.5, p)
+    assert "better than these predictions promise: too timid" in str(timid)
+    extreme = tc.spiegelhalter_test(np.arange(200) % 2, p)
+    assert "worse than promised: too extreme" in str(extreme)

@@ -311,9 +311,44 @@ def test_fractional_outcomes_and_single_rows_are_refused():
 
 
 def test_every_measure_with_an_interval_can_be_compared():
-    y, a, b = drawn(worse, 60)
+    y, a, b = drawn(worse, 200)
     for measure in (*TENTS, *NORMS):
         result = tc.compare(y, np.round(a, 1), np.round(b, 1), measure=measure, n_resamples=99)
         assert result.measure == measure
         assert measure in MEASURES
         assert result.low <= result.difference <= result.high
+
+
+def nudged(p):
+    return np.minimum(p + 0.001, 1.0)
+
+
+def shrunk(p):
+    return 0.5 + 0.97 * (p - 0.5)
+
+
+@pytest.mark.parametrize("other", [nudged, shrunk])
+def test_forecasters_that_are_nearly_the_same(other):
+    """Before and after recalibration: errors of both are nearly the same noise, which must not pass for a difference."""
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    difference = -tc.atb(grid, other(grid))
+    rng, covered, repeats = np.random.default_rng(0), 0, 150
+    for _ in range(repeats):
+        p = rng.random(500)
+        result = tc.compare(rng.random(500) < p, p, other(p))
+        covered += result.low <= difference <= result.high
+    assert covered >= 0.88 * repeats  # 0.95 less four standard errors
+
+
+def test_a_copy_in_single_precision_is_no_better():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        p = rng.random(300)
+        result = tc.compare(rng.random(300) < p, p, p.astype(np.float32))
+        assert result.better_calibrated is None
+        assert result.pvalue > 0.5
+
+
+def test_ece_of_unique_predictions_is_refused():
+    with pytest.raises(ValueError, match="most predictions are unique, so ece has no population value"):
+        tc.compare([0, 1, 1], [0.2, 0.6, 0.9], [0.3, 0.5, 0.8], measure="ece")

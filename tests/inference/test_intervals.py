@@ -571,3 +571,17 @@ def test_missing_predictions_are_refused():
         tc.confidence_interval([0, 1], [0.5, math.nan])
     with pytest.raises((TypeError, ValueError), match="`y_proba`"):
         tc.confidence_interval([0, 1])
+
+
+def test_narrow_errors_are_not_lost_in_cells():
+    """Sixteen waves are narrower than the cells of the covariance; the length of the mean must not come from these."""
+    rng = np.random.default_rng(0)
+    p = rng.random(400_000)
+    y = rng.random(400_000) < np.clip(p + 0.1 * np.sin(100 * p), 0, 1)
+    interval = tc.confidence_interval(y, p, measure="multiscale_atb")
+    own = tc.brier_decomposition(y, p).score / 400_000
+    exact = (tc.multiscale_atb(y, p) - own) / (1 - 1 / 400_000)
+    assert interval.estimate == pytest.approx(exact, rel=1e-9, abs=0)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    truth = np.clip(grid + 0.1 * np.sin(100 * grid), 0, 1)
+    assert interval.low < tc.multiscale_atb(truth, grid) < interval.high

@@ -191,10 +191,14 @@ def test_curves_of_other_tests_and_weights():
 )
 def test_bad_parameters_of_curves_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
-        tc.validity_curve(P, n_simulations=5, n_resamples=9, rng=0, **arguments)
+        tc.validity_curve(P, n_simulations=5, n_resamples=19, rng=0, **arguments)
 
 
 # --- detectable errors ------------------------------------------------------------------------------------------------
+
+
+# The field of a DetectableError for a family.
+FIELD = {"shift": "too_high", "slope": "too_extreme"}
 
 
 @pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "shifted_grid_ubse"])
@@ -202,7 +206,7 @@ def test_bad_parameters_of_curves_are_refused(arguments, error, message):
 def test_detectable_error_is_found_as_often_as_promised(family, measure):
     p = np.linspace(0.05, 0.95, 1000)
     for power in (0.5, 0.8):
-        effect = getattr(tc.detectable_error(p, power=power, measure=measure), family)
+        effect = getattr(tc.detectable_error(p, power=power, measure=measure), FIELD[family])
         truth = truth_with_error(p, family, effect)
         found = tc.power(p, truth, measure=measure, n_simulations=1000, n_resamples=4999, rng=0)
         # Measured with many draws: 0.50 to 0.53, and 0.79 to 0.83.
@@ -211,14 +215,14 @@ def test_detectable_error_is_found_as_often_as_promised(family, measure):
 
 def test_detectable_error_of_rare_events_is_found_as_often_as_promised():
     p = np.random.default_rng(0).beta(1, 49, 5000)
-    effect = tc.detectable_error(p).slope
+    effect = tc.detectable_error(p).too_extreme
     found = tc.power(p, truth_with_error(p, "slope", effect), n_simulations=400, n_resamples=999, rng=0)
     assert found.value == pytest.approx(0.8, rel=0, abs=0.12)
 
 
 def test_more_rows_show_smaller_errors():
     found = [tc.detectable_error(np.linspace(0.05, 0.95, n)) for n in (200, 800, 3200)]
-    for name in ("shift", "slope"):
+    for name in ("too_high", "too_low", "too_extreme"):
         errors = [getattr(result, name) for result in found]
         assert errors[0] > errors[1] > errors[2]
         assert errors[0] / errors[2] == pytest.approx(4.0, rel=0.1, abs=0)  # like the root of the number of rows
@@ -227,37 +231,39 @@ def test_more_rows_show_smaller_errors():
 def test_detectable_error_grows_with_the_demands():
     p = np.linspace(0.05, 0.95, 500)
     base = tc.detectable_error(p)
-    assert tc.detectable_error(p, power=0.95).shift > base.shift
-    assert tc.detectable_error(p, power=0.3).shift < base.shift
-    assert tc.detectable_error(p, alpha=0.001).slope > base.slope
-    assert tc.detectable_error(p, alpha=0.2).slope < base.slope
+    assert tc.detectable_error(p, power=0.95).too_high > base.too_high
+    assert tc.detectable_error(p, power=0.3).too_high < base.too_high
+    assert tc.detectable_error(p, alpha=0.001).too_extreme > base.too_extreme
+    assert tc.detectable_error(p, alpha=0.2).too_extreme < base.too_extreme
     # One scale sees more of what spans all predictions, several see more of the rest.
-    assert tc.detectable_error(p, measure="atb").shift < base.shift
+    assert tc.detectable_error(p, measure="atb").too_high < base.too_high
 
 
 def test_uneven_weights_show_less():
     p = np.linspace(0.05, 0.95, 500)
     w = np.random.default_rng(0).exponential(1.0, 500)
     weighted, even = tc.detectable_error(p, sample_weight=w), tc.detectable_error(p)
-    assert 1.2 * even.shift < weighted.shift < 1.7 * even.shift  # half as many rows, in effect
-    assert tc.detectable_error(p, sample_weight=np.full(500, 7.0)).shift == pytest.approx(even.shift, rel=1e-6, abs=0)
+    assert 1.2 * even.too_high < weighted.too_high < 1.7 * even.too_high  # half as many rows, in effect
+    assert tc.detectable_error(p, sample_weight=np.full(500, 7.0)).too_high == pytest.approx(
+        even.too_high, rel=1e-6, abs=0
+    )
 
 
 def test_constant_predictions_have_the_error_of_a_binomial_test():
     found = tc.detectable_error(np.full(1000, 0.3))
     # Wald: (1.96 sd under 0.3 + 0.84 sd under the truth), one side
-    assert found.shift == pytest.approx((1.96 + 0.84) * math.sqrt(0.21 / 1000), rel=0.05, abs=0)
-    assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).slope)  # 1/2 cannot be too extreme
-    assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).shift) is False
+    assert found.too_high == pytest.approx((1.96 + 0.84) * math.sqrt(0.21 / 1000), rel=0.05, abs=0)
+    assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).too_extreme)  # 1/2 cannot be too extreme
+    assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).too_high) is False
 
 
 @pytest.mark.parametrize("p", [[0.0, 1.0, 1.0], [0.0], [1.0] * 50])
 def test_nothing_can_be_planned_for_certain_predictions(p):
     found = tc.detectable_error(p)
-    assert math.isnan(found.shift)
-    assert math.isnan(found.slope)
+    assert math.isnan(found.too_high)
+    assert math.isnan(found.too_extreme)
     assert math.isnan(found.largest)
-    assert "nothing if all are too high or all too low" in str(found)
+    assert "cannot be said: too little is left to chance (sum p(1 - p) is 0)" in str(found)
 
 
 @pytest.mark.parametrize("p", [[0.5], [0.3, 0.6], [0.2, 0.4, 0.9]])
@@ -267,9 +273,9 @@ def test_few_rows_show_nothing(p):
 
 def test_detectable_error_in_words():
     found = tc.detectable_error(np.linspace(0.05, 0.95, 500), power=0.9, alpha=0.01)
-    assert found.largest == max(found.shift, found.slope)
+    assert found.largest == max(found.too_high, found.too_low, found.too_extreme)
     assert str(found).startswith("With these 500 predictions a test at level 0.01 finds, 90% of the time,")
-    assert found.to_dict()["shift"] == found.shift
+    assert found.to_dict()["too_low"] == found.too_low
 
 
 def test_design_agrees_with_its_rows():
@@ -302,7 +308,7 @@ def test_required_rows_and_detectable_error_are_inverse(family):
     effect = 0.04
     n = tc.required_sample_size(effect, family=family)
     found = tc.detectable_error((np.arange(n) + 0.5) / n)
-    assert getattr(found, family) == pytest.approx(effect, rel=0.03, abs=0)
+    assert getattr(found, FIELD[family]) == pytest.approx(effect, rel=0.03, abs=0)
 
 
 def test_required_rows_grow_with_the_demands():
@@ -363,3 +369,31 @@ def test_bad_parameters_of_detectable_error_are_refused():
     with pytest.raises(ValueError, match="`y_proba`"):
         tc.detectable_error([0.5, math.nan])
     assert "spiegelhalter" not in MEASURES
+
+
+def test_too_low_is_not_too_high_where_events_are_rare():
+    """Rare events: what is too low by this much varies more than what is too high, and takes more to be seen."""
+    found = tc.detectable_error(np.full(20_000, 0.0005))
+    assert found.too_low > 1.2 * found.too_high
+
+
+def test_a_family_must_start_calibrated():
+    with pytest.raises(ValueError, match="must return the predictions themselves at strength 0"):
+        tc.required_sample_size(0.1, family=lambda p, s: 0.5 * p)
+
+
+def test_draws_too_few_for_the_level_are_refused():
+    with pytest.raises(ValueError, match=r"`n_resamples` must be at least 19 for alpha = 0.05; got 5"):
+        tc.power([0.2, 0.7], [0.2, 0.7], n_resamples=5)
+
+
+def test_infinite_statistics_do_not_disturb():
+    found = tc.power(
+        [0.0, 0.0, 0.5, 0.5], [0.5] * 4, measure="hosmer_lemeshow", n_simulations=200, n_resamples=99, rng=0
+    )
+    assert 0.5 < found.value <= 1.0  # three of four outcomes cannot happen if the predictions are right
+
+
+def test_certain_predictions_have_no_curve():
+    with pytest.raises(ValueError, match="cannot be wrong in this way: they are all 0 or 1"):
+        tc.validity_curve([0.0, 1.0] * 10)

@@ -812,3 +812,29 @@ def test_outcomes_that_cannot_happen_are_named():
     possible = tc.calibration_test([0, 1, 0, 0], [0.0, 0.5, 0.3, 0.2])
     assert possible.impossible == 0
     assert "chance of 0" not in str(possible)
+
+
+def test_limit_of_the_cumulative_bias_says_nothing_of_small_values_with_ties():
+    y, p = np.arange(20_000) % 10 < 3, np.full(20_000, 0.3)
+    assert tc.calibration_test(y, p, measure="ks_ce", method="asymptotic", alternative="less").pvalue == 1.0
+
+
+@pytest.mark.parametrize(
+    ("alternative", "words"),
+    [("less", "No sign that these predictions are too good"), ("greater", "Clear signs of miscalibration: calibrated")],
+)
+def test_words_follow_the_alternative(alternative, words):
+    result = tc.calibration_test(np.arange(100) % 2, np.full(100, 0.9), alternative=alternative)
+    assert str(result).startswith(words)
+
+
+def test_a_sketch_reports_the_moments_of_its_rows():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = rng.random(2000) < p
+    rows, sketch = tc.calibration_test(y, p, rng=0), tc.Sketch().update(y, p)
+    for method in ("asymptotic", "bound"):
+        found = tc.calibration_test(sketch, method=method)
+        assert found.null_mean == pytest.approx(rows.null_mean, rel=1e-9, abs=0)
+        assert found.null_sd == pytest.approx(rows.null_sd, rel=1e-3, abs=0)
+        assert type(found.pvalue) is float

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._assessments import Assessment, BiasedStretch
-from truthcal._parameters import check_level, check_whole, refuse_beside_sketch, refuse_no_proba
+from truthcal._parameters import check_level, check_whole
 from truthcal._results import ScoreDecomposition
 from truthcal._sample import Sample
-from truthcal._validation import as_columns, check_rows, refuse_fractional
-from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words
+from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words, percent
 from truthcal.inference.cells import bucket_sample
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.power import detectable_of
-from truthcal.inference.testing import BUCKETS, TOO_MANY_TO_SORT, test_of
+from truthcal.inference.testing import summary_of, test_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.skill import brier_decomposition_of
 from truthcal.sketch import Sketch
@@ -26,7 +25,7 @@ _Array = NDArray[np.float64]
 _POWER = 0.8
 # To say that predictions are too good is to accuse somebody: it takes five times as small a p-value.
 _ACCUSATION = 5.0
-# A direction is named if the error along it is this many standard errors from 0.
+# A direction is named if the error along it is this many standard errors from 0, and about as improbable as all of it.
 _CLEAR = 2.0
 # And if both directions together explain at least this share of what ten bins show beyond chance.
 _MOST_OF_IT, _BINS = 0.5, 10
@@ -63,7 +62,7 @@ class _Facts:
     def of_sample(cls, sample: Sample) -> "_Facts":
         s, groups = atb_summary_of(sample), sample.groups
         p = sample.p.astype(np.float64)
-        starts = np.searchsorted(sample.p, groups.r.astype(sample.p.dtype))
+        starts = sample.starts
         return cls(
             n=sample.n,
             ww=1.0 / s.n_effective,
@@ -127,8 +126,8 @@ class _Facts:
     def directions(self) -> tuple[float, float]:
         """How many standard errors predictions are too high, and too extreme beside that."""
         total = float(np.sum(self.noise))
-        if not total > 0.0:
-            return 0.0, 0.0
+        if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
+            return math.copysign(math.inf, float(np.sum(self.c))), 0.0
         middle = float(np.sum(self.noise * self.x)) / total
         spread = float(np.sum(self.noise * (self.x - middle) ** 2))
         high = float(np.sum(self.c)) / math.sqrt(total)
@@ -137,6 +136,8 @@ class _Facts:
 
     def surplus(self) -> float:
         """How much the squared errors of ten bins of equal noise, in their variances, exceed what chance gives."""
+        if not np.sum(self.noise) > 0.0:
+            return 0.0
         share = np.cumsum(self.noise) - 0.5 * self.noise
         bins = (share * (_BINS / float(np.sum(self.noise)))).astype(np.int64)
         noise = np.bincount(bins, self.noise)
@@ -194,20 +195,7 @@ def assess(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    summary: Sample | Sketch
-    if isinstance(y_true, Sketch):
-        refuse_beside_sketch(y_proba, sample_weight, pos_label)
-        summary = y_true
-    else:
-        refuse_no_proba(y_proba)
-        truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
-        w = weight[0] if weight else None
-        if len(proba) > TOO_MANY_TO_SORT:
-            summary = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
-        else:
-            rows = check_rows(truth, proba, w, pos_label)
-            refuse_fractional(rows.y)
-            summary = Sample.from_checked(rows)
+    summary = summary_of(y_true, y_proba, sample_weight, pos_label)
     test = test_of(summary, "multiscale_atb", "auto", "two-sided", n_resamples, rng)
     return _assessed(summary, test, alpha, level)
 
@@ -242,7 +230,9 @@ def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, lev
 def _kind(facts: _Facts, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
         high, extreme = facts.directions()
-        if max(abs(high), abs(extreme)) < _CLEAR or high**2 + extreme**2 < _MOST_OF_IT * facts.surplus():
+        size = high**2 + extreme**2
+        # Two normals have so large a square with probability exp(-size / 2).
+        if size < _CLEAR**2 or size < _MOST_OF_IT * facts.surplus() or math.exp(-size / 2.0) > 10.0 * test.greater:
             return "miscalibrated"
         if abs(high) >= abs(extreme):
             return "too high" if high > 0.0 else "too low"
@@ -265,7 +255,9 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
     rows = f"{facts.n:,} row{'s' if facts.n != 1 else ''}"
     if kind in _WRONG:
         chance, ends = p_in_words(test.greater, test.n_resamples), f"{rms.low:.2g} to {rms.high:.2g}"
-        size = f"The error is about {rms.estimate:.2g} ({rms.confidence_level:.0%}: {ends})"
+        size = f"The error is about {rms.estimate:.2g} ({percent(rms.confidence_level)}: {ends})"
+        if math.isnan(rms.low):
+            return f"{_WRONG[kind]} ({chance})."
         if kind == "miscalibrated":
             size = f"Errors change sign along the predictions and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
         return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {facts.stretch()}."
@@ -275,7 +267,8 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
             "were these predictions fitted on these labels?"
         )
     if kind == "too few rows":
-        return f"Too few rows to tell: with {rows} like these no error would have shown reliably."
+        doubt = f"sum p(1 - p) is {test.information:.2g}"
+        return f"Too few rows to tell: {rows} like these leave little to chance ({doubt}), so errors may not show."
     if test.information == 0.0:
         return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
     far = ", which is not far" if detectable > _LARGE else ""

@@ -47,8 +47,7 @@ class Cells:
         p, y, w = sample.p.astype(np.float64), sample.y, sample.w / sample.weight
         c = p - y
         columns = w * c, w * w * p * (1.0 - p), (w * c) ** 2, w * w * c, w * w
-        starts = np.searchsorted(sample.p, sample.groups.r.astype(sample.p.dtype))
-        sums = [np.add.reduceat(column, starts) for column in columns]
+        sums = [np.add.reduceat(column, sample.starts) for column in columns]
         return cls._merged(sample.groups.r, np.stack(sums), float(np.sum(w * w)), most)
 
     @classmethod
@@ -69,8 +68,7 @@ class Cells:
         """Neighbours as one where there are more than `most`, in cells of about equal noise."""
         noise = sums[1] + sums[2] + 1e-12 * sums[4]  # predictions of 0 and 1 have a place, too
         if len(x) > most:
-            share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
-            _, cell = np.unique(np.minimum((share * most).astype(np.int64), most - 1), return_inverse=True)
+            cell = equal_cells(noise, most)
             x = np.bincount(cell, noise * x) / np.bincount(cell, noise)
             sums = np.stack([np.bincount(cell, column) for column in sums])
         s, a, q, u, d = sums
@@ -79,6 +77,12 @@ class Cells:
     def null_scales(self, kernel: Tents) -> _Array:
         """Under calibration the measure is a sum of squares of standard normals with these scales."""
         return _eigenvalues(self.x, self.a, kernel)
+
+
+def equal_cells(noise: _Array, most: int) -> NDArray[np.intp]:
+    """The cell of each point, numbered from 0, such that cells of neighbours have about equal noise."""
+    share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
+    return np.unique(np.minimum((share * most).astype(np.int64), most - 1), return_inverse=True)[1]
 
 
 def axes_of(x: _Array, kernel: Tents) -> _Array:

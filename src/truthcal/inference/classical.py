@@ -21,7 +21,7 @@ from truthcal.inference.testing import ALTERNATIVES, Rows, Statistic, finish
 _Array = NDArray[np.float64]
 _METHODS = ("auto", "exact", "asymptotic")
 # Bins whose counts vary less than this are too far from normal for the chi-square distribution: with 0.5 it rejects
-# calibrated rows nearly twice as often as it should at 1%, with 5 one in seven times too often (docs/inference.md).
+# calibrated rows nearly twice as often as it should at 1%, with 5 one in seven times too often (simulated).
 _ENOUGH_IN_A_BIN = 5.0
 
 
@@ -202,8 +202,8 @@ def _checked(
 def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.int64], _Array]:
     """Where bins of equal count start among the different predictions, and the variance of each bin's count."""
     groups = sample.groups
-    ends = np.searchsorted(sample.p, groups.r.astype(sample.p.dtype), side="right")
-    begins = np.concatenate([[0], ends[:-1]])
+    begins = sample.starts
+    ends = np.append(begins[1:], sample.n)
     bins = (begins + ends) * n_bins // (2 * sample.n)  # the bin of a group's middle row
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     squares = np.add.reduceat(sample.w**2, begins[starts])

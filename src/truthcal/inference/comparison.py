@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_one_row
+from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_one_row, refuse_unique
 from truthcal._sample import Sample
 from truthcal._validation import Checked, check_rows, refuse_apart, refuse_fractional
 from truthcal._verdicts import Comparison
-from truthcal.inference.cells import CERTAIN, axes_of
-from truthcal.inference.intervals import noise_of_norm
+from truthcal.inference.cells import CERTAIN, axes_of, equal_cells
+from truthcal.inference.intervals import has_no_population, noise_of_norm
 from truthcal.inference.outcomes import NORMS
 from truthcal.inference.quadratic import lower_tail, upper_quantile, upper_tail
 from truthcal.inference.tents import TENTS, Tents, excess_of
@@ -25,6 +25,8 @@ _Array = NDArray[np.float64]
 _CELLS, _BUCKETS = 96, 4096
 # Curvature below this share of the largest counts as straight, and all of it as rounding below that of the noise.
 _STRAIGHT, _ROUNDING = 1e-6, 1e-10
+# Differences below this share of the noise are not told apart.
+_HIDDEN = 1e-5
 
 
 def compare(
@@ -49,7 +51,7 @@ def compare(
         The two forecasters' predictions of the same events, row by row.
     measure : str, default "atb"
         atb, multiscale_atb or shifted_grid_ubse: their values without noise are compared. Or atb_l1, smcal,
-        laplace_kernel_ce, ks_ce, step_ce, kuiper_ce or binned_ece, with a wider interval.
+        laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece or (if predictions repeat) ece, with a wider interval.
     confidence_level : float, default 0.95
         Of the intervals.
     n_resamples : int, default 19999
@@ -148,12 +150,10 @@ class _Side(NamedTuple):
         p = rows.p.astype(np.float64)
         w = np.full(len(p), 1.0 / len(p)) if rows.w is None else rows.w / np.sum(rows.w)
         bucket = bucket_index(p, _BUCKETS)
-        noise = np.bincount(bucket, w * w, minlength=_BUCKETS)
-        share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
+        noise = np.bincount(bucket, w * w, minlength=_BUCKETS).astype(np.float64)
         filled = np.flatnonzero(noise)
-        merged = np.minimum((share[filled] * _CELLS).astype(np.int64), _CELLS - 1) if len(filled) > _CELLS else filled
         number = np.zeros(_BUCKETS, np.int64)
-        number[filled] = np.unique(merged, return_inverse=True)[1]
+        number[filled] = equal_cells(noise[filled], _CELLS) if len(filled) > _CELLS else np.arange(len(filled))
         cell = number[bucket]
         x = np.bincount(cell, w * p) / np.bincount(cell, w)
         return cls(cell, axes_of(x, kernel), w, p, w * (p - rows.y))
@@ -191,21 +191,22 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     """
     sides = [_Side.of(rows, Tents.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
     means = [side.mean() for side in sides]
-    cut = len(means[0])
     covariance = _covariance(*sides)
-    parts = covariance[:cut, :cut], covariance[cut:, cut:]
     rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2
     values = [excess_of(measure, sample) for sample in samples]
-    mean = np.concatenate([_without_noise(m, part) for m, part in zip(means, parts, strict=True)])
+    sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
+    mean = _without_noise(np.concatenate(means), covariance, sign)
     scales, axes = np.linalg.eigh(covariance)
     some = scales > CERTAIN * scales[-1]
     root = axes[:, some] * np.sqrt(scales[some])
-    sign = np.where(np.arange(len(mean)) < cut, 1.0, -1.0)
     curvature, turned = np.linalg.eigh((root.T * sign) @ root)
-    law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ turned / rest, float(np.trace(covariance)) / rest)
-    difference = values[0] - values[1]
+    noise = float(np.trace(covariance)) / rest
+    law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ turned / rest, _ROUNDING * noise)
+    # Directions that were left out, and cells, hide what is smaller than this share of the noise.
+    difference, hidden = values[0] - values[1], _HIDDEN * noise if values[0] != values[1] else 0.0
     low, high = (difference - law.quantile(chance) for chance in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
-    return _Difference(values[0], values[1], low, high, law.two_sided(difference))
+    beyond = math.copysign(max(abs(difference) - hidden, 0.0), difference)
+    return _Difference(values[0], values[1], low - hidden, high + hidden, law.two_sided(beyond))
 
 
 class _Law(NamedTuple):
@@ -220,10 +221,11 @@ class _Law(NamedTuple):
     offset: float
 
     @classmethod
-    def of(cls, curvature: _Array, slope: _Array, size: float) -> "_Law":
-        largest = float(np.max(np.abs(curvature), initial=0.0))
-        if not largest > _ROUNDING * size:  # the same predictions twice, or none that could have been wrong
+    def of(cls, curvature: _Array, slope: _Array, rounding: float) -> "_Law":
+        largest, steepest = float(np.max(np.abs(curvature), initial=0.0)), float(np.sqrt(np.sum(slope**2)))
+        if not max(largest, steepest) > rounding:  # the same predictions twice, or none that could be wrong
             return cls(np.empty(0), np.empty(0), 0.0)
+        largest = max(largest, 1e-3 * steepest)  # next to no curvature: a normal
         bent = np.abs(curvature) > _STRAIGHT * largest
         scales, shifts = curvature[bent], slope[bent] / (2.0 * curvature[bent])
         offset = float(np.sum(scales * (1.0 + shifts**2)))
@@ -238,17 +240,21 @@ class _Law(NamedTuple):
     def two_sided(self, value: float) -> float:
         """Chance of something as far out as `value`, on either side."""
         if len(self.scales) == 0:
-            return 1.0
+            return float(value == 0.0)
         x = value + self.offset
         tails = (tail(x, self.scales, self.shifts) for tail in (upper_tail, lower_tail))
         return min(1.0, 2.0 * min(tails))
 
 
-def _without_noise(mean: _Array, covariance: _Array) -> _Array:
-    """The mean shortened so that what it adds to the variance of its squared length is unbiased, and never negative."""
-    seen = float(mean @ covariance @ mean)
-    noise = float(np.sum(covariance * covariance))
-    return mean * math.sqrt(max(0.0, 1.0 - noise / seen)) if seen > 0.0 else mean
+def _without_noise(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
+    """Both means shortened together, so that the variance of the linear part is estimated without bias, or too high.
+
+    That variance is 4 x'Cx with x = J m. With M in place of m noise adds the trace of C J C J: much for forecasters
+    whose errors have little in common, and next to nothing for two that are nearly the same.
+    """
+    turned = covariance * sign[:, None] * sign
+    seen, noise = float(mean @ turned @ mean), float(np.sum(covariance * turned))
+    return mean * math.sqrt(min(1.0, max(0.0, 1.0 - noise / seen))) if seen > 0.0 else mean
 
 
 # --- norms and the Brier score ----------------------------------------------------------------------------------------
@@ -258,6 +264,8 @@ def _of_norms(
     samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
 ) -> _Difference:
     """Each forecaster's noise gets half of the error allowed."""
+    for sample in samples:
+        refuse_unique(measure, has_no_population(sample, measure))
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
     draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
     reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)

@@ -29,10 +29,10 @@ from truthcal._parameters import (
 from truthcal._sample import Sample
 from truthcal._validation import check_rows
 from truthcal._verdicts import ConfidenceInterval
-from truthcal.inference.cells import CERTAIN, Cells, axes_of, bucket_sample
+from truthcal.inference.cells import CERTAIN, Cells, axes_of, bucket_sample, tent_measure
 from truthcal.inference.outcomes import NORMS, blocks
 from truthcal.inference.quadratic import lower_tail, upper_tail
-from truthcal.inference.tents import TENTS, Tents, excess_of
+from truthcal.inference.tents import TENTS, Tents
 from truthcal.measures import MEASURES
 from truthcal.sketch import Sketch
 
@@ -88,10 +88,16 @@ class LengthOfMean:
     of_shift: float
 
     @classmethod
-    def of(cls, cells: Cells, kernel: Tents) -> Self:
-        """Of cells: their covariance is that of independent draws of (p, y), with their w."""
+    def of(cls, cells: Cells, kernel: Tents, square: float | None = None) -> Self:
+        """Of cells: their covariance is that of independent draws of (p, y), with their w.
+
+        The mean gets the length that the measure has, where that is given: cells are too coarse for narrow errors.
+        """
         phi = axes_of(cells.x, kernel)
         mean, drift = cells.s @ phi, cells.u @ phi
+        length = math.sqrt(float(mean @ mean))
+        if square is not None and length > 0.0:
+            mean *= math.sqrt(square) / length
         covariance = (phi.T * cells.q) @ phi - np.outer(drift, mean) - np.outer(mean, drift)
         covariance += cells.ww * np.outer(mean, mean)
         shift = cells.d / np.sum(cells.d) @ phi
@@ -159,7 +165,7 @@ def _crossing(rising: Callable[[float], float]) -> float:
         return 0.0
     if rising(1.0) <= 0.0:
         return 1.0
-    return float(optimize.brentq(rising, 0.0, 1.0, xtol=1e-7, rtol=1e-6))
+    return float(optimize.brentq(rising, 0.0, 1.0, xtol=1e-12, rtol=1e-6))
 
 
 def confidence_interval(
@@ -206,8 +212,8 @@ def confidence_interval(
     Notes
     -----
     Rows are taken for independent draws from one population. How often the intervals contain its value was simulated,
-    for calibrated and other predictions: docs/inference.md. Near calibration, where bootstrap percentiles exclude even
-    their own estimate, the interval starts at 0.
+    for calibrated and other predictions: docs/benchmarks-coverage.md. Near calibration, where bootstrap percentiles
+    exclude even their own estimate, the interval starts at 0.
 
     Examples
     --------
@@ -216,7 +222,7 @@ def confidence_interval(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> print(tc.confidence_interval(rng.random(2000) < 0.2 + 0.6 * p, p))
-    rms 0.05423, 95% between 0.04494 and 0.06485
+    rms 0.05423, 95% between 0.04496 and 0.06487
     """
     check_choice(measure, "measure", (*_OTHERS, *MEASURES))
     confidence_level = check_level(confidence_level, "confidence_level")
@@ -283,10 +289,11 @@ def _of_bias(cells: Cells, level: float) -> ConfidenceInterval:
 
 
 def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: float) -> ConfidenceInterval:
-    rows, known = (bucket_sample(summary), None) if isinstance(summary, Sketch) else (summary, summary)
     name = "atb" if measure in _OTHERS else measure
-    length = LengthOfMean.of(cells, Tents.of(name, rows))
-    excess = length.excess if known is None else excess_of(name, known)
+    kernel = Tents.of(name, bucket_sample(summary) if isinstance(summary, Sketch) else summary)
+    square = tent_measure(summary, kernel) if isinstance(summary, Sketch) else MEASURES[name].of_sample(summary)
+    length = LengthOfMean.of(cells, kernel, square)
+    excess = length.excess
     low, high = length.interval(level)
     bias = _of_bias(cells, level)  # it allows for events that could have happened and did not; so must this
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(excess, 0.0))), 1.0)
@@ -299,7 +306,7 @@ def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: floa
 
 def _of_norm(sample: Sample, measure: str, level: float, n_resamples: int, rng: Any) -> ConfidenceInterval:
     value = MEASURES[measure].of_sample(sample)
-    if measure == "ece" and len(sample.groups.r) > sample.n / 10:
+    if has_no_population(sample, measure):
         return _none(measure, value, level, "most predictions are unique, so this ECE has no population value")
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     reach = float(np.quantile(draws, level, method="higher"))
@@ -309,6 +316,11 @@ def _of_norm(sample: Sample, measure: str, level: float, n_resamples: int, rng: 
     )  # none of these norms is less than the bias, whose ends allow for more
     low, high = max(value - reach, 0.0), min(max(value + reach, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
+
+
+def has_no_population(sample: Sample, measure: str) -> bool:
+    """Whether the ECE of distinct predictions compares most predictions with their own outcome alone."""
+    return measure == "ece" and len(sample.groups.r) > sample.n / 10
 
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:

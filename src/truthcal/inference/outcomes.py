@@ -42,7 +42,7 @@ class Outcomes:
     def __init__(self, sample: Sample, chance: _Array | None = None) -> None:
         self.sample = sample
         self.r, self.w = sample.groups.r, sample.groups.w
-        self._starts = np.searchsorted(sample.p, self.r.astype(sample.p.dtype))
+        self._starts = sample.starts
         self._sizes = np.diff(self._starts, append=sample.n)
         self._chance = sample.p.astype(np.float64) if chance is None else chance
         first = self._chance[self._starts]

@@ -9,14 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from truthcal._parameters import check_choice, check_family, check_level, check_rng, check_whole, refuse_unreachable
+from truthcal._parameters import (
+    check_choice,
+    check_family,
+    check_level,
+    check_rng,
+    check_whole,
+    refuse_few_draws,
+    refuse_unreachable,
+)
 from truthcal._progress import progress
 from truthcal._results import Estimate
 from truthcal._sample import Sample
 from truthcal._threads import both
 from truthcal._validation import check_proba, check_report
 from truthcal._verdicts import DetectableError, ValidityCurve
-from truthcal.inference.cells import CERTAIN, axes_of, bucket_sample
+from truthcal.inference.cells import CERTAIN, axes_of, bucket_sample, equal_cells
 from truthcal.inference.classical import hosmer_lemeshow_of, spiegelhalter_of
 from truthcal.inference.outcomes import Outcomes, Values, blocks
 from truthcal.inference.quadratic import upper_quantile, upper_tail
@@ -118,6 +126,7 @@ def power(
     alpha = check_level(alpha, "alpha")
     n_simulations = check_whole(n_simulations, "n_simulations", 1)
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
+    refuse_few_draws(n_resamples, alpha)
     sample = Sample.from_checked(check_report(y_proba, truth, sample_weight, name="y_proba"))
     return _Power(sample, measure, alpha, n_resamples, check_rng(rng)).against(sample.y, n_simulations)
 
@@ -134,7 +143,7 @@ class _Power:
     def against(self, truth: _Array, n_simulations: int) -> Estimate:
         """Share of rejections when outcomes follow `truth` (in the sample's order)."""
         found = self._draw(Outcomes(self.sample, truth), n_simulations, "simulating outcomes")
-        slack = 1e-9 * np.abs(found) + 1e-14
+        slack = np.where(np.isfinite(found), 1e-9 * np.abs(found) + 1e-14, 0.0)
         extreme = len(self.null) - np.searchsorted(self.null, found - slack)
         rejected = float(np.mean((1 + extreme) / (1 + len(self.null)) <= self.alpha * (1.0 + 1e-12)))
         error = math.sqrt(rejected * (1.0 - rejected) / (n_simulations - 1)) if n_simulations > 1 else math.nan
@@ -204,7 +213,7 @@ def validity_curve(
     Notes
     -----
     At distance 0 the acceptance is 1 - alpha. A test is worth the more, the faster it falls. The distance is that of
-    the true probabilities, free of noise, found by bisection on the strength.
+    the true probabilities, free of noise; strengths in between are interpolated.
 
     Examples
     --------
@@ -222,8 +231,9 @@ def validity_curve(
     alpha = check_level(alpha, "alpha")
     n_simulations = check_whole(n_simulations, "n_simulations", 1)
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    name, wrong, most = check_family(family, FAMILIES)
-    p = check_proba(y_proba, "y_proba")
+    refuse_few_draws(n_resamples, alpha)
+    p = check_proba(y_proba, "y_proba").astype(np.float64)
+    name, wrong, most = check_family(family, FAMILIES, p)
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
     distance_of = _distances(sample, wrong, most)
@@ -294,13 +304,11 @@ class Design:
             x, share, noise = table["mean_proba"], table["weight"], table["ww"]
         else:
             rows, x = summary, summary.groups.r
-            starts = np.searchsorted(rows.p, x.astype(rows.p.dtype))
+            starts = rows.starts
             share, noise = rows.groups.w, np.add.reduceat(rows.w**2, starts)
         share, noise = share / np.sum(share), noise / np.sum(share) ** 2
         if len(x) > _PLANNING_CELLS:
-            weight = share * (x * (1.0 - x) + 1e-12)
-            middle = (np.cumsum(weight) - 0.5 * weight) / np.sum(weight)
-            _, cell = np.unique((middle * _PLANNING_CELLS).astype(np.int64), return_inverse=True)
+            cell = equal_cells(share * (x * (1.0 - x) + 1e-12), _PLANNING_CELLS)
             x = np.bincount(cell, share * x) / np.bincount(cell, share)
             share, noise = (np.bincount(cell, mass).astype(np.float64) for mass in (share, noise))
         phi = axes_of(x, Tents.of(measure, rows))
@@ -331,7 +339,7 @@ class Design:
         """How the mean error varies along the axes if outcomes follow the truth.
 
         The axes are those of calibrated predictions, along which coordinates are then independent. For other truths
-        they nearly are, as noise changes little along the predictions; docs/inference.md has power by both ways.
+        they nearly are, as noise changes little along the predictions (tests/inference/test_power.py simulates it).
         """
         variances: _Array = (self.noise * truth * (1.0 - truth)) @ self.phi**2
         return variances
@@ -363,9 +371,9 @@ def detectable_error(
     Returns
     -------
     DetectableError
-        For predictions that are all too high (`shift`) and for predictions that are too extreme (`slope`): the mean of
-        ``|prediction - truth|`` that the test finds with this power. nan if not even the largest such error is found,
-        or if sum p(1 - p) is below 5, where nothing can be said.
+        For predictions that are all too high, all too low, or too extreme: the mean of ``|prediction - truth|`` that
+        the test finds with this power. nan if not even the largest such error is found, or if sum p(1 - p) is below 5,
+        where nothing can be said.
 
     Notes
     -----
@@ -378,8 +386,9 @@ def detectable_error(
     >>> import truthcal as tc
     >>> print(tc.detectable_error(np.linspace(0.05, 0.95, 2000)))
     With these 2,000 predictions a test at level 0.05 finds, 80% of the time, a mean error of
-      0.03 if all are too high or all too low,
-      0.031 if they are too extreme.
+      0.03 if all are too high,
+      0.03 if all are too low,
+      0.031 if too extreme.
     """
     check_choice(measure, "measure", TENTS)
     power, alpha = check_level(power, "power"), check_level(alpha, "alpha")
@@ -391,19 +400,21 @@ def detectable_error(
 def detectable_of(summary: Sample | Sketch, power: float, alpha: float, measure: str) -> DetectableError:
     """The same for sorted rows or a sketch."""
     design = Design.of(summary, measure)
-    if design.information < _LEAST_INFORMATION:
-        return DetectableError(math.nan, math.nan, power, alpha, measure, summary.n)
-    shift, slope = (_least(design, family, power, alpha) for family in ("shift", "slope"))
-    return DetectableError(shift, slope, power, alpha, measure, summary.n)
+    found = [math.nan] * 3
+    if design.information >= _LEAST_INFORMATION:
+        ways: list[tuple[Family, float]] = [FAMILIES["shift"], (_lowered, FAMILIES["shift"][1]), FAMILIES["slope"]]
+        found = [_least(design, wrong, most, power, design.critical(alpha)) for wrong, most in ways]
+    high, low, extreme = found
+    return DetectableError(high, low, extreme, power, alpha, measure, summary.n, design.information)
 
 
-def _least(design: Design, family: str, power: float, alpha: float) -> float:
+def _lowered(p: _Array, strength: float) -> _Array:
+    """All predictions too low, by the same amount in log-odds."""
+    return _shifted(p, -strength)
+
+
+def _least(design: Design, wrong: Family, most: float, power: float, critical: float) -> float:
     """The mean error of the weakest member of a family that is found with this power; nan if there is none."""
-    wrong, most = FAMILIES[family]
-    critical = design.critical(alpha)
-
-    if not critical > 0.0:  # predictions of 0 and 1 alone
-        return math.nan
 
     def missing(strength: float) -> float:
         return design.power(wrong(design.x, strength), critical) - power
@@ -464,8 +475,8 @@ def required_sample_size(
     """
     check_choice(measure, "measure", TENTS)
     power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")
-    _, wrong, most = check_family(family, FAMILIES)
-    p = check_proba(y_proba, "y_proba") if y_proba is not None else _evenly()
+    p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _evenly()
+    _, wrong, most = check_family(family, FAMILIES, p)
     sample = Sample.from_checked(check_report(p, p, name="y_proba"))
     design = Design.of(sample, measure)
 

@@ -111,7 +111,7 @@ def null_moments(kernel: Tents, sample: Sample) -> NullMoments:
     """
     groups, total = sample.groups, sample.weight
     v = sample.p * (1.0 - sample.p.astype(np.float64))
-    a = np.add.reduceat(sample.w**2 * v, np.searchsorted(sample.p, groups.r.astype(sample.p.dtype)))
+    a = np.add.reduceat(sample.w**2 * v, sample.starts)
     own = float(np.sum(sample.w**4 * v * (1.0 - 6.0 * v)))
     variance = 2.0 * kernel.squares(groups.r, a) + own
     return NullMoments(float(np.sum(a)) / total**2, math.sqrt(max(variance, 0.0)) / total**2)

@@ -33,7 +33,7 @@ from truthcal.sketch import Sketch
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
 ALTERNATIVES = ("greater", "less", "two-sided")
-# From here on the distribution for many rows is close: see docs/inference.md for how close.
+# From here on the distribution for many rows is close: see docs/benchmarks-inference.md for how close.
 MANY_ROWS = 10_000
 ENOUGH_INFORMATION = 100.0
 # More rows than this are not sorted: the statistic, too, comes from a sketch with so many buckets.
@@ -161,21 +161,40 @@ def calibration_test(
     check_choice(method, "method", METHODS)
     check_choice(alternative, "alternative", ALTERNATIVES)
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 1), check_rng(rng)
+    sorting = measure not in TENTS or method not in ("auto", "asymptotic")
+    summary = summary_of(y_true, y_proba, sample_weight, pos_label, sorting=sorting, at_any_rate=method == "asymptotic")
+    return test_of(summary, measure, method, alternative, n_resamples, generator)
+
+
+def summary_of(
+    y_true: object,
+    y_proba: object,
+    sample_weight: object,
+    pos_label: object,
+    *,
+    sorting: bool = False,
+    at_any_rate: bool = False,
+) -> Sample | Sketch:
+    """Checked rows in order, or a sketch: the user's own, or one of rows too many to sort.
+
+    Rows are sorted after all if `sorting`, or if they leave too little to chance for the law of many rows (unless that
+    is asked for `at_any_rate`).
+    """
     if isinstance(y_true, Sketch):
         refuse_beside_sketch(y_proba, sample_weight, pos_label)
-        return _of_sketch(y_true, measure, method, alternative)
+        return y_true
     refuse_no_proba(y_proba)
     truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
-    if len(proba) > TOO_MANY_TO_SORT and measure in TENTS and method in ("auto", "asymptotic"):
-        sketch = Sketch(BUCKETS).update(truth, proba, weight[0] if weight else None, pos_label=pos_label)
+    w = weight[0] if weight else None
+    if len(proba) > TOO_MANY_TO_SORT and not sorting:
+        sketch = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
         if weight and pos_label is None and truth.dtype.kind == "f":  # a sketch of weighted rows cannot tell
             refuse_fractional(truth)
-        if method == "asymptotic" or _rows_of(sketch).effective >= ENOUGH_INFORMATION:
-            return _of_sketch(sketch, measure, "asymptotic", alternative)
-    rows = check_rows(truth, proba, weight[0] if weight else None, pos_label)
+        if at_any_rate or _rows_of(sketch).effective >= ENOUGH_INFORMATION:
+            return sketch
+    rows = check_rows(truth, proba, w, pos_label)
     refuse_fractional(rows.y)
-    sample = Sample.from_checked(rows)
-    return test_of(sample, measure, method, alternative, n_resamples, generator)
+    return Sample.from_checked(rows)
 
 
 def test_of(
@@ -218,13 +237,11 @@ def finish(
         tails, why = _exact(statistic, statistic.values, sample, sides, n_resamples, generator)
     elif method == "asymptotic" and statistic.limit:
         tails = statistic.limit()
-        why = (
-            f"the distribution for many rows, good where sum p(1 - p) is 100 or more; here it is {rows.information:.4g}"
-        )
+        why = f"the distribution for many rows, good where sum p(1 - p) is 100 or more; here it is {rows.effective:.4g}"
     elif statistic.bound:
         tails, why = statistic.bound(), "an upper limit of the p-value, which holds for any number of rows"
     chances = {"greater": tails.greater, "less": tails.less}
-    pvalue = min(1.0, len(sides) * min(chances[side] for side in sides))
+    pvalue = float(min(1.0, len(sides) * min(chances[side] for side in sides)))
     mean, sd = statistic.moments or (tails.mean, tails.sd)
     return CalibrationTest(
         statistic=statistic.observed,
@@ -338,7 +355,7 @@ _PATHS["step_ce"] = _PATHS["ks_ce"]
 def _path_limit(measure: str, observed: float, sample: Sample) -> Callable[[], Tails] | None:
     """For many different predictions the cumulative bias moves like a Brownian motion.
 
-    With ties it jumps, and its extremes are smaller: the p-value is then too large, never too small.
+    With ties it jumps, and its extremes are smaller: the p-value of large ones is then too large, never too small.
     """
     if measure not in _PATHS:
         return None
@@ -349,7 +366,8 @@ def _path_limit(measure: str, observed: float, sample: Sample) -> Callable[[], T
         if unit == 0.0:
             return Tails(float(observed == 0.0), 1.0, 0.0, 0.0, 0)
         x = observed / unit
-        return Tails(tail(x), head(x), mean * unit, math.sqrt(square - mean**2) * unit, 0)
+        less = head(x) if _many_steps(sample) else 1.0  # with ties small values are more frequent than it says
+        return Tails(tail(x), less, mean * unit, math.sqrt(square - mean**2) * unit, 0)
 
     return limit
 
@@ -419,15 +437,23 @@ def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> C
     largest = 1.0 if unweighted else math.sqrt(float(np.max(table["ww"])))
     noise = _Noise(floor, float(np.sum(table["ww"])) / total**2, largest / total)
 
+    x = table["mean_proba"]
+    points = 2.0 * kernel.squares(x, table["wwv"])
+    own = float(np.sum(table["wwv"] * table["ww"] / table["n"] * (1.0 - 6.0 * x * (1.0 - x))))
+
     def bound() -> Tails:
-        points = 2.0 * kernel.squares(table["mean_proba"], table["wwv"])
-        # A prediction may be a bucket's width from its bucket's mean, so k^2 may be larger by twice the steepness.
-        moved = 4.0 * kernel.steepness / sketch.n_buckets * float(np.sum(table["wwv"])) ** 2
-        own = float(np.sum(table["wwv"] * (1.0 if unweighted else table["ww"])))
-        return noise.tails(observed, (points + moved + own) / total**4)
+        # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
+        moved = 8.0 * kernel.steepness / sketch.n_buckets * float(np.sum(table["wwv"])) ** 2
+        most = float(np.sum(table["wwv"] * (1.0 if unweighted else table["ww"])))
+        return noise.tails(observed, (points + moved + most) / total**4)
 
     statistic = Statistic(
-        measure, observed, values=None, limit=lambda: _limit(observed, Cells.of_sketch(sketch), kernel), bound=bound
+        measure,
+        observed,
+        values=None,
+        limit=lambda: _limit(observed, Cells.of_sketch(sketch), kernel),
+        bound=bound,
+        moments=(floor, math.sqrt(max(points + own, 0.0)) / total**2),
     )
     return finish(statistic, _rows_of(sketch), method, alternative, interval=_interval(sketch, measure))
 

@@ -276,6 +276,6 @@ def cumulative_bias_curve(
 def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
     """The curve of sorted rows."""
     groups, total = sample.groups, sample.weight
-    starts = np.searchsorted(sample.p, groups.r.astype(sample.p.dtype))
+    starts = sample.starts
     count = np.diff(starts, append=sample.n)
     return BiasCurve(groups.r, read_only(groups.cumulative / total), read_only(count), read_only(groups.w / total))
