@@ -132,7 +132,8 @@ class CalibrationTest:
         return self._interval(confidence_level, method)
 
     def __str__(self) -> str:
-        but = f"But {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
+        start = "But" if self.pvalue > 0.05 else "And"
+        but = f"{start} {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
         return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
 
     def _verdict(self) -> str:

@@ -127,7 +127,7 @@ def test_shortcut_of_the_simulation_agrees_with_the_interval(monkeypatch):
     for seed in range(4):
         y, p, _ = some_rows(200, seed, truth="shift")
         sample = Sample.of(y, p)
-        length = LengthOfMean.of(Cells.of_sample(sample, 192), Tents.of("atb", sample))
+        length = LengthOfMean.of(Cells.of_sample(sample), Tents.of("atb", sample), tc.atb(y, p))
         interval, bias = tc.confidence_interval(y, p), tc.confidence_interval(y, p, measure="bias")
         assert interval.low == length.interval(0.95)[0]
         assert interval.high >= length.interval(0.95)[1]

@@ -292,7 +292,8 @@ def _exact(
     slack = max(1e-9 * abs(observed), 1e-10 * usual, statistic.slack)
     cases = outcomes.cases
     if cases <= (MOST_CASES if statistic.quick else MOST_SLOW_CASES):
-        return over_all(outcomes, values, observed, slack), f"all {cases:,.0f} possible outcomes were gone through"
+        many = f"all {cases:,.0f} possible outcomes were gone through" if cases > 1 else "only one outcome is possible"
+        return over_all(outcomes, values, observed, slack), many
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
     if statistic.kernel and sample.n > MANY_ROWS and expected_surprises(sample) < _FEW_SURPRISES:
         redraw, block = Surprises(sample, statistic.kernel), _FEW_AT_A_TIME
