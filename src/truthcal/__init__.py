@@ -52,14 +52,14 @@ _HOME = {
     "calibration_slope_intercept": "measures.skill",
     "all_measures": "measures.overview",
     "calibration_test": "inference.testing",
-    "linear_time_test": "inference.testing",
+    "linear_time_test": "inference.linear_time",
     "hosmer_lemeshow_test": "inference.classical",
     "spiegelhalter_test": "inference.classical",
     "confidence_interval": "inference.intervals",
     "power": "inference.power",
     "validity_curve": "inference.power",
-    "detectable_error": "inference.power",
-    "required_sample_size": "inference.power",
+    "detectable_error": "inference.planning",
+    "required_sample_size": "inference.planning",
     "compare": "inference.comparison",
     "assess": "inference.assessment",
     "audit": "truthfulness",
@@ -118,12 +118,12 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.inference.classical import spiegelhalter_test as spiegelhalter_test
     from truthcal.inference.comparison import compare as compare
     from truthcal.inference.intervals import confidence_interval as confidence_interval
-    from truthcal.inference.power import detectable_error as detectable_error
+    from truthcal.inference.linear_time import linear_time_test as linear_time_test
+    from truthcal.inference.planning import detectable_error as detectable_error
+    from truthcal.inference.planning import required_sample_size as required_sample_size
     from truthcal.inference.power import power as power
-    from truthcal.inference.power import required_sample_size as required_sample_size
     from truthcal.inference.power import validity_curve as validity_curve
     from truthcal.inference.testing import calibration_test as calibration_test
-    from truthcal.inference.testing import linear_time_test as linear_time_test
     from truthcal.measures import MEASURES as MEASURES
     from truthcal.measures import Measure as Measure
     from truthcal.measures.atb import atb as atb

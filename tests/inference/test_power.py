@@ -8,7 +8,8 @@ import pytest
 import truthcal as tc
 from truthcal import MEASURES
 from truthcal._sample import Sample
-from truthcal.inference.power import FAMILIES, Design, _evenly
+from truthcal.inference.planning import Design, _evenly
+from truthcal.inference.power import FAMILIES
 
 P = np.linspace(0.05, 0.95, 300)
 

@@ -14,7 +14,7 @@ from truthcal._sample import Sample
 from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words, percent
 from truthcal.inference.cells import bucket_sample
 from truthcal.inference.intervals import interval_of
-from truthcal.inference.power import detectable_of
+from truthcal.inference.planning import detectable_of
 from truthcal.inference.testing import summary_of, test_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.skill import brier_decomposition_of

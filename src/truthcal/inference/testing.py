@@ -13,12 +13,11 @@ from truthcal._parameters import (
     check_rng,
     check_whole,
     refuse_beside_sketch,
-    refuse_coarse_sketch,
     refuse_no_proba,
 )
 from truthcal._sample import Sample
 from truthcal._validation import as_columns, check_rows, refuse_fractional
-from truthcal._verdicts import CalibrationTest, ConfidenceInterval, LinearTimeTest
+from truthcal._verdicts import CalibrationTest, ConfidenceInterval
 from truthcal.inference import brownian
 from truthcal.inference.cells import Cells, bucket_sample, tent_measure
 from truthcal.inference.intervals import interval_of
@@ -28,7 +27,6 @@ from truthcal.inference.rare import Surprises, expected_surprises
 from truthcal.inference.resampling import MOST_CASES, MOST_SLOW_CASES, Tails, over_all, over_draws
 from truthcal.inference.tents import TENTS, Tents, null_moments
 from truthcal.measures import MEASURES
-from truthcal.measures.atb import atb_approx
 from truthcal.sketch import Sketch
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
@@ -42,8 +40,6 @@ TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
 _MANY_STEPS = 400
 # Many rows of which so few are in doubt are redrawn by those few.
 _FEW_SURPRISES, _FEW_AT_A_TIME = 1000.0, 100
-# Farther than this from calibrated, in distCal times the root of the number of rows, the linear-time test rejects.
-_FAR = (2.0 + math.sqrt(2.0)) * math.sqrt(10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +426,7 @@ def _rows_of(sketch: Sketch) -> Rows:
 def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> CalibrationTest:
     check_choice(measure, "measure", TENTS, " of a sketch")
     floor, table = sketch.noise_floor(), sketch.table()  # refuses an empty sketch
-    _refuse_fractions_in(sketch)
+    refuse_fractions_in(sketch)
     kernel = Tents.of(measure, bucket_sample(sketch))
     observed = sketch.atb().value if measure == "atb" else tent_measure(sketch, kernel)
     total = sketch.weight
@@ -459,7 +455,7 @@ def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> C
     return finish(statistic, _rows_of(sketch), method, alternative, interval=_interval(sketch, measure))
 
 
-def _refuse_fractions_in(sketch: Sketch) -> None:
+def refuse_fractions_in(sketch: Sketch) -> None:
     """Without weights a sketch tells whether outcomes were 0/1: then sum y^2 = sum y."""
     table = sketch.table()
     if (table["ww"] != table["n"]).any() or (table["weight"] != table["n"]).any():
@@ -468,59 +464,3 @@ def _refuse_fractions_in(sketch: Sketch) -> None:
     y, yy = table["wp"] - (table["pos"] - table["neg"]), table["wcc"] + squares - 2.0 * table["wcp"]
     if float(np.sum(y - yy)) > 1e-6 * sketch.n:
         refuse_fractional(None)
-
-
-# --- the linear-time test ---------------------------------------------------------------------------------------------
-
-
-def linear_time_test(
-    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
-) -> LinearTimeTest:
-    """Accept or reject calibration in linear time, each error with probability at most 1/4.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,), or Sketch
-        Outcomes (0/1), or a `Sketch` in place of all rows.
-    y_proba, sample_weight, pos_label
-        As for `calibration_test`.
-
-    Returns
-    -------
-    LinearTimeTest
-        ``accepted``, and what is promised.
-
-    Notes
-    -----
-    The tester of Hartline, Hu and Wu: accept if ATB <= 3/(2n), which bounds on ATB no further apart than 1/(2n) decide
-    well enough. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability 3/4 at least (in
-    fact almost always: the test is very conservative, and `calibration_test` finds far smaller errors). Predictions
-    whose population is at least ``10.8 / sqrt(n)`` from calibrated, in distCal, are rejected with probability 3/4 at
-    least; docs/theory-inference.md has the proof. O(n).
-
-    References
-    ----------
-    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import truthcal as tc
-    >>> print(tc.linear_time_test(np.arange(1000) % 2, np.full(1000, 0.5)))
-    Accepted as calibrated: ATB 0 <= 0.0015.
-    (Calibrated predictions are accepted, and predictions at least 0.341 from calibrated rejected,
-    with probability 3/4 or more.)
-    """
-    if isinstance(y_true, Sketch):
-        refuse_beside_sketch(y_proba, sample_weight, pos_label)
-        _refuse_fractions_in(y_true)
-        value, ww = y_true.atb(), float(np.sum(y_true.table()["ww"])) / y_true.weight**2
-        refuse_coarse_sketch(value.width, ww / 2.0)
-    else:
-        refuse_no_proba(y_proba)
-        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
-        refuse_fractional(rows.y)
-        ww = 1.0 / len(rows.p) if rows.w is None else float(np.sum((rows.w / np.sum(rows.w)) ** 2))
-        value = atb_approx(rows.y, rows.p, tolerance=ww / 2.0, sample_weight=rows.w)
-    threshold = 1.5 * ww
-    return LinearTimeTest(value.value <= threshold, value, threshold, 1.0 / ww, _FAR * math.sqrt(ww))
