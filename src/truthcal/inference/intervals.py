@@ -44,6 +44,7 @@ _OTHERS = ("rms", "excess", "bias")
 _FEW = 20.0
 # So many different predictions at most carry the noise of a norm; neighbours are taken for one beyond that.
 _NOISY = 2048
+_DRAWS = 1999
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ def confidence_interval(
     measure: str = "rms",
     confidence_level: float = 0.95,
     method: str = "auto",
-    n_resamples: int = 1999,
+    n_resamples: int = _DRAWS,
     rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
@@ -239,7 +240,12 @@ def confidence_interval(
 
 
 def interval_of(
-    summary: Sample | Sketch, measure: str, confidence_level: float, method: str, n_resamples: int = 1999, rng: Any = 0
+    summary: Sample | Sketch,
+    measure: str,
+    confidence_level: float,
+    method: str,
+    n_resamples: int = _DRAWS,
+    rng: Any = 0,
 ) -> ConfidenceInterval:
     """The interval, from sorted rows or a sketch."""
     own = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
@@ -252,7 +258,7 @@ def interval_of(
     if measure == "bias":
         return _of_bias(cells, confidence_level)
     if measure in NORMS and isinstance(summary, Sample):
-        return _of_norm(summary, measure, confidence_level, n_resamples, rng)
+        return _of_norm(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
         return _of_square(summary, cells, measure, confidence_level)
     value = MEASURES[measure].of_sample(summary)
@@ -304,16 +310,16 @@ def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: floa
     return ConfidenceInterval(low**2, high**2, level, measure, excess, "quadratic", why)
 
 
-def _of_norm(sample: Sample, measure: str, level: float, n_resamples: int, rng: Any) -> ConfidenceInterval:
+def _of_norm(
+    sample: Sample, cells: Cells, measure: str, level: float, n_resamples: int, rng: Any
+) -> ConfidenceInterval:
     value = MEASURES[measure].of_sample(sample)
     if has_no_population(sample, measure):
         return _none(measure, value, level, "most predictions are unique, so this ECE has no population value")
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     reach = float(np.quantile(draws, level, method="higher"))
     why = "what noise adds is at most the measure of the noise itself; wider than need be"
-    bias = _of_bias(
-        Cells.of_sample(sample), level
-    )  # none of these norms is less than the bias, whose ends allow for more
+    bias = _of_bias(cells, level)  # no norm here is much less than the bias, whose ends allow for more
     low, high = max(value - reach, 0.0), min(max(value + reach, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
 

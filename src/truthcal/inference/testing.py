@@ -324,7 +324,8 @@ def of_measure(measure: str, sample: Sample) -> Statistic:
         observed,
         values=lambda outcomes: outcomes.values(measure),
         limit=_path_limit(measure, observed, sample),
-        close=_many_steps(sample) if measure in _PATHS else True,
+        # To redraw more different predictions than this would take too long: the limit, cautious, must do.
+        close=measure not in _PATHS or _steps(sample) >= _MANY_STEPS or len(sample.groups.r) > 2 * MANY_ROWS,
         slack=slack,
         quick=measure in QUICK,
     )
@@ -363,19 +364,17 @@ def _path_limit(measure: str, observed: float, sample: Sample) -> Callable[[], T
         if unit == 0.0:
             return Tails(float(observed == 0.0), 1.0, 0.0, 0.0, 0)
         x = observed / unit
-        less = head(x) if _many_steps(sample) else 1.0  # with ties small values are more frequent than it says
+        less = head(x) if _steps(sample) >= _MANY_STEPS else 1.0  # with ties small values are more frequent
         return Tails(tail(x), less, mean * unit, math.sqrt(square - mean**2) * unit, 0)
 
     return limit
 
 
-def _many_steps(sample: Sample) -> bool:
-    """Whether the cumulative bias moves in many steps, or redrawing so many would take too long anyway."""
-    groups = sample.groups
-    variances = groups.w * groups.r * (1.0 - groups.r)
+def _steps(sample: Sample) -> float:
+    """In how many steps of equal size the cumulative bias moves, in effect."""
+    variances = sample.groups.w * sample.groups.r * (1.0 - sample.groups.r)
     total = float(np.sum(variances))
-    steps = total**2 / float(np.sum(variances**2)) if total > 0.0 else 0.0
-    return steps >= _MANY_STEPS or len(groups.r) > 2 * MANY_ROWS
+    return total**2 / float(np.sum(variances**2)) if total > 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
