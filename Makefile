@@ -23,7 +23,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks*.md
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/inference.py
-	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/intervals.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

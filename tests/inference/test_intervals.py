@@ -65,7 +65,7 @@ def length_in(rows, kernel):
 # --- coverage ---------------------------------------------------------------------------------------------------------
 
 # A coverage of 0.93 would fail in one of 10,000 such simulations; all of them together are watched, too. Many more
-# repeats are in benchmarks/coverage.py.
+# repeats are in benchmarks/intervals.py.
 REPEATS = 100
 WANTED = 0.93
 SCENARIOS = [

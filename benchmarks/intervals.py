@@ -170,7 +170,7 @@ def main() -> None:
 TEMPLATE = """\
 # Coverage of intervals
 
-Written by `benchmarks/coverage.py`; do not edit. How often a 95% interval holds the value of the population that rows
+Written by `benchmarks/intervals.py`; do not edit. How often a 95% interval holds the value of the population that rows
 were drawn from, in {repeats} simulations each (standard error {error}). At least 0.93 is wanted. "weighted": weights
 are exponential and independent of the rest. "heavy weights": they are lognormal, and 200 rows are worth a few dozen.
 "rare": predictions are Beta(1, 49), with four events among 200 rows; "rarer": Beta(1, 199), with one event.
