@@ -353,8 +353,8 @@ h: a shifted grid of that width. The true chance of a row predicted p:
 {powers}
 
 The same numbers as they were found before truthcal was written, and in brackets how much higher they are now, in
-standard errors of the earlier ones (taken to rest on {earlier_draws} draws, as their critical values). The earlier table
-did not define its alternatives in full; of several readings the nearest was taken.
+standard errors of the earlier ones (taken to rest on {earlier_draws} draws, as their critical values). The earlier
+table did not define its alternatives in full; of several readings the nearest was taken.
 
 | alternative | {columns} |
 |{power_rule}
