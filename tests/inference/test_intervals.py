@@ -585,3 +585,16 @@ def test_narrow_errors_are_not_lost_in_cells():
     grid = (np.arange(20_000) + 0.5) / 20_000
     truth = np.clip(grid + 0.1 * np.sin(100 * grid), 0, 1)
     assert interval.low < tc.multiscale_atb(truth, grid) < interval.high
+
+
+@pytest.mark.parametrize("measure", ["rms", "excess", "bias", "multiscale_atb"])
+def test_more_rows_than_can_be_sorted(measure, monkeypatch):
+    y, p, _ = some_rows(3000, truth="shift")
+    sorted_rows = tc.confidence_interval(y, p, measure=measure)
+    monkeypatch.setattr(intervals, "TOO_MANY_TO_SORT", 1000)
+    assert tc.confidence_interval(y, p, measure=measure) == tc.confidence_interval(
+        tc.Sketch(1 << 14).update(y, p), measure=measure
+    )
+    found = tc.confidence_interval(y, p, measure=measure)
+    for end in ("low", "high", "estimate"):
+        assert getattr(found, end) == pytest.approx(getattr(sorted_rows, end), rel=1e-2, abs=1e-6)

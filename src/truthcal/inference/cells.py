@@ -20,6 +20,8 @@ _Array = NDArray[np.float64]
 # Cells of equal noise: 192 give p-values of multiscale ATB to 0.6% down to 1e-9, and of ATB to 0.01%, in 2 ms. Twice as
 # many would be four times as close, and take seconds where BLAS threads wait for a busy core.
 CELLS = 192
+# More rows than this are not sorted: all that is said of them comes from a sketch with so many buckets.
+TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
 # Directions that matter less than this share of the most are left out.
 CERTAIN = 1e-11
 

@@ -27,9 +27,9 @@ from truthcal._parameters import (
     refuse_no_proba,
 )
 from truthcal._sample import Sample
-from truthcal._validation import check_rows
+from truthcal._validation import as_columns, check_rows
 from truthcal._verdicts import ConfidenceInterval
-from truthcal.inference.cells import CERTAIN, Cells, axes_of, bucket_sample, tent_measure
+from truthcal.inference.cells import BUCKETS, CERTAIN, TOO_MANY_TO_SORT, Cells, axes_of, bucket_sample, tent_measure
 from truthcal.inference.outcomes import NORMS, blocks
 from truthcal.inference.quadratic import lower_tail, upper_tail
 from truthcal.inference.tents import TENTS, Tents
@@ -212,6 +212,7 @@ def confidence_interval(
 
     Notes
     -----
+    More than 2^20 rows are reduced to a sketch of 16,384 buckets where a sketch will do, not sorted.
     Rows are taken for independent draws from one population. How often the intervals contain its value was simulated,
     for calibrated and other predictions: docs/benchmarks-coverage.md. Near calibration, where bootstrap percentiles
     exclude even their own estimate, the interval starts at 0.
@@ -235,7 +236,12 @@ def confidence_interval(
         summary = y_true
     else:
         refuse_no_proba(y_proba)
-        summary = Sample.from_checked(check_rows(y_true, y_proba, sample_weight, pos_label))
+        truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
+        w = weight[0] if weight else None
+        if len(proba) > TOO_MANY_TO_SORT and measure in (*_OTHERS, *TENTS):
+            summary = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
+        else:
+            summary = Sample.from_checked(check_rows(truth, proba, w, pos_label))
     return interval_of(summary, measure, confidence_level, method, n_resamples, rng)
 
 

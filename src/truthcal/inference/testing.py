@@ -19,7 +19,7 @@ from truthcal._sample import Sample
 from truthcal._validation import as_columns, check_rows, refuse_fractional
 from truthcal._verdicts import CalibrationTest, ConfidenceInterval
 from truthcal.inference import brownian
-from truthcal.inference.cells import Cells, bucket_sample, tent_measure
+from truthcal.inference.cells import BUCKETS, TOO_MANY_TO_SORT, Cells, bucket_sample, tent_measure
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.outcomes import QUICK, Outcomes, Values
 from truthcal.inference.quadratic import lower_tail, upper_tail
@@ -34,8 +34,6 @@ ALTERNATIVES = ("greater", "less", "two-sided")
 # From here on the distribution for many rows is close: see docs/benchmarks-inference.md for how close.
 MANY_ROWS = 10_000
 ENOUGH_INFORMATION = 100.0
-# More rows than this are not sorted: the statistic, too, comes from a sketch with so many buckets.
-TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
 # A Brownian motion seen at fewer times than this has noticeably smaller extremes.
 _MANY_STEPS = 400
 # Many rows of which so few are in doubt are redrawn by those few.
