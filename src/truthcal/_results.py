@@ -310,8 +310,27 @@ class MeasureValue:
     note: str = ""
 
 
+class NamedRows:
+    """What makes a table of named rows a mapping from names: with `keys` and `__getitem__`, ``dict(table)`` works."""
+
+    __slots__ = ()
+
+    def keys(self) -> list[str]:
+        """Names of the rows."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+
 @dataclass(frozen=True, slots=True)
-class MeasureTable:
+class MeasureTable(NamedRows):
     """Values of several measures for the same rows. Returned by `all_measures`.
 
     A mapping from names to values: ``table["atb"]``, ``"atb" in table``, ``dict(table)``.
@@ -327,15 +346,6 @@ class MeasureTable:
     def keys(self) -> list[str]:
         """Names of the measures."""
         return [row.name for row in self.rows]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.keys()
 
     def __getitem__(self, name: str) -> float:
         for row in self.rows:

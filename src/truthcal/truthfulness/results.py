@@ -3,12 +3,13 @@
 import html
 import math
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from truthcal._results import NamedRows
 
 _WIDTH = 110
 # Reports of so many events are written out.
@@ -162,7 +163,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Audit:
+class Audit(NamedRows):
     """Whether lying pays, measure by measure. Returned by `audit` and `audit_on`.
 
     A mapping from names of measures to rows: ``result["smcal"]``, ``"smcal" in result``, ``dict(result)``.
@@ -190,15 +191,6 @@ class Audit:
     def keys(self) -> list[str]:
         """Names of the measures."""
         return [row.measure for row in self.rows]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.keys()
 
     def __getitem__(self, name: str) -> AuditRow:
         for row in self.rows:
