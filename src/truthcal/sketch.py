@@ -322,8 +322,15 @@ class Sketch:
         split = _HEADER.size + 4 * filled_count
         filled = np.frombuffer(data[_HEADER.size : split], "<u4").astype(np.int64)
         columns = np.frombuffer(data[split:-_DIGEST_SIZE], "<f8").astype(np.float64).reshape(len(COLUMNS), -1)
+        return cls._from_columns(
+            n_buckets, filled, columns, f"{name}: the sketch contradicts itself; it was not written by truthcal."
+        )
+
+    @classmethod
+    def _from_columns(cls, n_buckets: int, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:
+        """From the numbers of the filled buckets, increasing, and their COLUMNS, if these can have come from rows."""
         if not _is_consistent(n_buckets, filled, columns):
-            raise ValueError(f"{name}: the sketch contradicts itself; it was not written by truthcal.")
+            raise ValueError(else_)
         sketch = cls(n_buckets)
         sketch._sums[:, filled] = columns[: buckets.N_SUMS]
         sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
