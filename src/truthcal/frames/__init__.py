@@ -1,0 +1,1 @@
+"""Data in engines and files: reduced where they are, so that only buckets reach Python."""
