@@ -19,6 +19,7 @@ from strategies import SPECIAL, inner_probabilities, rows, weighted_rows
 import truthcal as tc
 from truthcal import _files, _sample
 from truthcal.sketch import COLUMNS
+from truthcal.sketch_table import SketchTable
 
 sizes = st.sampled_from([1, 2, 8, 64, 4096])
 OLD_FILE = Path(__file__).parent / "data" / "sketch-v1.bin"
@@ -196,6 +197,19 @@ def test_bounds_hold_where_the_average_within_a_bucket_is_hard_to_know():
             assert Fraction(bounded.low) <= value <= Fraction(bounded.high), (p.tolist(), y.tolist(), w)
 
 
+@pytest.mark.parametrize("tenths", [1, 2, 3, 4, 6, 7, 8, 9])
+@pytest.mark.parametrize("repeats", [1, 7, 100])
+@pytest.mark.parametrize("weight", [None, 0.1])
+def test_bounds_hold_where_rounding_is_all_there_is(tenths, repeats, weight):
+    """0.1 is not quite a tenth, so neither is the bias of ten such rows quite 0; what the sums say of it is rounding."""
+    y, p = ([1] * tenths + [0] * (10 - tenths)) * repeats, [tenths / 10] * 10 * repeats
+    w = None if weight is None else [weight] * len(p)
+    exact = [y, oracles.exact(p), oracles.exact(w or [1] * len(p))]
+    sketch = tc.Sketch().update(y, p, w)
+    for bounded, value in ((sketch.atb(), oracles.atb(*exact)), (sketch.atb_l1(), oracles.atb_l1(*exact))):
+        assert Fraction(bounded.low) <= value <= Fraction(bounded.high)
+
+
 def test_bounds_hold_on_a_short_stretch_of_large_bias():
     y, p = [0, 0, 1, 1], [0.500003, 0.500004, 0.500004, 0.500004]
     bounded = tc.Sketch().update(y, p).atb()
@@ -249,6 +263,29 @@ def test_other_answers_agree_with_the_exact_summary(data):
     assert sketch.noise_floor() == pytest.approx(exact.noise_floor, rel=1e-9, abs=1e-18)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 1000])
+def test_summary_is_that_of_the_rows(n, weighted):
+    y, p = some_rows(n, seed=2)
+    w = np.random.default_rng(3).random(n) + 0.1 if weighted else None
+    exact = tc.atb_summary(y, p, sample_weight=w).to_dict()
+    sketch = tc.Sketch(2**16).update(y, p, w)
+    found = sketch.summary()
+    assert found.to_dict() == pytest.approx(exact, rel=1e-6, abs=1e-9, nan_ok=True)
+    assert found.value == sketch.atb().value
+    assert (found.bias, found.brier, found.noise_floor) == (sketch.bias(), sketch.brier(), sketch.noise_floor())
+    assert isinstance(found.n, int)
+    assert math.isnan(found.excess) == math.isnan(found.rms) == (n == 1)
+
+
+def test_extremes_have_no_sign_of_zero():
+    """-0.0 is written as 0.0: files of equal rows are equal."""
+    sketch, plain = tc.Sketch(4).update([0, 1], [-0.0, 0.5]), tc.Sketch(4).update([0, 1], [0.0, 0.5])
+    assert not np.signbit([sketch.table()["min"], sketch.table()["max"]]).any()
+    assert sketch.to_bytes() == plain.to_bytes()
+    assert tc.Sketch(4).update([0, 1], [-0.0, 0.5], [1, 1]).to_bytes() == plain.to_bytes()
+
+
 def test_table_is_ready_for_a_data_frame():
     table = tc.Sketch(4).update([0, 1, 1], [0.1, 0.2, 0.9]).table()
     assert table["bucket"].tolist() == [0, 3]
@@ -261,7 +298,7 @@ def test_table_is_ready_for_a_data_frame():
 
 
 def test_an_empty_sketch_says_so():
-    for ask in ("atb", "atb_l1", "brier", "bias", "noise_floor"):
+    for ask in ("atb", "atb_l1", "brier", "bias", "noise_floor", "summary", "distcal_bracket"):
         with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update\(y_true, y_proba\) first"):
             getattr(tc.Sketch(), ask)()
     assert tc.Sketch().n == 0
@@ -493,7 +530,8 @@ def broken_files():
     return {
         "empty": (b"", "not a truthcal sketch"),
         "text": (b"p,y\n0.1,0\n", "not a truthcal sketch"),
-        "pickle": (pickle.dumps([1, 2]), "not a truthcal sketch"),
+        "pickle": (pickle.dumps([1, 2]), r"not a truthcal sketch\.$"),
+        "table": (SketchTable("x").to_bytes(), r"not a truthcal sketch; read it with SketchTable\.load\.$"),
         "header only": (good[:20], "the sketch is truncated; copy or write it again"),
         "truncated": (good[:-1], rf"the sketch is truncated \({len(good) - 1} of {len(good)} bytes\)"),
         "one bit": (bytes(flipped), r"the sketch is corrupted \(checksum mismatch\)"),
@@ -506,6 +544,8 @@ def broken_files():
         "wrong bucket": (resealed(other_bucket), "the sketch contradicts itself"),
         "odd buckets": (resealed(body[:12] + struct.pack("<I", 5) + body[16:]), "the sketch contradicts itself"),
         "no buckets": (resealed(body[:12] + struct.pack("<I", 0) + body[16:]), "the sketch contradicts itself"),
+        "falling": (resealed(body[:20] + struct.pack("<2I", 3, 0) + body[28:]), "the sketch contradicts itself"),
+        "empty, odd": (resealed(struct.pack("<8sIII", b"TRUTHCAL", 1, 5, 0)), "the sketch contradicts itself"),
     }
 
 

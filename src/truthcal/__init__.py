@@ -15,6 +15,8 @@ _HOME = {
     "atb_approx": "measures.atb",
     "atb_summary": "measures.atb",
     "cumulative_bias_curve": "measures.atb",
+    "reliability_curve": "measures.curves",
+    "consistency_band": "measures.curves",
     "ubse": "measures.ubse",
     "expected_ubse": "measures.ubse",
     "shifted_grid_ubse": "measures.ubse",
@@ -72,9 +74,18 @@ _HOME = {
     "Measure": "measures",
     "Sketch": "sketch",
     "bucket_index": "sketch",
+    "SketchTable": "sketch_table",
+    "sketch_frame": "frames.engines",
+    "atb_frame": "frames.exact",
+    "sketch_sql": "frames.sql",
+    "sketch_from_rows": "frames.queries",
+    "scan": "frames.scanning",
     "Bounded": "_results",
+    "BoundedArray": "_results",
     "AtbSummary": "_results",
-    "BiasCurve": "_results",
+    "BiasCurve": "_curves",
+    "ReliabilityCurve": "_curves",
+    "ConsistencyBand": "_curves",
     "SmoothWitness": "_results",
     "DistanceBracket": "_results",
     "Estimate": "_results",
@@ -97,9 +108,12 @@ __all__ = ["__version__", *_HOME]
 if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal._assessments import Assessment as Assessment
     from truthcal._assessments import BiasedStretch as BiasedStretch
+    from truthcal._curves import BiasCurve as BiasCurve
+    from truthcal._curves import ConsistencyBand as ConsistencyBand
+    from truthcal._curves import ReliabilityCurve as ReliabilityCurve
     from truthcal._results import AtbSummary as AtbSummary
-    from truthcal._results import BiasCurve as BiasCurve
     from truthcal._results import Bounded as Bounded
+    from truthcal._results import BoundedArray as BoundedArray
     from truthcal._results import CalibrationLine as CalibrationLine
     from truthcal._results import DistanceBracket as DistanceBracket
     from truthcal._results import Estimate as Estimate
@@ -113,6 +127,11 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal._verdicts import DetectableError as DetectableError
     from truthcal._verdicts import LinearTimeTest as LinearTimeTest
     from truthcal._verdicts import ValidityCurve as ValidityCurve
+    from truthcal.frames.engines import sketch_frame as sketch_frame
+    from truthcal.frames.exact import atb_frame as atb_frame
+    from truthcal.frames.queries import sketch_from_rows as sketch_from_rows
+    from truthcal.frames.scanning import scan as scan
+    from truthcal.frames.sql import sketch_sql as sketch_sql
     from truthcal.inference.assessment import assess as assess
     from truthcal.inference.classical import hosmer_lemeshow_test as hosmer_lemeshow_test
     from truthcal.inference.classical import spiegelhalter_test as spiegelhalter_test
@@ -137,6 +156,8 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.cumulative import ks_ce as ks_ce
     from truthcal.measures.cumulative import kuiper_ce as kuiper_ce
     from truthcal.measures.cumulative import step_ce as step_ce
+    from truthcal.measures.curves import consistency_band as consistency_band
+    from truthcal.measures.curves import reliability_curve as reliability_curve
     from truthcal.measures.decision import decision_loss as decision_loss
     from truthcal.measures.decision import u_calibration as u_calibration
     from truthcal.measures.distance import distcal as distcal
@@ -169,6 +190,7 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.ubse import ubse as ubse
     from truthcal.sketch import Sketch as Sketch
     from truthcal.sketch import bucket_index as bucket_index
+    from truthcal.sketch_table import SketchTable as SketchTable
     from truthcal.truthfulness import Audit as Audit
     from truthcal.truthfulness import AuditRow as AuditRow
     from truthcal.truthfulness import ExpectedScore as ExpectedScore

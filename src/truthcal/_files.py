@@ -1,9 +1,17 @@
-"""Writing a file whole or not at all."""
+"""Files written whole or not at all, and files that know whether they are whole."""
 
 import contextlib
+import hashlib
 import os
 import secrets
+import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Self
+
+_DIGEST_SIZE = hashlib.sha256().digest_size
+# What a file begins with, and who reads it.
+_READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
@@ -25,3 +33,72 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         if isinstance(error, OSError):  # name the file the user named, not the scratch
             raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
+
+
+class Kept:
+    """What has a file format of its own: versioned, checksummed, the same on every machine, no pickle inside.
+
+    A file is a header (magic, version, numbers), a body whose size follows from these numbers, a SHA-256 of both.
+    """
+
+    _MAGIC: bytes
+    _VERSION: int
+    _NOUN: str
+    _HEADER: struct.Struct
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the file."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_bytes(cls, data: bytes, name: str) -> Self:
+        raise NotImplementedError
+
+    def _sealed(self, numbers: tuple[int, ...], *parts: bytes) -> bytes:
+        body = b"".join([self._HEADER.pack(self._MAGIC, self._VERSION, *numbers), *parts])
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def _opened(cls, data: bytes, name: str, body_size: Callable[..., int]) -> tuple[list[int], memoryview]:
+        """The numbers in the header and the body, once the data have proved whole."""
+        start, it_is = cls._HEADER.size, f"{name}: the {cls._NOUN} is"
+        if data[: len(cls._MAGIC)] != cls._MAGIC:
+            cure = f"; read it with {reader}.load" if (reader := _READERS.get(bytes(data[:8]))) else ""
+            raise ValueError(f"{name}: not a truthcal {cls._NOUN}{cure}.")
+        if len(data) < start + _DIGEST_SIZE:
+            raise ValueError(f"{it_is} truncated; copy or write it again.")
+        _, version, *numbers = cls._HEADER.unpack_from(data)
+        if version != cls._VERSION:
+            known = f"this truthcal reads version {cls._VERSION}; upgrade it."
+            raise ValueError(f"{name}: a {cls._NOUN} of format version {version}, but {known}")
+        size = start + body_size(*numbers) + _DIGEST_SIZE
+        if len(data) < size:
+            raise ValueError(f"{it_is} truncated ({len(data)} of {size} bytes); copy or write it again.")
+        body = memoryview(data)[:-_DIGEST_SIZE]
+        if len(data) > size or hashlib.sha256(body).digest() != data[-_DIGEST_SIZE:]:
+            raise ValueError(f"{it_is} corrupted (checksum mismatch); copy or write it again.")
+        return numbers, body[start:]
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the data are something else, of a version this truthcal cannot read, truncated or corrupted.
+        """
+        return cls._from_bytes(data, "these bytes")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, whole or not at all: on a full disk what was there before remains."""
+        write_atomically(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file written by `save`. Raises ValueError where `from_bytes` does, with the name of the file."""
+        return cls._from_bytes(Path(path).read_bytes(), str(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers that exchange objects by pickle get truthcal's own bytes, checksum included."""
+        return type(self).from_bytes, (self.to_bytes(),)

@@ -395,3 +395,16 @@ def refuse_reserved(name: str, reserved: tuple[str, ...]) -> None:
     """A lie whose name is that of another column of the audit."""
     if name in reserved:
         raise ValueError(f"`strategies` must not name a lie {name!r}: an audit has a column of that name. Rename it.")
+
+
+# --- curves -----------------------------------------------------------------------------------------------------------
+
+
+def refuse_few_for_band(n_resamples: int, confidence_level: float) -> None:
+    """The largest and smallest of so few draws would be inside the band."""
+    least = math.ceil(2.0 / (1.0 - confidence_level) - 1e-9) - 1
+    if n_resamples < least:
+        raise ValueError(
+            f"`n_resamples` must be at least {least} for confidence_level = {confidence_level:g}; got {n_resamples}. "
+            "Draw more, or lower the level."
+        )

@@ -378,37 +378,42 @@ class MeasureTable(NamedRows):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BiasCurve:
-    """The curve ATB integrates. Returned by `cumulative_bias_curve`.
+class BoundedArray:
+    """Numbers known up to certified bounds, one for each group of a `SketchTable`: as `Bounded`, with arrays.
 
     Attributes
     ----------
-    q : ndarray
-        The different predictions, increasing.
-    bias : ndarray
-        ``bias[i]``: sum of (prediction - outcome) over rows with prediction up to and including ``q[i]``, as a share of
-        the total weight. Before ``q[0]`` the curve is 0; between two entries it is flat. Where it rises, predictions
-        are too high; where it falls, too low.
-    count : ndarray
-        Rows at each ``q``.
-    weight : ndarray
-        Their share of the total weight.
+    value : ndarray
+        Best estimates.
+    low, high : ndarray
+        Certified bounds: ``low <= exact value <= high`` always holds.
     """
 
-    q: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    count: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
-    def __str__(self) -> str:
-        peak = int(np.abs(self.bias).argmax())
-        return (
-            f"Cumulative bias at {len(self.q):,} different predictions ({int(self.count.sum()):,} rows): "
-            f"largest {self.bias[peak]:+.4g} at q = {self.q[peak]:.4g}, {self.bias[-1]:+.4g} in all."
-        )
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """``high - low``."""
+        return self.high - self.low
 
-    __repr__ = __str__
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, index: int) -> Bounded:
+        return Bounded(float(self.value[index]), float(self.low[index]), float(self.high[index]))
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """The fields by name: columns of equal length, ready for a data frame."""
-        return {"q": self.q, "bias": self.bias, "count": self.count, "weight": self.weight}
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+    def __str__(self) -> str:
+        if not len(self):
+            return "no numbers"
+        if len(self) == 1:
+            return str(self[0])
+        doubt = np.maximum(self.high - self.value, self.value - self.low).max()
+        return f"{len(self):,} numbers from {self.value.min():.6g} to {self.value.max():.6g}, certain to {doubt:.1g}"
+
+    __repr__ = __str__

@@ -227,16 +227,19 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
 def _refuse_outside_unit(p: NDArray[Any], name: str) -> NoReturn:
     _refuse_missing(np.isnan(p), name, "nan")
     bad = ~((p >= 0) & (p <= 1))
-    low, high = float(p.min()), float(p.max())
-    if math.isinf(low) or math.isinf(high):
-        cure = "Log-odds of certain events? Apply the sigmoid first."
-    elif low >= -1e-6 and high <= 1 + 1e-6:
-        cure = "Rounding? Clip it with np.clip(..., 0, 1)."
-    elif low >= 0 and high <= 100:
-        cure = "Percentages? Divide by 100."
-    else:
-        cure = "Logits or scores? Apply the sigmoid (or softmax) first."
+    cure = cure_outside_unit(float(p.min()), float(p.max()))
     raise ValueError(f"`{name}` must lie in [0, 1]; found {where_found(p, bad)}. {cure}")
+
+
+def cure_outside_unit(low: float, high: float) -> str:
+    """What numbers from `low` to `high` may be, if they are not the probabilities they should be."""
+    if math.isinf(low) or math.isinf(high):
+        return "Log-odds of certain events? Apply the sigmoid first."
+    if low >= -1e-6 and high <= 1 + 1e-6:
+        return "Rounding? Clip it with np.clip(..., 0, 1)."
+    if low >= 0 and high <= 100:
+        return "Percentages? Divide by 100."
+    return "Logits or scores? Apply the sigmoid (or softmax) first."
 
 
 def _refuse_missing(missing: NDArray[np.bool_], name: str, what: str) -> None:
@@ -386,11 +389,15 @@ def refuse_no_weight(rows_with_weight: int) -> None:
 
 def refuse_extreme_weight(w: NDArray[np.float64] | None) -> None:
     """Raw weights are added up in a sketch over its whole life, so they cannot be rescaled on the way in."""
-    if w is None or w.size == 0 or (w.min() >= SMALLEST_WEIGHT and w.max() <= LARGEST_WEIGHT):
-        return
+    if w is not None and w.size and not (w.min() >= SMALLEST_WEIGHT and w.max() <= LARGEST_WEIGHT):
+        refuse_weights_between(float(w.min()), float(w.max()), "`sample_weight`")
+
+
+def refuse_weights_between(low: float, high: float, name: str) -> NoReturn:
+    """Weights from `low` to `high` are beyond what a sketch can add up."""
     raise ValueError(
-        f"`sample_weight` must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found "
-        f"{w.min():g} to {w.max():g}. Only ratios matter: multiply all weights of all updates by one number."
+        f"{name} must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found {low:g} to "
+        f"{high:g}. Only ratios matter: multiply all weights of all updates by one number."
     )
 
 

@@ -1,23 +1,19 @@
 """The mergeable summary: per-bucket moments in fixed memory, with certified bounds on what it answers.
 
-File format, version 1, little-endian: the 8 bytes ``TRUTHCAL``; uint32 version, n_buckets, number of filled buckets m;
-m uint32 bucket numbers, increasing; then `COLUMNS` one after the other, m float64 each; last the SHA-256 of all before.
+Its file format is in docs/sketch-format.md.
 """
 
-import hashlib
-import math
-import os
 import struct
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._files import write_atomically
-from truthcal._kernels import buckets
+from truthcal._answers import Answers
+from truthcal._files import Kept
+from truthcal._kernels import buckets, groups
 from truthcal._parameters import check_power_of_two
-from truthcal._results import Bounded, DistanceBracket
+from truthcal._results import AtbSummary, Bounded, DistanceBracket
 from truthcal._threads import in_halves
 from truthcal._validation import (
     as_columns,
@@ -33,23 +29,13 @@ from truthcal._validation import (
 
 MAX_BUCKETS = 1 << 20
 COLUMNS = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "min", "max")
-
-_MAGIC, _VERSION = b"TRUTHCAL", 1
-_HEADER = struct.Struct("<8sIII")
-_DIGEST_SIZE = hashlib.sha256().digest_size
+CELL_SIZE = 4 + 8 * len(COLUMNS)  # bytes in a file: bucket number and columns
 
 # Rows that need a closer look are checked and added this many at a time, so that copies stay small.
 _CHUNK = 1 << 16
 
-# Adding n terms in any order is off by at most n - 1 roundings of the sum of their sizes; a term itself carries a few,
-# which the constant below more than covers. Certified bounds are widened by what this could change.
-_EPS = float(np.finfo(np.float64).eps)
-_ROUNDINGS_A_TERM = 32
-# Squares smaller than this underflow.
-_TINY = 1e-300
 
-
-class Sketch:
+class Sketch(Kept):
     """Rows reduced to a few sums per bucket of predictions: fixed memory, mergeable, certified.
 
     Feed it rows in any number of updates, on any number of machines, merge, and ask. Answers about ATB come with bounds
@@ -78,6 +64,8 @@ class Sketch:
     >>> print(week.atb())
     0.00992, certain to 1e-14
     """
+
+    _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHCAL", 1, "sketch", struct.Struct("<8sIII")
 
     def __init__(self, n_buckets: int = 4096) -> None:
         self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
@@ -194,40 +182,51 @@ class Sketch:
     @property
     def weight(self) -> float:
         """Sum of the weights of all rows."""
-        return self._total(buckets.W)
+        return float(self._sums[buckets.W].sum() + self._lost[buckets.W].sum())
 
     def atb(self) -> Bounded:
         """ATB, the averaged two-bin calibration error, between certified bounds."""
-        slack = self._slack()
-        pad = 4 * slack * self._integral(squared=False)[2] + 5 * slack**2
-        return self._bounded(self._integral(squared=True), pad, self.weight**2)
+        return self._answers().atb[0]
 
     def atb_l1(self) -> Bounded:
         """ATB with absolute values in place of squares, between certified bounds."""
-        return self._bounded(self._integral(squared=False), 3 * self._slack(), self.weight)
+        return self._answers().atb_l1[0]
+
+    def summary(self) -> AtbSummary:
+        """ATB beside its noise floor, what exceeds the noise, and the size of the error as a probability.
+
+        As `atb_summary` of the rows, with the estimate of `atb` for the value.
+        """
+        answers = self._answers()
+        return AtbSummary(
+            value=answers.atb[0].value,
+            noise_floor=float(answers.noise_floor[0]),
+            excess=float(answers.excess[0]),
+            rms=float(answers.rms[0]),
+            brier=float(answers.brier[0]),
+            bias=float(answers.bias[0]),
+            n=int(answers.n[0]),
+            n_effective=1.0 / float(answers.one_row[0]),
+        )
 
     def distcal_bracket(self) -> DistanceBracket:
         """Between which numbers smCal and distCal lie, from ATB, ATB_l1 and the bias."""
-        bias, slack = self.bias(), self._slack() / self.weight
-        return bracket_following_from(self.atb(), self.atb_l1(), Bounded(bias, bias - slack, bias + slack))
+        return DistanceBracket(**{name: float(column[0]) for name, column in self._answers().bracket().items()})
 
     def brier(self) -> float:
         """Mean squared error of the predictions."""
-        self._refuse_empty()
-        return self._total(buckets.WCC) / self.weight
+        return float(self._answers().brier[0])
 
     def bias(self) -> float:
         """Mean prediction minus mean outcome."""
-        self._refuse_empty()
-        return (self._total(buckets.POS) - self._total(buckets.NEG)) / self.weight
+        return float(self._answers().bias[0])
 
     def noise_floor(self) -> float:
         """What a perfectly calibrated forecaster with these predictions would score in ATB on average.
 
         A row of weight 2 is one observation here, not two.
         """
-        self._refuse_empty()
-        return self._total(buckets.WWV) / self.weight**2
+        return float(self._answers().noise_floor[0])
 
     def table(self) -> dict[str, NDArray[Any]]:
         """The filled buckets as columns of equal length, ready for a data frame.
@@ -257,38 +256,14 @@ class Sketch:
     def _filled(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers of the filled buckets and their COLUMNS."""
         filled = np.flatnonzero(self._sums[buckets.N])
-        sums = self._sums[:, filled] + self._lost[:, filled]
-        return filled, np.vstack([sums, self._low[filled], self._high[filled]])
+        sums = self._sums.take(filled, axis=1) + self._lost.take(filled, axis=1)
+        return filled, np.vstack([sums, self._low[filled] + 0.0, self._high[filled] + 0.0])  # -0.0 becomes 0.0
 
-    def _total(self, field: int) -> float:
-        return float(self._sums[field].sum() + self._lost[field].sum())
-
-    def _integral(self, *, squared: bool) -> tuple[float, float, float]:
-        self._refuse_empty()
-        total = self._total(buckets.POS) - self._total(buckets.NEG)
-        sums = self._sums + self._lost
-        return buckets.sketch_integral(sums, self._low, self._high, self._rounding(), total, squared)
-
-    def _rounding(self) -> NDArray[np.float64]:
-        """Per bucket, how far its sums may be off, as a share of the sum of the sizes of their terms."""
-        share: NDArray[np.float64] = _EPS * (self._sums[buckets.N] + _ROUNDINGS_A_TERM)
-        return share
-
-    def _slack(self) -> float:
-        """How far rounding may have moved the cumulative bias, anywhere."""
-        return float(np.sum(self._rounding() * (self._sums[buckets.POS] + self._sums[buckets.NEG])))
-
-    def _bounded(self, integral: tuple[float, float, float], pad: float, unit: float) -> Bounded:
-        """Divide by `unit`, a power of the weight, and widen by `pad` and by what rounding did to the unit."""
-        value, low, high = integral
-        share = 3 * float(self._rounding().max()) + 1e-12
-        low = max(low - pad - _TINY, 0.0) * (1 - share)
-        high = (high + pad + _TINY) * (1 + share)
-        return Bounded(min(max(value, low), high) / unit, low / unit, high / unit)
-
-    def _refuse_empty(self) -> None:
+    def _answers(self) -> Answers:
         if not self._sums[buckets.N].any():
             raise ValueError("the sketch is empty; add rows with .update(y_true, y_proba) first.")
+        filled, columns = self._filled()
+        return Answers(np.array([0, len(filled)]), columns)
 
     def __repr__(self) -> str:
         return f"Sketch(n_buckets={self.n_buckets}): {self.n:,} rows"
@@ -301,69 +276,25 @@ class Sketch:
         What rounding took from the sums is not kept, so an answer may change in its last digit.
         """
         filled, columns = self._filled()
-        header = _HEADER.pack(_MAGIC, _VERSION, self.n_buckets, len(filled))
-        body = header + filled.astype("<u4").tobytes() + columns.astype("<f8").tobytes()
-        return body + hashlib.sha256(body).digest()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the data are not a sketch, of a version this truthcal cannot read, truncated or corrupted.
-        """
-        return cls._from_bytes(data, "these bytes")
+        parts = filled.astype("<u4").tobytes(), columns.astype("<f8").tobytes()
+        return self._sealed((self.n_buckets, len(filled)), *parts)
 
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
-        n_buckets, filled_count = _read_header(data, name)
-        split = _HEADER.size + 4 * filled_count
-        filled = np.frombuffer(data[_HEADER.size : split], "<u4").astype(np.int64)
-        columns = np.frombuffer(data[split:-_DIGEST_SIZE], "<f8").astype(np.float64).reshape(len(COLUMNS), -1)
-        return cls._from_columns(
-            n_buckets, filled, columns, f"{name}: the sketch contradicts itself; it was not written by truthcal."
-        )
+        (n_buckets, m), body = cls._opened(data, name, lambda _, m: m * CELL_SIZE)
+        wrong = f"{name}: the sketch contradicts itself; it was not written by truthcal."
+        return cls._from_columns(n_buckets, *read_cells(body, m), wrong)
 
     @classmethod
     def _from_columns(cls, n_buckets: int, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:
         """From the numbers of the filled buckets, increasing, and their COLUMNS, if these can have come from rows."""
-        if not _is_consistent(n_buckets, filled, columns):
+        possible = is_size(n_buckets) and cells_are_possible(n_buckets, filled, columns).all()
+        if not possible or not (np.diff(filled) > 0).all():
             raise ValueError(else_)
         sketch = cls(n_buckets)
         sketch._sums[:, filled] = columns[: buckets.N_SUMS]
         sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
         return sketch
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sketch to a file, whole or not at all: on a full disk what was there before remains."""
-        write_atomically(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file written by `save`.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a sketch, of a version this truthcal cannot read, truncated or corrupted.
-        """
-        return cls._from_bytes(Path(path).read_bytes(), str(path))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Workers that exchange objects by pickle get truthcal's own bytes, checksum included."""
-        return type(self).from_bytes, (self.to_bytes(),)
-
-
-def bracket_following_from(atb: Bounded, atb_l1: Bounded, bias: Bounded) -> DistanceBracket:
-    """The tightest of all inequalities between these and smCal and distCal (docs/theory.md)."""
-    least, most = max(bias.low, -bias.high, 0.0), max(bias.high, -bias.low)
-    smcal_low = max((atb_l1.low + least) / 2.0, atb.low, least)
-    root = math.sqrt(max(2.0 * atb.high - least**2, 0.0)) / 2.0
-    smcal_high = min(1.5 * atb_l1.high, most + root, 1.0)
-    distcal_low = max(atb_l1.low / 3.0, smcal_low / 2.0, least)
-    return DistanceBracket(smcal_low, smcal_high, distcal_low, min(2.0 * smcal_high - least, 1.0))
 
 
 def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
@@ -399,43 +330,22 @@ def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
     return out
 
 
-def _read_header(data: bytes, name: str) -> tuple[int, int]:
-    """Number of buckets and of filled ones, once the data have proved whole."""
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise ValueError(f"{name}: not a truthcal sketch.")
-    if len(data) < _HEADER.size + _DIGEST_SIZE:
-        raise ValueError(f"{name}: the sketch is truncated; copy or write it again.")
-    _, version, n_buckets, filled = _HEADER.unpack_from(data)
-    if version != _VERSION:
-        raise ValueError(
-            f"{name}: a sketch of format version {version}, but this truthcal reads version {_VERSION}; upgrade it."
-        )
-    size = _HEADER.size + filled * (4 + 8 * len(COLUMNS)) + _DIGEST_SIZE
-    if len(data) < size:
-        raise ValueError(f"{name}: the sketch is truncated ({len(data)} of {size} bytes); copy or write it again.")
-    if len(data) > size or hashlib.sha256(data[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:]:
-        raise ValueError(f"{name}: the sketch is corrupted (checksum mismatch); copy or write it again.")
-    return n_buckets, filled
+def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Bucket numbers and COLUMNS of m filled buckets."""
+    filled = np.frombuffer(body, "<u4", m).astype(np.int64)
+    columns = np.frombuffer(body, "<f8", m * len(COLUMNS), offset=4 * m).astype(np.float64)
+    return filled, columns.reshape(len(COLUMNS), m)
 
 
-def _is_consistent(n_buckets: int, filled: NDArray[np.int64], columns: NDArray[np.float64]) -> bool:
-    """A checksum only proves that the bytes are as written; this, that they can have come from rows."""
-    if not 1 <= n_buckets <= MAX_BUCKETS or n_buckets & (n_buckets - 1) or not np.isfinite(columns).all():
-        return False
-    n, w, ww, wp, pos, neg, wcp, wcc, wwcc, wwv, low, high = columns
-    slack = (n + _ROUNDINGS_A_TERM) * _EPS * w  # what rounding may have added to a sum of terms of up to w
-    conditions = [
-        np.diff(filled, prepend=-1) > 0,
-        filled < n_buckets,
-        (n >= 1) & (n == np.floor(n)),
-        (w > 0) & (ww > 0) & (ww <= w * w * (1 + n * _EPS)),
-        (low >= 0) & (low <= high) & (high <= 1),
-        (w * low - slack <= wp) & (wp <= w * high + slack),
-        (pos >= 0) & (neg >= 0) & (pos + neg <= w + slack),
-        np.abs(wcp) <= pos + neg + slack,
-        (wcc >= 0) & (wcc <= pos + neg + slack),
-        (wwcc >= 0) & (wwcc <= ww * (1 + n * _EPS)) & (wwv >= 0) & (wwv <= ww),
-    ]
-    if not all(condition.all() for condition in conditions):
-        return False
-    return bool((_buckets(low, n_buckets) == filled).all() and (_buckets(high, n_buckets) == filled).all())
+def is_size(n_buckets: int) -> bool:
+    """Whether a sketch may have so many buckets."""
+    return 1 <= n_buckets <= MAX_BUCKETS and not n_buckets & (n_buckets - 1)
+
+
+def cells_are_possible(n_buckets: int, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which filled buckets can have come from rows. A checksum only proves that the bytes are as written."""
+    out = np.empty(len(bucket), np.bool_)
+    groups.possible_cells(columns, out)
+    for extreme in columns[buckets.N_SUMS :]:
+        out &= _buckets(extreme, n_buckets) == bucket
+    return out

@@ -174,10 +174,65 @@ def test_curve_against_definition_and_atb(data):
     assert integral == pytest.approx(tc.atb(y, p, sample_weight=w), rel=1e-9, abs=1e-15)
 
 
+@given(weighted_rows(max_size=40), st.sampled_from([1, 8, 4096]))
+def test_curve_of_a_sketch_lies_on_the_curve_of_the_rows(data, n_buckets):
+    y, p, w = data
+    exact = tc.cumulative_bias_curve(y, p, sample_weight=w)
+    sketch = tc.Sketch(n_buckets).update(y, p, w)
+    curve = tc.cumulative_bias_curve(sketch)
+    assert set(curve.q) <= set(exact.q)
+    at = np.searchsorted(exact.q, curve.q)
+    np.testing.assert_allclose(curve.bias, exact.bias[at], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.cumsum(curve.weight), np.cumsum(exact.weight)[at], rtol=1e-12)
+    assert np.cumsum(curve.count).tolist() == np.cumsum(exact.count)[at].tolist()
+    assert len(curve.q) == len({*tc.bucket_index(p, n_buckets)})
+    assert curve.bias[-1] == pytest.approx(sketch.bias(), abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "rare", "wrong"])
+def test_curve_of_a_sketch_of_many_rows_lies_on_the_curve_of_the_rows(shape):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 99, 300_000) if shape == "rare" else rng.random(300_000)
+    y = rng.random(300_000) < (p**2 if shape == "wrong" else p)
+    exact, curve = tc.cumulative_bias_curve(y, p), tc.cumulative_bias_curve(tc.Sketch().update(y, p))
+    assert len(curve.q) <= 4096
+    assert curve.sketched
+    assert not exact.sketched
+    np.testing.assert_allclose(curve.bias, exact.bias[np.searchsorted(exact.q, curve.q)], rtol=0, atol=1e-12)
+
+
+@given(weighted_rows(max_size=10))
+def test_summary_of_a_sketch_is_that_of_the_rows(data):
+    """In the estimate of ATB to within its certified bounds, in all else up to rounding."""
+    y, p, w = data
+    sketch = tc.Sketch().update(y, p, w)
+    exact, summary = tc.atb_summary(y, p, sample_weight=w), tc.atb_summary(sketch)
+    assert exact.value in sketch.atb()
+    assert summary.value == sketch.atb().value
+    for name in ("noise_floor", "brier", "bias", "n", "n_effective"):
+        assert getattr(summary, name) == pytest.approx(getattr(exact, name), rel=1e-9, abs=1e-12), name
+    assert math.isnan(summary.excess) == math.isnan(exact.excess)
+    if len(p) > 1:
+        share = sum(wi * wi for wi in w) / sum(w) ** 2
+        doubt = (sketch.atb().width + 1e-12) / (1 - share)
+        assert summary.excess == pytest.approx(exact.excess, rel=1e-6, abs=doubt)
+
+
+def test_bracket_of_a_sketch_is_that_of_its_rows():
+    y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
+    assert tc.distcal_bracket(tc.Sketch().update(y, p)) == tc.distcal_bracket(y, p)
+
+
 def test_curve_prints_and_makes_columns():
     curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
     assert str(curve) == ("Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.")
     assert list(curve.to_dict()) == ["q", "bias", "count", "weight"]
+    sketched = tc.cumulative_bias_curve(tc.Sketch(2).update([0, 1, 1, 0], [0.25, 0.75, 0.875, 0.125]))
+    assert str(sketched) == (
+        "Cumulative bias at 2 buckets of a sketch (4 rows): largest +0.09375 at q = 0.25, +0 in all."
+    )
+    assert sketched.q.tolist() == [0.25, 0.875]
+    assert not any(column.flags.writeable for column in sketched.to_dict().values())
 
 
 # --- linear time ------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from strategies import rows, weighted_rows
 
 import truthcal as tc
+from truthcal._answers import bracket_following_from
 from truthcal._kernels import transport
 from truthcal._results import DistanceBracket
 from truthcal.measures import distance
-from truthcal.sketch import bracket_following_from
 
 
 def sample_of(shape, n, seed=0):
@@ -224,19 +224,23 @@ def test_bracket_contains_both_and_follows_from_a_sketch(data):
 
 def test_bracket_is_the_tightest_of_all():
     known = tc.Bounded
-    assert bracket_following_from(known(1, 1, 1), known(1, 1, 1), known(1, 1, 1)) == DistanceBracket(1, 1, 1, 1)
-    loose = bracket_following_from(known(0.02, 0.02, 0.02), known(0.2, 0.2, 0.2), known(0, 0, 0))
+
+    def bracket(*bounds):
+        return DistanceBracket(**bracket_following_from(*(known(*numbers) for numbers in bounds)))
+
+    assert bracket((1, 1, 1), (1, 1, 1), (1, 1, 1)) == DistanceBracket(1, 1, 1, 1)
+    loose = bracket((0.02, 0.02, 0.02), (0.2, 0.2, 0.2), (0, 0, 0))
     assert loose.smcal_low == pytest.approx(0.1)
     assert loose.smcal_high == pytest.approx(0.1)  # sqrt(2 * 0.02) / 2
     assert loose.distcal_low == pytest.approx(0.2 / 3)
     assert loose.distcal_high == pytest.approx(0.2)
-    biased = bracket_following_from(known(0.1, 0.1, 0.1), known(0.3, 0.3, 0.3), known(-0.29, -0.3, -0.28))
+    biased = bracket((0.1, 0.1, 0.1), (0.3, 0.3, 0.3), (-0.29, -0.3, -0.28))
     assert biased.smcal_low == pytest.approx((0.3 + 0.28) / 2)
     assert biased.distcal_low == 0.28
     assert biased.smcal_high == pytest.approx(
         0.3 + math.sqrt(0.2 - 0.28**2) / 2 if 0.3 + math.sqrt(0.2 - 0.28**2) / 2 < 0.45 else 0.45
     )
-    narrow = bracket_following_from(known(0.5, 0.5, 0.5), known(0.01, 0.01, 0.01), known(0, 0, 0))
+    narrow = bracket((0.5, 0.5, 0.5), (0.01, 0.01, 0.01), (0, 0, 0))
     assert narrow.smcal_high == pytest.approx(0.015)
 
 

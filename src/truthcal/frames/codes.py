@@ -4,13 +4,13 @@ From 0 on the code is the row's bucket. Below 0 it says why the row does not cou
 rows also finds what is wrong with them. A row has the first of these codes that is true of it.
 """
 
-# In this order. NULL: missing. WILD: nan or infinite. OUTSIDE: [0, 1] for outcomes and predictions, [0, inf) for weights.
+# In this order. NULL: missing. WILD: nan or infinite. OUTSIDE: not in [0, 1]; of weights, negative.
 TRUE_NULL, TRUE_WILD, TRUE_OUTSIDE = -2, -3, -4
 PROBA_NULL, PROBA_WILD, PROBA_OUTSIDE = -5, -6, -7
 WEIGHT_NULL, WEIGHT_WILD, WEIGHT_OUTSIDE, WEIGHT_EXTREME = -8, -9, -10, -11
 WEIGHTLESS = -1  # the one that is not an error: a row of weight 0
 
-# The columns of an aggregated table, beside those it was grouped by. `code`, and for each code: `n`, the number of rows;
+# The columns of an aggregated table, beside those it was grouped by: `code`, and for each code `n`, the number of rows;
 # the sums of a sketch (c = p - y, v = p(1 - p)); the smallest and largest prediction. Where the code speaks of the
 # outcome or the weight, `low` and `high` are the smallest and largest of these instead. Sums of rows that do not count
 # may be anything. Without weights w = 1, so `w`, `ww` and `wwcc` are left out: they are `n`, `n` and `wcc`.

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from truthcal._curves import BiasCurve
 from truthcal._kernels import integrals
-from truthcal._parameters import check_number
-from truthcal._results import AtbSummary, BiasCurve, Bounded
+from truthcal._parameters import check_number, refuse_beside_sketch, refuse_no_proba
+from truthcal._results import AtbSummary, Bounded
 from truthcal._sample import Sample, relative_weights
 from truthcal._threads import both
 from truthcal._validation import check_rows, read_only, refuse_wide_weight
@@ -187,21 +188,38 @@ def _power_of_two_from(x: float) -> int:
     return 1 << max(math.ceil(math.log2(x)), 0)
 
 
+def sketch_instead(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sketch | None:
+    """The sketch that was passed in place of all rows, if one was."""
+    if isinstance(y_true, Sketch):
+        refuse_beside_sketch(y_proba, sample_weight, pos_label)
+        return y_true
+    refuse_no_proba(y_proba)
+    return None
+
+
+def summary_given(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sample | Sketch:
+    """Checked rows in order, or the sketch that was passed in their place."""
+    sketch = sketch_instead(y_true, y_proba, sample_weight, pos_label)
+    return Sample.of(y_true, y_proba, sample_weight, pos_label) if sketch is None else sketch
+
+
 def atb_summary(
-    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> AtbSummary:
     """ATB beside its noise floor, what exceeds the noise, and the size of the error as a probability.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `atb`. Noise floor and excess take a row of any weight for one observation, and rows for independent: if
-        weights are counts of equal rows, repeat the rows with ``np.repeat`` first.
+        As for `atb`, or a `Sketch` alone in place of all rows. Noise floor and excess take a row of any weight for one
+        observation, and rows for independent: if weights are counts of equal rows, repeat the rows with ``np.repeat``
+        first.
 
     Returns
     -------
     AtbSummary
-        Prints as a small table; see there for the fields.
+        Prints as a small table; see there for the fields. From a sketch, the value of ATB (and what follows from it) is
+        its best estimate; ``Sketch.atb`` has certified bounds of it.
 
     Notes
     -----
@@ -224,6 +242,9 @@ def atb_summary(
       Brier score  0.075        mean squared error of the predictions
       rows         4
     """
+    sketch = sketch_instead(y_true, y_proba, sample_weight, pos_label)
+    if sketch is not None:
+        return sketch.summary()
     return atb_summary_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
 
 
@@ -246,20 +267,27 @@ def atb_summary_of(sample: Sample) -> AtbSummary:
 
 
 def cumulative_bias_curve(
-    y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
+    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> BiasCurve:
     """The curve that ATB integrates: the bias of all predictions up to q, as q grows.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `atb`.
+        As for `atb`, or a `Sketch` alone in place of all rows.
 
     Returns
     -------
     BiasCurve
         ``q``, ``bias``, ``count`` and ``weight``, one entry for each different prediction. Where the bias rises,
         predictions are too high; where it falls, too low.
+
+    Notes
+    -----
+    Exact, O(n log n); equal predictions form one entry. From a sketch there is one entry for each filled bucket, and
+    ``q`` is its largest prediction: all rows up to there, and no others, are in this bucket and those before, so the
+    bias is exact there too. Between a bucket's smallest and largest prediction the curve is not known. For more rows
+    than can be drawn, pass a `Sketch`: it has at most `n_buckets` entries, in linear time.
 
     Examples
     --------
@@ -270,12 +298,16 @@ def cumulative_bias_curve(
     >>> curve.q.tolist(), curve.bias.tolist(), curve.count.tolist()
     ([0.25, 0.75], [0.125, 0.0], [2, 2])
     """
-    return cumulative_bias_curve_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+    return cumulative_bias_curve_of(summary_given(y_true, y_proba, sample_weight, pos_label))
 
 
-def cumulative_bias_curve_of(sample: Sample) -> BiasCurve:
-    """The curve of sorted rows."""
-    groups, total = sample.groups, sample.weight
-    starts = sample.starts
-    count = np.diff(starts, append=sample.n)
+def cumulative_bias_curve_of(summary: Sample | Sketch) -> BiasCurve:
+    """The curve of sorted rows or of a sketch."""
+    if isinstance(summary, Sketch):
+        summary.bias()  # refuses an empty sketch
+        table, total = summary.table(), summary.weight
+        bias, weight = np.cumsum(table["pos"] - table["neg"]) / total, table["weight"] / total
+        return BiasCurve(read_only(table["max"]), read_only(bias), read_only(table["n"]), read_only(weight), True)
+    groups, total = summary.groups, summary.weight
+    count = np.diff(summary.starts, append=summary.n)
     return BiasCurve(groups.r, read_only(groups.cumulative / total), read_only(count), read_only(groups.w / total))

@@ -11,6 +11,7 @@ from truthcal._kernels import transport
 from truthcal._parameters import check_number, refuse_too_many
 from truthcal._results import Bounded, DistanceBracket
 from truthcal._sample import Sample
+from truthcal.measures.atb import sketch_instead
 from truthcal.measures.binned import ece_of
 from truthcal.sketch import Sketch
 
@@ -355,7 +356,7 @@ class _Prices:
 
 def distcal_bracket(
     y_true: object,
-    y_proba: object,
+    y_proba: object = None,
     *,
     sample_weight: object = None,
     pos_label: object = None,
@@ -365,13 +366,13 @@ def distcal_bracket(
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `atb`.
+        As for `atb`, or a `Sketch` alone in place of all rows.
 
     Returns
     -------
     DistanceBracket
         Certain, but up to a factor of three (smCal) and nine (distCal) wide; `smcal` is exact and `distcal_bounds` as
-        narrow as you like. The same of rows that were reduced already: `Sketch.distcal_bracket`.
+        narrow as you like.
 
     Notes
     -----
@@ -385,4 +386,7 @@ def distcal_bracket(
     >>> print(tc.distcal_bracket([0, 1], [0.25, 0.75]))
     smCal is between 0.0625 and 0.08839, distCal between 0.04167 and 0.1768.
     """
-    return Sketch().update(y_true, y_proba, sample_weight, pos_label=pos_label).distcal_bracket()
+    sketch = sketch_instead(y_true, y_proba, sample_weight, pos_label)
+    if sketch is None:
+        sketch = Sketch().update(y_true, y_proba, sample_weight, pos_label=pos_label)
+    return sketch.distcal_bracket()

@@ -1,0 +1,190 @@
+"""What functions that draw a curve return: columns of equal length, few enough to plot, that print in words."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BiasCurve:
+    """The curve ATB integrates. Returned by `cumulative_bias_curve`.
+
+    Attributes
+    ----------
+    q : ndarray
+        The different predictions, increasing. From a sketch: the largest prediction of each filled bucket.
+    bias : ndarray
+        ``bias[i]``: sum of (prediction - outcome) over rows with prediction up to and including ``q[i]``, as a share of
+        the total weight. Before ``q[0]`` the curve is 0; between two entries it is flat. Where it rises, predictions
+        are too high; where it falls, too low. From a sketch: exact at each ``q[i]``, and unknown inside a bucket.
+    count : ndarray
+        Rows at each ``q``; from a sketch, in each bucket.
+    weight : ndarray
+        Their share of the total weight.
+    sketched : bool
+        Whether it comes from a sketch.
+    """
+
+    q: _Array
+    bias: _Array
+    count: NDArray[np.int64]
+    weight: _Array
+    sketched: bool = False
+
+    def __str__(self) -> str:
+        peak = int(np.abs(self.bias).argmax())
+        places = "buckets of a sketch" if self.sketched else "different predictions"
+        return (
+            f"Cumulative bias at {len(self.q):,} {places} ({int(self.count.sum()):,} rows): "
+            f"largest {self.bias[peak]:+.4g} at q = {self.q[peak]:.4g}, {self.bias[-1]:+.4g} in all."
+        )
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        return {"q": self.q, "bias": self.bias, "count": self.count, "weight": self.weight}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReliabilityCurve:
+    """Predictions beside observed frequencies: the points of a reliability diagram. Returned by `reliability_curve`.
+
+    One entry for each pool or bin that holds rows, in order of the predictions, and never more than 1000.
+
+    Attributes
+    ----------
+    left, right : ndarray
+        For "uniform" the edges of the bin, so that empty bins show as gaps; else the smallest and the largest
+        prediction in it.
+    mean_proba, mean_true : ndarray
+        Mean prediction and mean outcome.
+    count : ndarray
+        Rows.
+    weight : ndarray
+        Their share of all weight.
+    low, high : ndarray or None
+        Between which frequencies `mean_true` would lie with probability `confidence_level` if predictions were
+        calibrated. None for "isotonic", whose pools are made from the outcomes: see `consistency_band`.
+    strategy : str
+        How rows were put together.
+    confidence_level : float
+        The probability that `low` and `high` are for.
+    empty : int
+        Bins without rows, which have no entry.
+    pools : int
+        For "isotonic": how many pools there were before neighbours were put together to stay within 1000; else 0.
+    straddling : float
+        For "uniform" from a sketch: the share of weight in buckets that lie across an edge. They went, whole, to the
+        side of their mean prediction.
+    sketched : bool
+        Whether it comes from a sketch.
+    """
+
+    left: _Array
+    right: _Array
+    mean_proba: _Array
+    mean_true: _Array
+    count: NDArray[np.int64]
+    weight: _Array
+    low: _Array | None
+    high: _Array | None
+    strategy: str
+    confidence_level: float
+    empty: int = 0
+    pools: int = 0
+    straddling: float = 0.0
+    sketched: bool = False
+
+    def __str__(self) -> str:
+        gap = self.mean_proba - self.mean_true
+        share = self.weight * np.abs(gap)
+        worst = int(share.argmax())
+        where = f"from {self.left[worst]:.4g} to {self.right[worst]:.4g}"
+        if self.left[worst] == self.right[worst]:
+            where = f"at {self.left[worst]:.4g}"
+        most = f", largest part {where} (too {'high' if gap[worst] > 0 else 'low'} by {abs(gap[worst]):.4g})"
+        return (
+            f"Reliability in {self._places()}: mean gap {share.sum():.4g}{most if share[worst] else ''}{self._band()}."
+        )
+
+    __repr__ = __str__
+
+    def _places(self) -> str:
+        many = len(self.count)
+        name = {"isotonic": "isotonic pool", "quantile": "bin", "uniform": "bin"}[self.strategy]
+        kind = {"isotonic": "", "quantile": " of about equal weight", "uniform": " of equal width"}[self.strategy]
+        rows = int(self.count.sum())
+        notes = [f"{rows:,} row{'' if rows == 1 else 's'}{' of a sketch' if self.sketched else ''}"]
+        if self.pools > many:
+            notes.append(f"neighbours of {self.pools:,} pools put together")
+        if self.empty:
+            notes.append(f"{self.empty:,} empty bin{'' if self.empty == 1 else 's'} left out")
+        if self.straddling:
+            notes.append(f"{self.straddling:.2g} of the weight in buckets across an edge")
+        return f"{many:,} {name}{'' if many == 1 else 's'}{kind} ({'; '.join(notes)})"
+
+    def _band(self) -> str:
+        if self.low is None or self.high is None:
+            return ""
+        outside = int(np.count_nonzero((self.mean_true < self.low) | (self.mean_true > self.high)))
+        return f"; {outside:,} of {len(self.count):,} outside the {100 * self.confidence_level:g}% band of calibration"
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame; `low` and `high` where there are any."""
+        names = ("left", "right", "mean_proba", "mean_true", "count", "weight", "low", "high")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConsistencyBand:
+    """Where the isotonic curve of a reliability diagram would lie if predictions were calibrated.
+
+    Returned by `consistency_band`.
+
+    Attributes
+    ----------
+    q : ndarray
+        Predictions, increasing, at most 1000.
+    low, high : ndarray
+        At each `q`, the isotonic curve would be in [low, high] with probability `confidence_level`. Both never fall.
+    confidence_level : float
+        That probability. It is for each `q` by itself: somewhere a curve leaves the band more often.
+    n_resamples : int
+        Number of redrawn outcomes behind it.
+    n : int
+        Rows.
+    """
+
+    q: _Array
+    low: _Array
+    high: _Array
+    confidence_level: float
+    n_resamples: int
+    n: int
+
+    def __str__(self) -> str:
+        width = float(np.median(self.high - self.low))
+        return (
+            f"Where the isotonic curve would be {100 * self.confidence_level:g}% of the time if predictions were "
+            f"calibrated, at {len(self.q):,} of them ({self.n:,} rows): a band {width:.4g} wide (median)."
+        )
+
+    __repr__ = __str__
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        return {"q": self.q, "low": self.low, "high": self.high}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -1,0 +1,251 @@
+"""One lazy expression for every engine that narwhals knows. The only file that imports narwhals."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import narwhals as nw
+
+from truthcal._parameters import check_power_of_two, shown
+from truthcal._validation import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from truthcal.frames import codes
+from truthcal.frames.finishing import finished, groups_of
+from truthcal.frames.refusals import refuse_other_kind_of_label, refuse_type
+from truthcal.frames.roles import Roles
+from truthcal.sketch import MAX_BUCKETS, Sketch
+from truthcal.sketch_table import SketchTable
+
+
+@overload
+def sketch_frame(
+    frame: Any,
+    *,
+    y_true: str,
+    y_proba: str,
+    sample_weight: str | None = ...,
+    by: None = ...,
+    pos_label: Any = ...,
+    n_buckets: int = ...,
+) -> Sketch: ...
+
+
+@overload
+def sketch_frame(
+    frame: Any,
+    *,
+    y_true: str,
+    y_proba: str,
+    sample_weight: str | None = ...,
+    by: str | Sequence[str],
+    pos_label: Any = ...,
+    n_buckets: int = ...,
+) -> SketchTable: ...
+
+
+def sketch_frame(
+    frame: Any,
+    *,
+    y_true: str,
+    y_proba: str,
+    sample_weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    pos_label: Any = None,
+    n_buckets: int = 4096,
+) -> Sketch | SketchTable:
+    """Reduce a data frame of any engine to a sketch, inside that engine.
+
+    Parameters
+    ----------
+    frame : data frame
+        pandas, polars (eager or lazy), a pyarrow table, a DuckDB relation, a PySpark or Dask data frame, an ibis table:
+        whatever narwhals can hold.
+    y_true, y_proba : str
+        Columns of outcomes (0/1, booleans, fractions in [0, 1]) and of predicted probabilities: any numbers.
+    sample_weight : str, optional
+        Column of weights, 0 or between 1e-100 and 1e100.
+    by : str or list of str, optional
+        Columns whose values make groups: the result is then a `SketchTable`, with one sketch for each group.
+    pos_label : optional
+        The label in `y_true` that counts as 1; needed for text.
+    n_buckets : int, default 4096
+        As for `Sketch`. With many groups fewer buckets do: 256 still know ATB to 2e-3 at worst and 2e-6 as a rule.
+
+    Returns
+    -------
+    Sketch or SketchTable
+        Ask it for `atb`, hand it to `assess`, `calibration_test` or `reliability_curve`, save it, merge it.
+
+    Notes
+    -----
+    One query: every row gets its bucket, rows are grouped by bucket and added up, and only the sums reach Python, at
+    most groups times buckets. The same query counts missing values, numbers out of range and wrong labels; if there are
+    any, the error names the column, how many rows, and an example. No row is ever dropped.
+
+    For files on this machine `scan` is faster; for columns in memory, ``Sketch().update(y_true, y_proba)``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import truthcal as tc
+    >>> frame = pa.table({"clicked": [0, 1, 1, 0], "score": [0.2, 0.9, 0.6, 0.3], "site": ["a", "a", "b", "b"]})
+    >>> print(tc.sketch_frame(frame, y_true="clicked", y_proba="score").atb())
+    0.01025, certain to 1e-14
+    >>> tc.sketch_frame(frame, y_true="clicked", y_proba="score", by="site")["b"]
+    Sketch(n_buckets=4096): 2 rows
+    """
+    n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+    roles = Roles.of(y_true, y_proba, sample_weight, by, pos_label)
+    rows = coded(selected(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
+    table = _summed(rows, roles).collect()
+    columns = {name: table[name].to_list() for name in table.columns}
+    groups = groups_of([columns.pop(name) for name in _group_names(roles)])
+    return finished(columns, groups, roles, n_buckets, "the frame")
+
+
+def _group_names(roles: Roles) -> list[str]:
+    """Names inside the engine, such that nothing there is in their way."""
+    return [f"truthcal_by_{i}" for i in range(len(roles.by))]
+
+
+def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
+    """What narwhals makes of a frame, or an error that says what a frame is."""
+    try:
+        lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
+        return lazy
+    except TypeError:
+        raise TypeError(
+            "`frame` must be a data frame: pandas, polars, pyarrow, a DuckDB relation, PySpark, Dask or ibis; got "
+            f"{shown(frame)}. For columns use Sketch().update(y_true, y_proba), for files scan(paths, ...)."
+        ) from None
+
+
+def selected(frame: nw.LazyFrame[Any], roles: Roles) -> nw.LazyFrame[Any]:
+    """The columns in question as `y`, `p`, `w`, `label` and groups, numbers as Float64, once their types allow it."""
+    roles.refuse_missing(frame.collect_schema().names(), "the frame")
+    frame, roles = _with_plain_names(frame, roles)
+    schema = frame.collect_schema()
+    chosen = [_number(roles.y_proba, "y_proba", schema).alias("p")]
+    if roles.pos_label is None:
+        chosen.append(_number(roles.y_true, "y_true", schema).alias("y"))
+    else:
+        chosen += _labels(roles, schema[roles.y_true])
+    if roles.sample_weight is not None:
+        chosen.append(_number(roles.sample_weight, "sample_weight", schema).alias("w"))
+    chosen += [nw.col(name).alias(inside) for name, inside in zip(roles.by, _group_names(roles), strict=True)]
+    return frame.select(chosen)
+
+
+def _with_plain_names(frame: nw.LazyFrame[Any], roles: Roles) -> tuple[nw.LazyFrame[Any], Roles]:
+    """Spark reads `a.b` as the field b of a column a, however it is quoted; there such columns are renamed first."""
+    if not frame.implementation.is_spark_like() or not any(set(".`") & set(name) for name in roles.columns):
+        return frame, roles
+    plain = {name: f"truthcal_{i}" for i, name in enumerate(frame.collect_schema().names())}
+    renamed = dataclasses.replace(
+        roles,
+        y_true=plain[roles.y_true],
+        y_proba=plain[roles.y_proba],
+        sample_weight=plain.get(roles.sample_weight or ""),
+        by=tuple(plain[name] for name in roles.by),
+    )
+    return lazy_frame(nw.to_native(frame).toDF(*plain.values())), renamed
+
+
+def _number(name: str, role: str, schema: Mapping[str, Any]) -> nw.Expr:
+    """A column of numbers or booleans. Text is not converted: engines differ in what they make of it."""
+    kind, column = schema[name], nw.col(name)
+    if kind == nw.Boolean:
+        return _one_or_zero(column, ~column.is_null())
+    if not kind.is_numeric():
+        refuse_type(name, role, str(kind), text=_is_text(kind))
+    return column.cast(nw.Float64)
+
+
+def _is_text(kind: Any) -> bool:
+    return kind in (nw.String, nw.Categorical, nw.Enum)
+
+
+def _labels(roles: Roles, kind: Any) -> list[nw.Expr]:
+    """Whether the label is the positive one (null where it is missing), and the label if it is another one."""
+    positive: Any = roles.pos_label
+    refuse_other_kind_of_label(roles, str(kind), text=_is_text(kind), number=kind.is_numeric() or kind == nw.Boolean)
+    label = nw.col(roles.y_true)
+    if _is_text(kind):
+        label = label.cast(nw.String)
+    elif kind == nw.Boolean:
+        label = label.cast(nw.Int8)
+        positive = int(positive) if positive in (0, 1) else positive
+    there = _is_finite(label) if kind.is_float() else ~label.is_null()  # nan is not another label
+    other = nw.when(there & (label != positive)).then(label)
+    return [_one_or_zero(there & (label == positive), there).alias("y"), *(other.alias(name) for name in codes.OTHERS)]
+
+
+def _one_or_zero(one: nw.Expr, there: nw.Expr) -> nw.Expr:
+    """Not by a cast: pandas, and so Dask, cannot cast a boolean column with missing values."""
+    return nw.when(one).then(nw.lit(1.0)).otherwise(nw.when(there).then(nw.lit(0.0)))
+
+
+def _is_finite(x: nw.Expr) -> nw.Expr:
+    """Neither nan nor infinite, said in two ways.
+
+    DuckDB answers `p <= 1` and isnan(p) from the statistics of a Parquet file, which pass over nan. It does not do so
+    for isfinite(p), but ibis writes that with isnan; nor for p * 0 = 0.
+    """
+    return x.is_finite() & (x * 0.0 == 0.0)
+
+
+def coded(rows: nw.LazyFrame[Any], weighted: bool, n_buckets: int) -> nw.LazyFrame[Any]:
+    """With the code of each row, and with values only in rows that count."""
+    y, p, w = nw.col("y"), nw.col("p"), nw.col("w")
+    rules = [
+        (y.is_null(), codes.TRUE_NULL),
+        (~_is_finite(y), codes.TRUE_WILD),
+        ((y < 0.0) | (y > 1.0), codes.TRUE_OUTSIDE),
+        (p.is_null(), codes.PROBA_NULL),
+        (~_is_finite(p), codes.PROBA_WILD),
+        ((p < 0.0) | (p > 1.0), codes.PROBA_OUTSIDE),
+    ]
+    if weighted:
+        rules += [
+            (w.is_null(), codes.WEIGHT_NULL),
+            (~_is_finite(w), codes.WEIGHT_WILD),
+            (w < 0.0, codes.WEIGHT_OUTSIDE),
+            (w == 0.0, codes.WEIGHTLESS),
+            ((w < SMALLEST_WEIGHT) | (w > LARGEST_WEIGHT), codes.WEIGHT_EXTREME),
+        ]
+    bucket = (p * float(n_buckets)).floor()
+    rules.append((p >= 1.0, n_buckets - 1))
+    chain: Any = nw
+    for rule, value in rules:
+        chain = chain.when(rule).then(nw.lit(float(value)))
+    rows = rows.with_columns(chain.otherwise(bucket).cast(nw.Int32).alias("code"))
+    code, counts = nw.col("code"), nw.col("code") >= 0
+    example = nw.when((code < codes.WEIGHTLESS) & (code > codes.PROBA_NULL)).then(y).otherwise(p)
+    if weighted:
+        example = nw.when(code <= codes.WEIGHT_NULL).then(w).otherwise(example)
+    kept = [nw.when(counts).then(nw.col(name)).alias(name) for name in ("y", "p", "w")[: 3 if weighted else 2]]
+    return rows.with_columns(example.alias("low"), example.alias("high"), *kept)
+
+
+def _summed(rows: nw.LazyFrame[Any], roles: Roles) -> nw.LazyFrame[Any]:
+    """Sums by group and code. Products are columns of their own first: Dask aggregates nothing but columns."""
+    y, p, w = nw.col("y"), nw.col("p"), nw.col("w")
+    c, weighted = p - y, roles.sample_weight is not None
+    wc = c * w if weighted else c
+    terms = {
+        "pos": nw.when(c > 0.0).then(wc).otherwise(nw.lit(0.0)),
+        "neg": nw.when(c < 0.0).then(-wc).otherwise(nw.lit(0.0)),
+        "wcp": wc * p,
+        "wcc": wc * c,
+    }
+    if weighted:
+        terms |= {"w": w, "wp": w * p, "wwv": w * w * p * (1.0 - p), "ww": w * w, "wwcc": wc * wc}
+    else:
+        terms |= {"wp": p, "wwv": p * (1.0 - p)}
+    sums = [nw.len().alias("n"), *(nw.col(name).sum() for name in terms)]
+    return rows.with_columns(**terms).group_by([*_group_names(roles), "code"]).agg(*sums, *extremes_of(roles))
+
+
+def extremes_of(roles: Roles) -> list[nw.Expr]:
+    """The smallest and largest value in question, and the first and last of the other labels."""
+    first, last = ([name] if roles.pos_label is not None else [] for name in codes.OTHERS)
+    return [*(nw.col(name).min() for name in ("low", *first)), *(nw.col(name).max() for name in ("high", *last))]

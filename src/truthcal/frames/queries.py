@@ -1,0 +1,100 @@
+"""What a query of `sketch_sql` returned, as a sketch."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import narwhals as nw
+
+from truthcal._parameters import check_power_of_two, shown
+from truthcal.frames import codes
+from truthcal.frames.finishing import finished, groups_of
+from truthcal.frames.refusals import refuse_no_rows, refuse_result
+from truthcal.frames.roles import Roles
+from truthcal.sketch import MAX_BUCKETS, Sketch
+from truthcal.sketch_table import SketchTable
+
+_Lines = dict[str, list[Any]]
+
+
+@overload
+def sketch_from_rows(result: Any, *, by: None = ..., pos_label: Any = ..., n_buckets: int = ...) -> Sketch: ...
+
+
+@overload
+def sketch_from_rows(
+    result: Any, *, by: str | Sequence[str], pos_label: Any = ..., n_buckets: int = ...
+) -> SketchTable: ...
+
+
+def sketch_from_rows(
+    result: Any, *, by: str | Sequence[str] | None = None, pos_label: Any = None, n_buckets: int = 4096
+) -> Sketch | SketchTable:
+    """Make a sketch of what a query written by `sketch_sql` returned.
+
+    Parameters
+    ----------
+    result : list of tuples, list of dicts, dict of columns, or data frame
+        All lines that the database returned, as its driver gives them: ``cursor.fetchall()``, ``list(job.result())``, a
+        data frame of any kind.
+    by, pos_label, n_buckets
+        As they were given to `sketch_sql`.
+
+    Returns
+    -------
+    Sketch or SketchTable
+        As for `sketch_frame`, with the same checks: if the query found rows that cannot be used, the error says so.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> import truthcal as tc
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE clicks (clicked INTEGER, score REAL)")
+    >>> _ = database.executemany("INSERT INTO clicks VALUES (?, ?)", [(0, 0.2), (1, 0.9), (1, 0.6), (0, 0.3)])
+    >>> query = tc.sketch_sql("clicks", y_true="clicked", y_proba="score", dialect="sqlite")
+    >>> tc.sketch_from_rows(database.execute(query).fetchall())
+    Sketch(n_buckets=4096): 4 rows
+    """
+    n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+    roles = Roles.of("y_true", "y_proba", "sample_weight", by, pos_label)
+    lines = _lines(result, roles)
+    groups = groups_of([lines[name] for name in roles.by])
+    table = {name: lines[name] for name in lines if name not in roles.by}
+    return finished(table, groups, roles, n_buckets, "the result")
+
+
+def _lines(result: Any, roles: Roles) -> _Lines:
+    """The result as columns by name."""
+    others = codes.OTHERS if roles.pos_label is not None else ()
+    known = [(*roles.by, "code", *sums, *others) for sums in (codes.UNWEIGHTED, codes.WEIGHTED)]
+    if isinstance(result, Mapping):
+        columns = {str(name): list(values) for name, values in result.items()}
+    elif isinstance(result, list | tuple):
+        columns = _from_lines(list(result), known)
+    else:
+        columns = _from_frame(result)
+    if not any(set(columns) == set(names) for names in known):
+        refuse_result(f"the columns {', '.join(columns) or '(none)'}")
+    return columns
+
+
+def _from_lines(lines: list[Any], known: list[tuple[str, ...]]) -> _Lines:
+    """Tuples in the order of the query, or lines that know the names of their columns."""
+    if not lines:
+        refuse_no_rows(0, "the result")
+    if hasattr(lines[0], "keys"):  # a dict, a row of SQLAlchemy, sqlite3 or BigQuery
+        return {str(name): [line[name] for line in lines] for name in lines[0].keys()}  # noqa: SIM118
+    if not isinstance(lines[0], Sequence) or isinstance(lines[0], str):
+        refuse_result(f"lines such as {shown(lines[0])}")
+    names = next((names for names in known if len(names) == len(lines[0])), None)
+    if names is None:
+        refuse_result(f"{len(lines[0])} columns")
+    return {name: list(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)}
+
+
+def _from_frame(result: Any) -> _Lines:
+    try:
+        frame = nw.from_native(result).lazy().collect()
+    except TypeError:
+        refuse_result(f"{type(result).__name__}")
+    return {name: frame[name].to_list() for name in frame.columns}

@@ -1,0 +1,103 @@
+"""Files of any size, read once, as a stream of batches that go straight into buckets."""
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from truthcal._parameters import check_power_of_two
+from truthcal._progress import progress
+from truthcal.frames.columns import Reader
+from truthcal.frames.files import batches_of, sources_of
+from truthcal.frames.filling import Filler
+from truthcal.frames.finishing import finished
+from truthcal.frames.roles import Roles
+from truthcal.sketch import MAX_BUCKETS, Sketch
+from truthcal.sketch_table import SketchTable
+
+# Progress is told in parts of a file.
+_PARTS = 1000
+
+
+@overload
+def scan(
+    paths: Any,
+    *,
+    y_true: str,
+    y_proba: str,
+    sample_weight: str | None = ...,
+    by: None = ...,
+    pos_label: Any = ...,
+    n_buckets: int = ...,
+) -> Sketch: ...
+
+
+@overload
+def scan(
+    paths: Any,
+    *,
+    y_true: str,
+    y_proba: str,
+    sample_weight: str | None = ...,
+    by: str | Sequence[str],
+    pos_label: Any = ...,
+    n_buckets: int = ...,
+) -> SketchTable: ...
+
+
+def scan(
+    paths: Any,
+    *,
+    y_true: str,
+    y_proba: str,
+    sample_weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    pos_label: Any = None,
+    n_buckets: int = 4096,
+) -> Sketch | SketchTable:
+    r"""Reduce files of any size to a sketch, in one pass and little memory.
+
+    Parameters
+    ----------
+    paths : str, path, or list of them
+        Files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also parted by tabs, semicolons
+        or bars), JSON lines, Arrow (Feather); text may be compressed. The ending of the name tells the format.
+    y_true, y_proba, sample_weight, by, pos_label, n_buckets
+        As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``.
+
+    Returns
+    -------
+    Sketch or SketchTable
+        As for `sketch_frame`.
+
+    Notes
+    -----
+    Only the named columns are read, a million rows at a time; memory does not grow with the files. Rows are checked as
+    they pass: the first batch with a row that cannot be used ends the scan with an error that names file, column, row
+    and value. Groups of CSV files are told apart by their text. A progress line shows on a terminal. Nothing is
+    written: `Sketch.save` puts the result into a file, whole or not at all.
+
+    Needs pyarrow: ``pip install 'truthcal[files]'``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import truthcal as tc
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "monday.csv").write_text("clicked,score\n0,0.2\n1,0.9\n")
+    >>> _ = (folder / "tuesday.csv").write_text("clicked,score\n1,0.6\n0,0.3\n")
+    >>> tc.scan(folder / "*.csv", y_true="clicked", y_proba="score")
+    Sketch(n_buckets=4096): 4 rows
+    """
+    n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+    roles = Roles.of(y_true, y_proba, sample_weight, by, pos_label)
+    sources = sources_of(paths)
+    filler, reader = Filler(roles, n_buckets), Reader(roles)
+    with progress(_PARTS * len(sources), "reading") as bar:
+        for i, source in enumerate(sources):
+            row = 0
+            for batch, share in batches_of(source, roles):
+                filler.add(*reader.columns_of(batch, source), row, str(source))
+                row += len(batch)
+                bar.advance(_PARTS * i + int(_PARTS * share) - bar.done)
+    table, groups = filler.table()
+    where = str(sources[0]) if len(sources) == 1 else f"none of these {len(sources)} files"
+    return finished({**table, **reader.other_labels()}, groups, roles, n_buckets, where)
