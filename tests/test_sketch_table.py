@@ -22,8 +22,8 @@ from strategies import inner_probabilities, weights
 
 import truthcal as tc
 from truthcal import _files
-from truthcal._results import BoundedArray
 from truthcal._keys import check_by
+from truthcal._results import BoundedArray
 from truthcal.sketch import COLUMNS
 from truthcal.sketch_table import SketchTable
 

@@ -93,6 +93,19 @@ def refuse_beside_sketch(y_proba: object, sample_weight: object, pos_label: obje
             raise TypeError(f"`{name}` cannot go with a Sketch, which holds what is known of its rows; leave it out.")
 
 
+def refuse_no_groups(table: object, groups: int) -> None:
+    """Segments come from a table of sketches that has some; `groups`: how many, 0 if it is no such table."""
+    if groups:
+        return
+    if type(table).__name__ == "Sketch":
+        raise TypeError("`table` must be a SketchTable, one sketch for each segment; for one Sketch use assess.")
+    if type(table).__name__ != "SketchTable":
+        raise TypeError(
+            f"`table` must be a SketchTable, such as sketch_frame(frame, ..., by='region') returns; got {shown(table)}."
+        )
+    raise ValueError("`table` is empty: it has no groups to assess.")
+
+
 def refuse_no_spread(spread: float) -> None:
     """Spiegelhalter's statistic needs a Brier score that outcomes can change."""
     if not spread > 0.0:

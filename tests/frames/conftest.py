@@ -86,6 +86,7 @@ ENGINES = {
     "spark": as_spark,
     "spark, not ANSI": as_spark_lenient,
 }
+SLOW = ("dask", "spark", "spark, not ANSI")
 
 
 @pytest.fixture(params=ENGINES)

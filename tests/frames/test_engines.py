@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from frames.conftest import ENGINES, SLOW
 
 import truthcal as tc
 
@@ -36,6 +37,11 @@ KINDS = {
 }
 
 
+def every(cases, few):
+    """Each engine with each case; engines that take seconds for a query with a few of them."""
+    return [(engine, case) for engine in ENGINES for case in (few if engine in SLOW else cases)]
+
+
 def table(**columns):
     columns = {"y": TRUE, "p": PROBA, "w": WEIGHT, "site": SITE, "year": YEAR, **columns}
     return pa.table({name: values for name, values in columns.items() if values is not None})
@@ -56,7 +62,7 @@ def assert_same(sketch, other):
             np.testing.assert_array_less(np.abs(values - two[name]), 1e-12 * sizes + 1e-300, name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("engine", "kind"), every(KINDS, few=("bool", "fractions", "decimal")), indirect=["engine"])
 def test_edge_cases_give_the_sketch_that_arrays_give(engine, kind):
     if kind == "decimal" and engine.name in ("pandas", "dask"):
         with pytest.raises(TypeError, match=r"`y` \(y_true\) must hold numbers; its type is (Object|String)\. "):
@@ -84,7 +90,9 @@ def test_float32_predictions_and_decimals(engine):
     assert_same(sketch, tc.Sketch(B).update(TRUE, numbers(money)))
 
 
-@pytest.mark.parametrize("by", ["site", "year", ["year", "site"]])
+@pytest.mark.parametrize(
+    ("engine", "by"), every(["site", "year", ("year", "site")], few=[("year", "site")]), indirect=["engine"]
+)
 def test_groups(engine, by):
     result = tc.sketch_frame(engine(table()), y_true="y", y_proba="p", sample_weight="w", by=by, n_buckets=B)
     columns = {"site": SITE, "year": YEAR}
@@ -107,20 +115,18 @@ def test_groups_of_days_and_flags(engine):
     assert {type(flag) for flag, _ in result} == {bool}
 
 
-@pytest.mark.parametrize(
-    ("labels", "positive"),
-    [
-        (["yes" if y else "no" for y in TRUE], "yes"),
-        ([2 if y else 1 for y in TRUE], 2),
-        ([1.0 if y else -1.0 for y in TRUE], 1),
-        (TRUE, True),
-        (pa.array(["yes" if y else "no" for y in TRUE]).dictionary_encode(), "yes"),
-    ],
-    ids=["text", "numbers", "floats", "bool", "categories"],
-)
-def test_labels(engine, labels, positive):
-    if engine.name.startswith("spark") and isinstance(labels, pa.Array):
-        labels = labels.cast(pa.string())  # Spark has no categories
+LABELS = {
+    "text": (["yes" if y else "no" for y in TRUE], "yes"),
+    "numbers": ([2 if y else 1 for y in TRUE], 2),
+    "floats": ([1.0 if y else -1.0 for y in TRUE], 1),
+    "bool": (TRUE, True),
+    "categories": (pa.array(["yes" if y else "no" for y in TRUE]).dictionary_encode(), "yes"),
+}
+
+
+@pytest.mark.parametrize(("engine", "kind"), every(LABELS, few=("text", "floats")), indirect=["engine"])
+def test_labels(engine, kind):
+    labels, positive = LABELS[kind]
     sketch = tc.sketch_frame(engine(table(y=labels)), y_true="y", y_proba="p", pos_label=positive, n_buckets=B)
     assert_same(sketch, tc.Sketch(B).update(TRUE, PROBA))
 
@@ -128,27 +134,35 @@ def test_labels(engine, labels, positive):
 NAN, INF = math.nan, math.inf
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "message"),
-    [
-        ("p", [None, NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
-        ("y", [None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
-        ("w", [None, NAN], "`w` (sample_weight) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
-        ("p", [NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (1 of {} rows). Drop those rows, or fill them deliberately."),
-        ("p", [INF, NAN], "`p` (y_proba) must hold finite numbers; found inf in the frame (2 of {} rows), counting null and nan. Drop those rows, or mend them deliberately; infinite log-odds need the sigmoid first."),
-        ("p", [-INF], "`p` (y_proba) must hold finite numbers; found -inf in the frame (1 of {} rows), counting null and nan. Drop those rows, or mend them deliberately; infinite log-odds need the sigmoid first."),
-        ("p", [1.0 + 2 * EPS], "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
-        ("p", [-5e-324], "`p` (y_proba) must lie in [0, 1]; found -5e-324 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
-        ("p", [74.5, 2.0], "`p` (y_proba) must lie in [0, 1]; found 74.5 in the frame (2 of {} rows). Percentages? Divide by 100."),
-        ("p", [-3.0, 2.0], "`p` (y_proba) must lie in [0, 1]; found 2.0 in the frame (2 of {} rows). Logits or scores? Apply the sigmoid (or softmax) first."),
-        ("y", [2.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found 2.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
-        ("y", [-1.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found -1.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
-        ("w", [-1.0], "`w` (sample_weight) must not be negative; found -1.0 in the frame (1 of {} rows). Drop or mend these rows."),
-        ("w", [1e-200], "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200. Only ratios matter: multiply all weights of all updates by one number."),
-    ],
-)  # fmt: skip
-def test_rows_that_cannot_be_used(engine, column, values, message):
+BAD_ROWS = {
+    ("p", "[None, NAN]"): ([None, NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
+    ("y", "[None, NAN]"): ([None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
+    ("w", "[None, NAN]"): ([None, NAN], "`w` (sample_weight) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
+    ("p", "[NAN]"): ([NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (1 of {} rows). Drop those rows, or fill them deliberately."),
+    ("p", "[INF, NAN]"): ([INF, NAN], "`p` (y_proba) must hold finite numbers; found inf in the frame (2 of {} rows), counting null and nan. Drop those rows, or mend them deliberately; infinite log-odds need the sigmoid first."),
+    ("p", "[-INF]"): ([-INF], "`p` (y_proba) must hold finite numbers; found -inf in the frame (1 of {} rows), counting null and nan. Drop those rows, or mend them deliberately; infinite log-odds need the sigmoid first."),
+    ("p", "[1.0 + 2 * EPS]"): ([1.0 + 2 * EPS], "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
+    ("p", "[-5e-324]"): ([-5e-324], "`p` (y_proba) must lie in [0, 1]; found -5e-324 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
+    ("p", "[74.5, 2.0]"): ([74.5, 2.0], "`p` (y_proba) must lie in [0, 1]; found 74.5 in the frame (2 of {} rows). Percentages? Divide by 100."),
+    ("p", "[-3.0, 2.0]"): ([-3.0, 2.0], "`p` (y_proba) must lie in [0, 1]; found 2.0 in the frame (2 of {} rows). Logits or scores? Apply the sigmoid (or softmax) first."),
+    ("y", "[2.0]"): ([2.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found 2.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
+    ("y", "[-1.0]"): ([-1.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found -1.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
+    ("w", "[-1.0]"): ([-1.0], "`w` (sample_weight) must not be negative; found -1.0 in the frame (1 of {} rows). Drop or mend these rows."),
+    ("w", "[1e-200]"): ([1e-200], "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200. Only ratios matter: multiply all weights of all updates by one number."),
+}  # fmt: skip
+FEW_BAD_ROWS = [
+    ("p", "[None, NAN]"),
+    ("y", "[None, NAN]"),
+    ("p", "[INF, NAN]"),
+    ("p", "[1.0 + 2 * EPS]"),
+    ("w", "[-1.0]"),
+]
+
+
+@pytest.mark.parametrize(("engine", "case"), every(BAD_ROWS, few=FEW_BAD_ROWS), indirect=["engine"])
+def test_rows_that_cannot_be_used(engine, case):
     """In the same words everywhere, with the right count, whatever the engine makes of nan and null by itself."""
+    column, (values, message) = case[0], BAD_ROWS[case]
     good = {"y": [float(y) for y in TRUE], "p": PROBA, "w": [1.0] * len(PROBA)}
     rows = {name: [*kept, *([0.5] * len(values))] for name, kept in good.items()}
     rows[column] = [*good[column], *values]

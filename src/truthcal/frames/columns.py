@@ -69,6 +69,9 @@ class Reader:
                 encoded = _encoded(batch.column(name))
                 self._refuse_mixed(name, _kind(encoded.type.value_type), source)
                 own, values = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+            if keys == [()]:
+                index, keys = own, [(value,) for value in values]
+                continue
             index = index * len(values) + own
             keys = [(*key, value) for key in keys for value in values]
             if len(keys) > len(batch):  # most of them do not occur

@@ -39,7 +39,9 @@ def finished(
     refuse_bad_rows(found_in(known), total, roles, where)
     used = known["code"] >= 0
     refuse_no_weight(int(np.count_nonzero(used)))
-    bucket, columns = known["code"][used].astype(np.int64), _columns(known)[:, used]
+    bucket, columns = known["code"][used].astype(np.int64), _columns(known)
+    if not used.all():
+        columns = columns[:, used]
     if not np.isfinite(columns).all() or (bucket >= n_buckets).any():
         refuse_wrong_sums(where)
     _refuse_swapped(columns)
@@ -65,7 +67,7 @@ def groups_of(columns: Sequence[Sequence[Any]]) -> Groups | None:
 def as_floats(values: _Column) -> _Floats:
     """Numbers as they come: what is missing is nan, and a Decimal is its float."""
     if isinstance(values, np.ndarray):
-        return values.astype(np.float64)
+        return values.astype(np.float64, copy=False)
     raw = np.array(values, dtype=object)
     raw[is_missing_object(raw)] = np.nan
     return raw.astype(np.float64)
@@ -92,7 +94,9 @@ def _columns(known: Mapping[str, _Floats]) -> _Floats:
     """The columns of a sketch, in order."""
     if "w" not in known:
         known = {**known, "w": known["n"], "ww": known["n"], "wwcc": known["wcc"]}
-    return np.vstack([known[name] for name in codes.WEIGHTED]) + 0.0  # -0.0 + 0.0 is 0.0
+    columns = np.vstack([known[name] for name in codes.WEIGHTED])
+    columns[-2:] += 0.0  # -0.0 + 0.0 is 0.0
+    return columns
 
 
 def _refuse_swapped(columns: _Floats) -> None:

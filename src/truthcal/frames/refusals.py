@@ -36,7 +36,7 @@ def refuse_bad_rows(found: Mapping[int, Found], total: int, roles: Roles, where:
         (roles.sample_weight, "sample_weight", codes.WEIGHT_NULL, codes.WEIGHT_WILD, codes.WEIGHT_OUTSIDE),
     )
     for column, role, null, wild, outside in kinds:
-        name = f"`{column}` ({role})" if column != role else f"`{role}`"
+        name = _named(column, role)
         missing = found.get(null, Found()) + found.get(wild, Found())
         if missing.n:
             _refuse_missing(missing, name, _place(missing, total, where))
@@ -44,7 +44,11 @@ def refuse_bad_rows(found: Mapping[int, Found], total: int, roles: Roles, where:
             _refuse_outside(found[outside], role, name, _place(found[outside], total, where))
     if codes.WEIGHT_EXTREME in found:
         extreme = found[codes.WEIGHT_EXTREME]
-        refuse_weights_between(extreme.low, extreme.high, f"`{roles.sample_weight}` (sample_weight)")
+        refuse_weights_between(extreme.low, extreme.high, _named(roles.sample_weight, "sample_weight"))
+
+
+def _named(column: str | None, role: str) -> str:
+    return f"`{column}` ({role})" if column != role else f"`{role}`"
 
 
 def _place(found: Found, total: int, where: str) -> str:
@@ -92,7 +96,7 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: Roles) -> None
     if not positives:
         raise ValueError(f"pos_label={roles.pos_label!r} is not among the labels in `{roles.y_true}` ({listed}, ...).")
     raise ValueError(
-        f"`{roles.y_true}` (y_true) has more than two different labels ({roles.pos_label!r}, {listed}); for one class "
+        f"{_named(roles.y_true, 'y_true')} has more than two different labels ({roles.pos_label!r}, {listed}); for one class "
         f"against the rest make a column that says whether the label is {roles.pos_label!r}."
     )
 

@@ -38,6 +38,47 @@ _LARGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class Gaps:
+    """Errors along the predictions: points `x` with the sums `c` of w c and `noise` of w^2 v."""
+
+    x: _Array
+    c: _Array
+    noise: _Array
+
+    def directions(self) -> tuple[float, float]:
+        """How many standard errors predictions are too high, and too extreme beside that."""
+        total = float(np.sum(self.noise))
+        if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
+            return math.copysign(math.inf, float(np.sum(self.c))), 0.0
+        middle = float(np.sum(self.noise * self.x)) / total
+        spread = float(np.sum(self.noise * (self.x - middle) ** 2))
+        high = float(np.sum(self.c)) / math.sqrt(total)
+        extreme = float(np.sum(self.c * (self.x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
+        return high, extreme
+
+    def surplus(self) -> float:
+        """How much the squared errors of ten bins of equal noise, in their variances, exceed what chance gives."""
+        if not np.sum(self.noise) > 0.0:
+            return 0.0
+        share = np.cumsum(self.noise) - 0.5 * self.noise
+        bins = (share * (_BINS / float(np.sum(self.noise)))).astype(np.int64)
+        noise = np.bincount(bins, self.noise)
+        some = noise > 0.0
+        return float(np.sum(np.bincount(bins, self.c)[some] ** 2 / noise[some])) - np.count_nonzero(some)
+
+    def kind(self, pvalue: float) -> str:
+        """What is wrong with predictions that are: the clearer of two directions, if either explains the p-value."""
+        high, extreme = self.directions()
+        size = high**2 + extreme**2
+        # Two normals have so large a square with probability exp(-size / 2).
+        if size < _CLEAR**2 or size < _MOST_OF_IT * self.surplus() or math.exp(-size / 2.0) > 10.0 * pvalue:
+            return "miscalibrated"
+        if abs(high) >= abs(extreme):
+            return "too high" if high > 0.0 else "too low"
+        return "overconfident" if extreme > 0.0 else "underconfident"
+
+
+@dataclass(frozen=True, slots=True)
 class _Facts:
     """What sorted rows and sketches both know. `x`, `w`, `c`, `noise`: per point, sums of w, w c and w^2 v."""
 
@@ -122,27 +163,6 @@ class _Facts:
         if abs(bias) < _ROUNDING:
             bias = 0.0
         return BiasedStretch(float(self.x[first]), float(self.x[last - 1]), bias, w / float(np.sum(self.w)))
-
-    def directions(self) -> tuple[float, float]:
-        """How many standard errors predictions are too high, and too extreme beside that."""
-        total = float(np.sum(self.noise))
-        if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
-            return math.copysign(math.inf, float(np.sum(self.c))), 0.0
-        middle = float(np.sum(self.noise * self.x)) / total
-        spread = float(np.sum(self.noise * (self.x - middle) ** 2))
-        high = float(np.sum(self.c)) / math.sqrt(total)
-        extreme = float(np.sum(self.c * (self.x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
-        return high, extreme
-
-    def surplus(self) -> float:
-        """How much the squared errors of ten bins of equal noise, in their variances, exceed what chance gives."""
-        if not np.sum(self.noise) > 0.0:
-            return 0.0
-        share = np.cumsum(self.noise) - 0.5 * self.noise
-        bins = (share * (_BINS / float(np.sum(self.noise)))).astype(np.int64)
-        noise = np.bincount(bins, self.noise)
-        some = noise > 0.0
-        return float(np.sum(np.bincount(bins, self.c)[some] ** 2 / noise[some])) - np.count_nonzero(some)
 
 
 def assess(
@@ -229,14 +249,7 @@ def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, lev
 
 def _kind(facts: _Facts, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
-        high, extreme = facts.directions()
-        size = high**2 + extreme**2
-        # Two normals have so large a square with probability exp(-size / 2).
-        if size < _CLEAR**2 or size < _MOST_OF_IT * facts.surplus() or math.exp(-size / 2.0) > 10.0 * test.greater:
-            return "miscalibrated"
-        if abs(high) >= abs(extreme):
-            return "too high" if high > 0.0 else "too low"
-        return "overconfident" if extreme > 0.0 else "underconfident"
+        return Gaps(facts.x, facts.c, facts.noise).kind(test.greater)
     if test.less <= alpha / _ACCUSATION:
         return "too good"
     return "too few rows" if math.isnan(detectable) and test.information > 0.0 else "calibrated"

@@ -140,7 +140,7 @@ class LengthOfMean:
             first, last = (axes.tail(self.square, axes.seen * (length / size), upper_tail) for axes in both)
             return (1.0 - share) * first + share * last - chance
 
-        return _crossing(rising)
+        return _crossing(rising, size)
 
     def _high(self, chance: float, size: float) -> float:
         """The greatest length at which so small a value is not too rare.
@@ -157,16 +157,23 @@ class LengthOfMean:
         direction[-1] += math.copysign(math.sqrt(1.0 - signal), axes.seen[-1])  # the last axis varies most
         direction /= math.sqrt(float(direction @ direction))
         least = max(size**2, noise)
-        return _crossing(lambda length: chance - axes.tail(least, direction * length, lower_tail))
+        reach = math.sqrt(least) + 2.0 * math.sqrt(float(axes.scales[-1]))
+        return _crossing(lambda length: chance - axes.tail(least, direction * length, lower_tail), reach)
 
 
-def _crossing(rising: Callable[[float], float]) -> float:
-    """Where a function that rises on [0, 1] passes 0; an end if it never does."""
+def _crossing(rising: Callable[[float], float], near: float = 1.0) -> float:
+    """Where a function that rises on [0, 1] passes 0; an end if it never does.
+
+    Somewhere `near`, as a rule: lengths are small beside 1, and to close in on them from there takes twice as long.
+    """
     if rising(0.0) >= 0.0:
         return 0.0
-    if rising(1.0) <= 0.0:
+    low = 0.0
+    while near < 1.0 and rising(near) < 0.0:
+        low, near = near, 2.0 * near
+    if near >= 1.0 and rising(1.0) <= 0.0:
         return 1.0
-    return float(optimize.brentq(rising, 0.0, 1.0, xtol=1e-12, rtol=1e-6))
+    return float(optimize.brentq(rising, low, min(near, 1.0), xtol=1e-12, rtol=1e-6))
 
 
 def confidence_interval(
@@ -233,6 +240,7 @@ def confidence_interval(
     if isinstance(y_true, Sketch):
         refuse_beside_sketch(y_proba, sample_weight, pos_label)
         check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
+        y_true.bias()  # refuses an empty sketch
         summary = y_true
     else:
         refuse_no_proba(y_proba)

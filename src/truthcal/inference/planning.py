@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from truthcal._parameters import check_choice, check_family, check_level, refuse_unreachable
+from truthcal._parameters import check_choice, check_family, check_level, refuse_beside_sketch, refuse_unreachable
 from truthcal._sample import Sample
 from truthcal._validation import check_proba, check_report
 from truthcal._verdicts import DetectableError
@@ -23,7 +23,7 @@ _Array = NDArray[np.float64]
 # Planning needs two digits, for which fewer cells do; and predictions that nobody has yet are spread evenly.
 _PLANNING_CELLS, _EVENLY = 128, 1000
 # With less than this the law for many rows says nothing.
-_LEAST_INFORMATION = 5.0
+LEAST_INFORMATION = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,9 @@ def detectable_error(
 
     Parameters
     ----------
-    y_proba : array-like of shape (n,)
-        Predicted probabilities. Outcomes are not needed.
+    y_proba : array-like of shape (n,), or Sketch
+        Predicted probabilities. Outcomes are not needed. A `Sketch` takes the place of all rows, `sample_weight`
+        included; its outcomes are not looked at.
     power : float, default 0.8
         How probable it should be that the test finds the error.
     alpha : float, default 0.05
@@ -135,6 +136,10 @@ def detectable_error(
     """
     check_choice(measure, "measure", TENTS)
     power, alpha = check_level(power, "power"), check_level(alpha, "alpha")
+    if isinstance(y_proba, Sketch):
+        refuse_beside_sketch(None, sample_weight, None)
+        y_proba.bias()  # refuses an empty sketch
+        return detectable_of(y_proba, power, alpha, measure)
     p = check_proba(y_proba, "y_proba")
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     return detectable_of(sample, power, alpha, measure)
@@ -144,7 +149,7 @@ def detectable_of(summary: Sample | Sketch, power: float, alpha: float, measure:
     """The same for sorted rows or a sketch."""
     design = Design.of(summary, measure)
     found = [math.nan] * 3
-    if design.information >= _LEAST_INFORMATION:
+    if design.information >= LEAST_INFORMATION:
         ways: list[tuple[Family, float]] = [FAMILIES["shift"], (_lowered, FAMILIES["shift"][1]), FAMILIES["slope"]]
         found = [_least(design, wrong, most, power, design.critical(alpha)) for wrong, most in ways]
     high, low, extreme = found

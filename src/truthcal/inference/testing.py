@@ -184,7 +184,7 @@ def summary_of(
         sketch = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
         if weight and pos_label is None and truth.dtype.kind == "f":  # a sketch of weighted rows cannot tell
             refuse_fractional(truth)
-        if at_any_rate or _rows_of(sketch).effective >= ENOUGH_INFORMATION:
+        if at_any_rate or rows_of(sketch).effective >= ENOUGH_INFORMATION:
             return sketch
     rows = check_rows(truth, proba, w, pos_label)
     refuse_fractional(rows.y)
@@ -410,7 +410,7 @@ class _Noise:
 # --- of a sketch ------------------------------------------------------------------------------------------------------
 
 
-def _rows_of(sketch: Sketch) -> Rows:
+def rows_of(sketch: Sketch) -> Rows:
     """Of a sketch. Fourth powers of weights are not in it, so w^2 is taken for its mean in the bucket."""
     table = sketch.table()
     mean_square = table["ww"] / table["n"]
@@ -449,7 +449,7 @@ def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> C
         bound=bound,
         moments=(floor, math.sqrt(max(points + own, 0.0)) / total**2),
     )
-    return finish(statistic, _rows_of(sketch), method, alternative, interval=_interval(sketch, measure))
+    return finish(statistic, rows_of(sketch), method, alternative, interval=_interval(sketch, measure))
 
 
 def refuse_fractions_in(sketch: Sketch) -> None:
