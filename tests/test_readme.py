@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+from frames.servers import quiet_spark, spark_session
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CHOOSING = (ROOT / "docs" / "choosing-a-measure.md").read_text(encoding="utf-8")
@@ -43,6 +47,32 @@ def test_examples_print_what_the_page_on_inference_shows():
     page, names = (ROOT / "docs" / "inference.md").read_text(encoding="utf-8"), {}
     for code in blocks("python", page):
         assert run(code, names) == shown_after(code, page)
+
+
+def days_of_predictions(folder):
+    """What the page on engines works on: a Parquet file a day."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    for day in ("2026-01-29", "2026-01-30", "2026-01-31"):
+        score, country = rng.random(4000) ** 2, rng.choice(["de", "fr", "it"], 4000)
+        clicked = rng.random(4000) < np.where(country == "it", 0.8 * score, score)
+        (folder / "predictions" / f"day={day}").mkdir(parents=True)
+        table = pa.table({"clicked": clicked, "score": score, "country": country})
+        pq.write_table(table, folder / "predictions" / f"day={day}" / "part-0.parquet")
+
+
+def test_examples_print_what_the_page_on_engines_shows(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb")
+    spark_session()  # the one with our settings; the page's own call finds it
+    page, names = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8"), {}
+    days_of_predictions(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for code in blocks("python", page):
+        with quiet_spark():
+            # Spark resolves names where its Java was started, so that one is absolute
+            assert run(code.replace("/data/", f"{tmp_path}/"), names) == shown_after(code, page)
 
 
 def test_examples_print_what_choosing_a_measure_shows():

@@ -93,17 +93,15 @@ def refuse_beside_sketch(y_proba: object, sample_weight: object, pos_label: obje
             raise TypeError(f"`{name}` cannot go with a Sketch, which holds what is known of its rows; leave it out.")
 
 
-def refuse_no_groups(table: object, groups: int) -> None:
-    """Segments come from a table of sketches that has some; `groups`: how many, 0 if it is no such table."""
-    if groups:
-        return
-    if type(table).__name__ == "Sketch":
-        raise TypeError("`table` must be a SketchTable, one sketch for each segment; for one Sketch use assess.")
-    if type(table).__name__ != "SketchTable":
+def refuse_not_table(table: object, is_table: bool) -> None:
+    """Segments come from a table of sketches that has some."""
+    if not is_table:
         raise TypeError(
-            f"`table` must be a SketchTable, such as sketch_frame(frame, ..., by='region') returns; got {shown(table)}."
+            "`table` must be a SketchTable, one sketch for each segment, such as sketch_frame(frame, ..., by='region') "
+            f"returns; got {shown(table)}. For one Sketch use assess."
         )
-    raise ValueError("`table` is empty: it has no groups to assess.")
+    if not table:
+        raise ValueError("`table` is empty; it has no segments to assess.")
 
 
 def refuse_no_spread(spread: float) -> None:

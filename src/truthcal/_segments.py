@@ -157,7 +157,9 @@ class SegmentTable(Mapping[Any, Segment]):
         try:
             return self._place[key]
         except (KeyError, TypeError):  # what has no hash is no key
-            raise KeyError(f"no segment {key!r} by {', '.join(self.by)}; list(...) has the {len(self):,} keys.") from None
+            raise KeyError(
+                f"no segment {key!r} by {', '.join(self.by)}; list(...) has the {len(self):,} keys."
+            ) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._place)
@@ -182,7 +184,7 @@ class SegmentTable(Mapping[Any, Segment]):
         few = len(self) - tested
         rest = f" {few:,} more {_have(few)} fewer than {self.min_rows} rows and {_was(few)} not tested." if few else ""
         if not tested:
-            return f"None of {_segments(few)} {_has(few)} the {self.min_rows} rows that it takes to be tested."
+            return f"None of {_segments(few)} {_have(few)} the {self.min_rows} rows that it takes to be tested."
         if not wrong:
             return f"No sign of miscalibration in any of {_segments(tested)} ({self._promise(tested)}).{rest}"
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
@@ -263,9 +265,6 @@ def _segments(count: int) -> str:
 
 def _have(count: int) -> str:
     return "has" if count == 1 else "have"
-
-
-_has = _have
 
 
 def _was(count: int) -> str:

@@ -9,6 +9,7 @@ than away from it: percentiles of a bootstrap miss it there. Here nothing is res
   whatever the truth. Wider than need be, never too narrow.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from truthcal._parameters import (
 from truthcal._sample import Sample
 from truthcal._validation import as_columns, check_rows
 from truthcal._verdicts import ConfidenceInterval
-from truthcal.inference.cells import BUCKETS, CERTAIN, TOO_MANY_TO_SORT, Cells, axes_of, bucket_sample, tent_measure
+from truthcal.inference.cells import BUCKETS, CELLS, CERTAIN, TOO_MANY_TO_SORT, Cells, axes_of, bucket_sample, tent_measure
 from truthcal.inference.outcomes import NORMS, blocks
 from truthcal.inference.quadratic import lower_tail, upper_tail
 from truthcal.inference.tents import TENTS, Tents
@@ -166,6 +167,7 @@ def _crossing(rising: Callable[[float], float], near: float = 1.0) -> float:
 
     Somewhere `near`, as a rule: lengths are small beside 1, and to close in on them from there takes twice as long.
     """
+    rising = functools.cache(rising)  # a tail takes a millisecond, and brentq asks for both ends again
     if rising(0.0) >= 0.0:
         return 0.0
     low = 0.0
@@ -260,11 +262,13 @@ def interval_of(
     method: str,
     n_resamples: int = _DRAWS,
     rng: Any = 0,
+    *,
+    most: int = CELLS,
 ) -> ConfidenceInterval:
-    """The interval, from sorted rows or a sketch."""
+    """The interval, from sorted rows or a sketch, reduced to so many cells at `most`."""
     own = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
     check_choice(method, "method", ("auto", own), f" for {measure}")
-    cells = Cells.of_sketch(summary) if isinstance(summary, Sketch) else Cells.of_sample(summary)
+    cells = Cells.of_sketch(summary, most) if isinstance(summary, Sketch) else Cells.of_sample(summary, most)
     if summary.n < 2 or cells.ww >= 1.0 or (cells.ww * summary.n > 2.0 and cells.ww * _FEW > 1.0):
         estimate = float(np.sum(cells.s)) if measure == "bias" else math.nan
         why = "one row says nothing of the next" if summary.n < 2 else "a few rows have nearly all of the weight"

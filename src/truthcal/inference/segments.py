@@ -4,14 +4,15 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from truthcal._keys import printed
-from truthcal._parameters import check_choice, check_level, check_whole, refuse_no_groups
+from truthcal._parameters import check_choice, check_level, check_whole, refuse_not_table
+from truthcal._results import AtbSummary
 from truthcal._segments import Segment, SegmentTable
 from truthcal._verdicts import ConfidenceInterval
 from truthcal.inference.assessment import Gaps
@@ -25,6 +26,7 @@ from truthcal.sketch import Sketch
 from truthcal.sketch_table import SketchTable
 
 _Array = NDArray[np.float64]
+_RmsInterval = Callable[[Any], ConfidenceInterval]
 
 # The test of `assess`: it sees predictions that are too extreme, which ATB, blind where errors change sign, may not.
 _MEASURE = "multiscale_atb"
@@ -33,8 +35,6 @@ _MEASURE = "multiscale_atb"
 _FEW_CELLS, _CLOSER_LOOK = 64, 0.02
 # Where rows are so few and skewed that the limit has to be multiplied by more than this, a bound may be smaller.
 _MUCH = 2.0
-# Enough for the ends of an interval of rms to 0.5%, which two printed digits do not show.
-_INTERVAL_CELLS = 32
 
 
 def assess_segments(
@@ -107,30 +107,159 @@ def assess_segments(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
-    refuse_no_groups(table, isinstance(table, SketchTable) and len(table))
+    refuse_not_table(table, isinstance(table, SketchTable))
     answers = table.table()
-    enough = answers["n"] > 0 if min_rows == 1 else _worth(table) >= min_rows * (1.0 - 1e-9)
-    found = [_Found.of(table[key], bool(test), level) for key, test in zip(table, enough, strict=True)]
+    found = [_Found.of(_View(table, g), min_rows, level) for g in range(len(table))]
     adjusted = _adjusted(np.array([each.pvalue for each in found]), adjust)
     rms_interval = functools.cache(functools.partial(_rms_interval, table, level))
-    segments = [
-        Segment(
+    rows = zip(table, found, adjusted.tolist(), strict=True)
+    segments = [each.segment(key, p, alpha, rms_interval) for key, each, p in rows]
+    return SegmentTable(tuple(sorted(segments, key=_order)), table.by, alpha, adjust, min_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one segment's own rows say. `skewness`: of the sum of errors, were all rows skewed to the same side."""
+
+    summary: AtbSummary
+    gaps: Gaps
+    mean_proba: float
+    information: float
+    pvalue: float
+    method: str
+    bias: ConfidenceInterval
+
+    @classmethod
+    def of(cls, sketch: Sketch, min_rows: int, level: float) -> Self:
+        refuse_fractions_in(sketch)
+        table, summary = sketch.table(), sketch.summary()
+        x = table["mean_proba"]
+        tested = summary.n_effective >= min_rows * (1.0 - 1e-9)
+        pvalue, method = _pvalue(sketch, _skewness(table)) if tested else (math.nan, "none")
+        return cls(
+            summary=summary,
+            gaps=Gaps(x, table["pos"] - table["neg"], table["wwv"]),
+            mean_proba=float(np.sum(table["weight"] * x) / np.sum(table["weight"])),
+            information=rows_of(sketch).information,
+            pvalue=pvalue,
+            method=method,
+            bias=interval_of(sketch, "bias", level, "auto"),
+        )
+
+    def segment(self, key: Any, adjusted: float, alpha: float, rms_interval: _RmsInterval) -> Segment:
+        return Segment(
             key=key,
-            name=", ".join(map(printed, key if len(table.by) > 1 else (key,))),
-            kind=each.kind(float(adjusted[g]), alpha),
-            pvalue=each.pvalue,
-            adjusted=float(adjusted[g]),
-            method=each.method,
-            n=int(answers["n"][g]),
-            information=each.information,
-            mean_proba=float(answers["mean_proba"][g]),
-            mean_true=float(answers["mean_true"][g]),
-            bias_interval=each.bias,
-            atb=float(answers["atb"][g]),
-            noise_floor=float(answers["noise_floor"][g]),
-            rms=float(answers["rms"][g]),
+            name=", ".join(map(printed, key)) if isinstance(key, tuple) else printed(key),
+            kind=self._kind(adjusted, alpha),
+            pvalue=self.pvalue,
+            adjusted=adjusted,
+            method=self.method,
+            n=self.summary.n,
+            information=self.information,
+            mean_proba=self.mean_proba,
+            mean_true=min(max(self.mean_proba - self.summary.bias, 0.0), 1.0),
+            bias_interval=self.bias,
+            atb=self.summary.value,
+            noise_floor=self.summary.noise_floor,
+            rms=self.summary.rms,
             _rms_interval=rms_interval,
         )
-        for g, (key, each) in enumerate(zip(table, found, strict=True))
-    ]
-    return SegmentTable(tuple(sorted(segments, key=_order)), table.by, alpha, adjust, min_rows)
+
+    def _kind(self, adjusted: float, alpha: float) -> str:
+        if adjusted <= alpha:
+            return self.gaps.kind(self.pvalue)
+        # As for `assess`: with little in doubt only gross errors show, unless nothing is and all of it is right.
+        little = 0.0 < self.information < LEAST_INFORMATION
+        return "too few rows" if math.isnan(self.pvalue) or little else "calibrated"
+
+
+def _rms_interval(table: SketchTable, level: float, key: Any) -> ConfidenceInterval:
+    return interval_of(table[key], "rms", level, "auto")
+
+
+def _order(segment: Segment) -> tuple[bool, float, float, int]:
+    """Tested ones first, by adjusted p-value; many of these are 1, or equal by the steps of Holm."""
+    if not segment.tested:
+        return True, 0.0, 0.0, -segment.n
+    return False, segment.adjusted, segment.pvalue, -segment.n
+
+
+# --- p-values ---------------------------------------------------------------------------------------------------------
+
+
+def _pvalue(sketch: Sketch, skewness: float) -> tuple[float, str]:
+    """How often calibrated predictions would look so bad, and by which method this is known."""
+    kernel = Tents.of(_MEASURE, bucket_sample(sketch))
+    observed = tent_measure(sketch, kernel)
+    if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
+        return float(observed == 0.0), "bound"
+    limit = upper_tail(observed, Cells.of_sketch(sketch, _FEW_CELLS).null_scales(kernel))
+    if limit < _CLOSER_LOOK:
+        limit = upper_tail(observed, Cells.of_sketch(sketch, CELLS).null_scales(kernel))
+    pvalue = cautious(limit, skewness)
+    if pvalue > _MUCH * limit:
+        bound = test_of(sketch, _MEASURE, "bound", "greater", 0, None).pvalue
+        if bound < pvalue:
+            return bound, "bound"
+    return pvalue, "asymptotic"
+
+
+def _skewness(table: dict[str, NDArray[Any]]) -> float:
+    """Of the sum of errors under calibration, were all rows skewed to the same side; infinite if none is in doubt.
+
+    A bucket's rows are taken to have its mean weight, in squares, and its mean prediction.
+    """
+    noise, x = table["wwv"], table["mean_proba"]
+    variance = float(np.sum(noise))
+    if not variance > 0.0:
+        return math.inf
+    cubes = noise * np.sqrt(table["ww"] / table["n"]) * np.abs(1.0 - 2.0 * x)
+    return float(np.sum(cubes)) / variance**1.5
+
+
+def cautious(limit: float, skewness: float) -> float:
+    """A p-value from the law for many rows, made larger by what skewness can do to it where rows are few.
+
+    At z standard deviations one tail is exp(g z^3 / 6) times as heavy, and the other as much lighter. The product with
+    the tail itself falls until z = 2 / g; farther out the p-value stays, as it must not rise.
+    """
+    if skewness == 0.0:
+        return limit
+    z, most = float(-special.ndtri(limit / 2.0)), 2.0 / skewness
+    log_tail = math.log(limit) if z <= most else math.log(2.0) + float(special.log_ndtr(-most))
+    growth = skewness * min(z, most) ** 3 / 6.0
+    return math.exp(min(log_tail + growth + math.log((1.0 + math.exp(-2.0 * growth)) / 2.0), 0.0))
+
+
+# --- adjustments ------------------------------------------------------------------------------------------------------
+
+
+def holm(pvalues: _Array) -> _Array:
+    """Holm's adjusted p-values: the k-th smallest of m times m - k + 1, and never less than one before it."""
+    order, m = np.argsort(pvalues, kind="stable"), len(pvalues)
+    adjusted = np.empty(m)
+    adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * np.arange(m, 0, -1)), 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(pvalues: _Array) -> _Array:
+    """Benjamini and Hochberg's: the k-th smallest of m times m / k, and never more than one behind it."""
+    order, m = np.argsort(pvalues, kind="stable"), len(pvalues)
+    adjusted = np.empty(m)
+    steps = pvalues[order] * (m / np.arange(1, m + 1))
+    adjusted[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return adjusted
+
+
+_ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {
+    "holm": holm,
+    "fdr": benjamini_hochberg,
+    "none": lambda pvalues: pvalues,
+}
+
+
+def _adjusted(pvalues: _Array, adjust: str) -> _Array:
+    """Adjusted for those that were tested; nan stays."""
+    adjusted, tested = pvalues.copy(), ~np.isnan(pvalues)
+    adjusted[tested] = _ADJUSTMENTS[adjust](pvalues[tested])
+    return adjusted
