@@ -9,7 +9,7 @@ from truthcal._verdicts import ConfidenceInterval, p_in_words, percent
 
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
-# What a verdict of `assess` is called in a plural: nothing else is a false alarm if it is wrong.
+# Verdicts that raise no alarm.
 _FINE = ("calibrated", "too few rows")
 _HEADER = ("rows", "bias", "error (rms)", "ATB / floor", "p", "adjusted p", "verdict")
 _NUMBERS = (
@@ -41,10 +41,8 @@ class Segment:
         Rows that count.
     information : float
         Sum of p(1 - p) over the rows: how many coin tosses the outcomes are worth, times 1/4.
-    mean_proba, mean_true : float
-        Mean prediction and mean outcome.
-    bias_interval : ConfidenceInterval
-        Of the bias, for this segment alone. Its `estimate` is the bias.
+    mean_proba, mean_true, bias : float
+        Mean prediction, mean outcome, and the first minus the second.
     atb, noise_floor, rms : float
         As in `AtbSummary`; rms is nan for one row.
     """
@@ -59,16 +57,16 @@ class Segment:
     information: float
     mean_proba: float
     mean_true: float
-    bias_interval: ConfidenceInterval
+    bias: float
     atb: float
     noise_floor: float
     rms: float
-    _rms_interval: Callable[[Any], ConfidenceInterval] = field(repr=False, compare=False)
+    _interval: Callable[[Any, str], ConfidenceInterval] = field(repr=False, compare=False)
 
     @property
-    def bias(self) -> float:
-        """Mean prediction minus mean outcome."""
-        return self.bias_interval.estimate
+    def bias_interval(self) -> ConfidenceInterval:
+        """Interval of the bias, for this segment alone. Computed when first asked for."""
+        return self._interval(self.key, "bias")
 
     @property
     def bias_low(self) -> float:
@@ -82,8 +80,8 @@ class Segment:
 
     @property
     def rms_interval(self) -> ConfidenceInterval:
-        """Interval of the error on the scale of a probability, for this segment alone. Computed when first asked."""
-        return self._rms_interval(self.key)
+        """Interval of the error on the scale of a probability, likewise."""
+        return self._interval(self.key, "rms")
 
     @property
     def rms_low(self) -> float:
@@ -209,7 +207,7 @@ class SegmentTable(Mapping[Any, Segment]):
             The columns named in `by` (with an underscore behind a name that is a statistic's, too), then ``kind``,
             ``n`` (rows), ``information``, ``mean_proba``, ``mean_true``, ``bias``, ``bias_low``, ``bias_high``,
             ``rms``, ``rms_low``, ``rms_high``, ``atb``, ``noise_floor``, ``pvalue``, ``adjusted`` and ``method``. The
-            ends of rms take some 10 ms a segment, once.
+            intervals are computed when first asked for, in some 20 ms a segment.
         """
         fields = ("kind", *_NUMBERS, "method")
         keys = [segment.key if len(self.by) > 1 else (segment.key,) for segment in self.segments]
@@ -217,7 +215,7 @@ class SegmentTable(Mapping[Any, Segment]):
         return columns | {name: [getattr(segment, name) for segment in self.segments] for name in fields}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, in nested plain values, ready for JSON. The intervals of rms take some 10 ms a segment, once."""
+        """All of it, in nested plain values, ready for JSON. As in `table`, intervals take some 20 ms a segment."""
         return {
             "verdict": self.verdict,
             "by": list(self.by),

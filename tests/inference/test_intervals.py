@@ -566,6 +566,12 @@ def test_sketch_cannot_give_every_interval():
         tc.confidence_interval(sketch, sample_weight=p)
 
 
+@pytest.mark.parametrize("measure", ["rms", "excess", "bias", "atb", "multiscale_atb"])
+def test_empty_sketch_is_refused(measure):
+    with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
+        tc.confidence_interval(tc.Sketch(), measure=measure)
+
+
 def test_missing_predictions_are_refused():
     with pytest.raises(ValueError, match="`y_proba`"):
         tc.confidence_interval([0, 1], [0.5, math.nan])

@@ -279,6 +279,27 @@ def test_detectable_error_in_words():
     assert found.to_dict()["too_low"] == found.too_low
 
 
+@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "shifted_grid_ubse"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_detectable_error_of_a_sketch_is_that_of_its_rows(measure, weighted):
+    rng = np.random.default_rng(0)
+    p, w = rng.beta(2, 5, 3000), rng.exponential(1.0, 3000) if weighted else None
+    rows = tc.detectable_error(p, sample_weight=w, measure=measure, power=0.7, alpha=0.01)
+    sketches = [tc.Sketch(1 << 14).update(y, p, w) for y in (np.zeros(3000), rng.random(3000) < p)]
+    one, other = (tc.detectable_error(sketch, measure=measure, power=0.7, alpha=0.01) for sketch in sketches)
+    assert (one.n, one.power, one.alpha, one.measure) == (3000, 0.7, 0.01, measure)
+    for name in ("too_high", "too_low", "too_extreme", "information"):
+        assert getattr(one, name) == pytest.approx(getattr(rows, name), rel=1e-3, abs=0)
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9, abs=0)  # outcomes do not matter
+
+
+def test_detectable_error_of_a_sketch_that_cannot_be():
+    with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
+        tc.detectable_error(tc.Sketch())
+    with pytest.raises(TypeError, match="`sample_weight` cannot go with a Sketch"):
+        tc.detectable_error(tc.Sketch().update([0, 1], [0.2, 0.7]), sample_weight=[1, 2])
+
+
 def test_design_agrees_with_its_rows():
     rng = np.random.default_rng(0)
     p, w = rng.random(3000), rng.exponential(1.0, 3000)

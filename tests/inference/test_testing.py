@@ -658,13 +658,24 @@ def test_nothing_goes_beside_a_sketch(function, name, value):
         function(sketch, **{name: value})
 
 
-@pytest.mark.parametrize("function", [tc.calibration_test, tc.linear_time_test])
+@pytest.mark.parametrize("function", [tc.calibration_test, tc.linear_time_test, tc.assess])
 def test_sketches_of_fractions_or_of_nothing_are_refused(function):
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here\\. Fractions are taken"):
         function(tc.Sketch().update(rng.random(500), rng.random(500)))
-    with pytest.raises(ValueError, match=r"empty|no rows"):
+    with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
         function(tc.Sketch())
+
+
+@pytest.mark.parametrize("scale", [1e100, 1e60, 1e-60, 1e-99])
+@pytest.mark.parametrize("method", ["asymptotic", "bound"])
+def test_sketch_of_extreme_weights_is_that_of_plain_ones(scale, method):
+    rng = np.random.default_rng(0)
+    p, w = rng.random(300), rng.uniform(0.5, 1.0, 300)
+    y = rng.random(300) < 0.8 * p
+    plain, extreme = (tc.calibration_test(tc.Sketch().update(y, p, w * by), method=method) for by in (1.0, scale))
+    for name in ("statistic", "pvalue", "null_mean", "null_sd", "information"):
+        assert getattr(extreme, name) == pytest.approx(getattr(plain, name), rel=1e-6, abs=0)
 
 
 def test_measures_and_methods_that_a_sketch_cannot_have():

@@ -8,10 +8,18 @@ from numpy.typing import NDArray
 from truthcal.frames import codes
 from truthcal.frames.files import Source, arrow, said_of
 from truthcal.frames.finishing import Groups
-from truthcal.frames.refusals import refuse_mixed_groups, refuse_other_kind_of_label, refuse_type
+from truthcal.frames.refusals import refuse_mixed_groups, refuse_nested_groups, refuse_other_kind_of_label, refuse_type
 from truthcal.frames.roles import Roles
 
 _Rows = NDArray[Any]
+# Beside the positive label there may be one other; so many are kept to be told.
+_MOST_LABELS = 100
+
+
+# So few groups are not worth a look at which of them occur.
+_FEW_GROUPS = 1 << 10
+# Types that loops are compiled for: each takes seconds at its first use on a machine.
+_AS_THEY_ARE = ("uint8", "int64", "float", "double")
 
 
 class Reader:
@@ -26,6 +34,7 @@ class Reader:
         """Outcomes, predictions, weights if any, groups if any. A missing number is nan."""
         roles = self._roles
         with said_of(source):
+            batch.validate(full=True)  # a damaged file could name a group that is not there, or crash Python
             p = _numbers(batch.column(roles.y_proba), roles.y_proba, "y_proba", source)
             if roles.pos_label is None:
                 y = _numbers(batch.column(roles.y_true), roles.y_true, "y_true", source)
@@ -45,13 +54,18 @@ class Reader:
 
     def _labels(self, column: Any, source: Source) -> _Rows:
         """1 for the positive label, 0 for others, nan where it is missing."""
+        types, kind = arrow().types, column.type
+        if not types.is_null(kind):  # nothing but missing values, so far
+            plain = kind.value_type if types.is_dictionary(kind) else kind
+            number = types.is_boolean(plain) or _is_number(plain)
+            refuse_other_kind_of_label(self._roles, f"{plain} in {source}", text=_is_text(plain), number=number)
         encoded = _encoded(column)
-        kind, types = encoded.type.value_type, arrow().types
-        number = types.is_boolean(kind) or _is_number(kind)
-        refuse_other_kind_of_label(self._roles, f"{kind} in {source}", text=_is_text(kind), number=number)
         values = encoded.dictionary.to_pylist()
-        missing = [value is None or value != value for value in values]
-        self._others |= {v for v, gone in zip(values, missing, strict=True) if not gone and v != self._roles.pos_label}
+        nothing = (None, "") if source.format == "CSV" else (None,)
+        missing = [value in nothing or value != value for value in values]
+        if len(self._others) < _MOST_LABELS:  # a wrong column may have a different one in every row
+            kept = zip(values, missing, strict=True)
+            self._others |= {value for value, gone in kept if not gone and value != self._roles.pos_label}
         is_one = np.array([value == self._roles.pos_label for value in values], dtype=np.float64)
         is_one[np.array(missing, dtype=bool)] = np.nan
         kinds: _Rows = is_one if any(missing) else is_one.astype(np.uint8)
@@ -64,19 +78,18 @@ class Reader:
         for name in self._roles.by:
             if name not in batch.schema.names:  # it is in the path, the same for all rows
                 own, values = np.zeros(len(batch), np.int64), [source.partition[name]]
-                self._refuse_mixed(name, "text", source)
+                self._refuse_mixed(name, "text" if values != [None] else "nothing", source)
             else:
-                encoded = _encoded(batch.column(name))
-                self._refuse_mixed(name, _kind(encoded.type.value_type), source)
+                column = batch.column(name)
+                if arrow().types.is_nested(column.type):
+                    refuse_nested_groups(name, f"{column.type} in {source}")
+                encoded = _encoded(column)
                 own, values = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
-            if keys == [()]:
-                index, keys = own, [(value,) for value in values]
-                continue
-            index = index * len(values) + own
-            keys = [(*key, value) for key in keys for value in values]
-            if len(keys) > len(batch):  # most of them do not occur
-                there, index = np.unique(index, return_inverse=True)
-                keys = [keys[i] for i in there]
+                some = any(value is not None for value in values)
+                self._refuse_mixed(name, _kind(encoded.type.value_type) if some else "nothing", source)
+            mixed = own if keys == [()] else index * len(values) + own
+            there, index = _condensed(mixed, len(keys) * len(values))
+            keys = [(*keys[i // len(values)], values[i % len(values)]) for i in there]
         return index.astype(np.int32), keys
 
     def _refuse_mixed(self, name: str, kind: str, source: Source) -> None:
@@ -87,6 +100,19 @@ class Reader:
                 self._kinds[name] = (kind, source)
             else:
                 refuse_mixed_groups(name, before, (kind, source))
+
+
+def _condensed(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
+    """Which of so many indices occur, and each row's place among them. A group that does not occur would take room."""
+    if size <= _FEW_GROUPS:
+        return np.arange(size), index
+    if size > 4 * len(index):
+        there, place = np.unique(index, return_inverse=True)
+        return there, place
+    occurs = np.bincount(index, minlength=size) > 0
+    if occurs.all():
+        return np.arange(size), index
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[index]
 
 
 def _encoded(column: Any) -> Any:
@@ -107,10 +133,12 @@ def _numbers(column: Any, name: str, role: str, source: Source) -> _Rows:
         column = column.cast(arrow().uint8())
     elif not _is_number(kind):
         refuse_type(name, role, f"{kind} in {source}", text=_is_text(kind))
-    if column.null_count or types.is_decimal(kind) or types.is_int8(kind):
-        column = column.cast(arrow().float64(), safe=False)
+    if types.is_decimal(kind):
+        column = column.cast(arrow().string())  # cast at once to float64, 0.1 would become 0.09999999999999999
     elif types.is_float16(kind):
         column = column.cast(arrow().float32())
+    if column.null_count or str(column.type) not in _AS_THEY_ARE:
+        column = column.cast(arrow().float64(), safe=False)
     values: _Rows = column.to_numpy(zero_copy_only=False)
     return values
 

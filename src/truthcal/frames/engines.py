@@ -214,10 +214,9 @@ def coded(rows: nw.LazyFrame[Any], weighted: bool, n_buckets: int) -> nw.LazyFra
         ]
     bucket = (p * float(n_buckets)).floor()
     rules.append((p >= 1.0, n_buckets - 1))
-    chain: Any = nw
-    for rule, value in rules:
-        chain = chain.when(rule).then(nw.lit(float(value)))
-    rows = rows.with_columns(chain.otherwise(bucket).cast(nw.Int32).alias("code"))
+    for rule, value in reversed(rules):
+        bucket = nw.when(rule).then(nw.lit(float(value))).otherwise(bucket)
+    rows = rows.with_columns(bucket.cast(nw.Int32).alias("code"))
     code, counts = nw.col("code"), nw.col("code") >= 0
     example = nw.when((code < codes.WEIGHTLESS) & (code > codes.PROBA_NULL)).then(y).otherwise(p)
     if weighted:
@@ -233,7 +232,7 @@ def _summed(rows: nw.LazyFrame[Any], roles: Roles) -> nw.LazyFrame[Any]:
     wc = c * w if weighted else c
     terms = {
         "pos": nw.when(c > 0.0).then(wc).otherwise(nw.lit(0.0)),
-        "neg": nw.when(c < 0.0).then(-wc).otherwise(nw.lit(0.0)),
+        "neg": nw.when(c < 0.0).then(0.0 - wc).otherwise(nw.lit(0.0)),
         "wcp": wc * p,
         "wcc": wc * c,
     }

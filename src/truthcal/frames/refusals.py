@@ -96,8 +96,8 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: Roles) -> None
     if not positives:
         raise ValueError(f"pos_label={roles.pos_label!r} is not among the labels in `{roles.y_true}` ({listed}, ...).")
     raise ValueError(
-        f"{_named(roles.y_true, 'y_true')} has more than two different labels ({roles.pos_label!r}, {listed}); for one class "
-        f"against the rest make a column that says whether the label is {roles.pos_label!r}."
+        f"{_named(roles.y_true, 'y_true')} has more than two different labels ({roles.pos_label!r}, {listed}); for one "
+        f"class against the rest make a column that says whether the label is {roles.pos_label!r}."
     )
 
 
@@ -138,6 +138,11 @@ def refuse_mixed_groups(name: str, one: tuple[str, Any], other: tuple[str, Any])
         f"`{name}` (by) is {one[0]} in {one[1]} but {other[0]} in {other[1]}; groups could not be told to be the same. "
         "Scan these files apart, or write the column alike."
     )
+
+
+def refuse_nested_groups(name: str, kind: str) -> NoReturn:
+    """Lists and the like make no groups."""
+    raise TypeError(f"`{name}` (by) must hold text, numbers or dates; it is {kind}.")
 
 
 def refuse_result(what: str) -> NoReturn:

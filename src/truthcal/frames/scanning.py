@@ -59,7 +59,9 @@ def scan(
     ----------
     paths : str, path, or list of them
         Files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also parted by tabs, semicolons
-        or bars), JSON lines, Arrow (Feather); text may be compressed. The ending of the name tells the format.
+        or bars), JSON lines, Arrow (Feather); text may be compressed. The ending of the name tells the format. In
+        folders and patterns, names that begin with ``_`` or ``.`` and empty files of text are passed over: Spark leaves
+        them there. A file that is named twice is refused.
     y_true, y_proba, sample_weight, by, pos_label, n_buckets
         As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``.
 
@@ -99,5 +101,5 @@ def scan(
                 row += len(batch)
                 bar.advance(_PARTS * i + int(_PARTS * share) - bar.done)
     table, groups = filler.table()
-    where = str(sources[0]) if len(sources) == 1 else f"none of these {len(sources)} files"
+    where = str(sources[0]) if len(sources) == 1 else f"each of these {len(sources)} files"
     return finished({**table, **reader.other_labels()}, groups, roles, n_buckets, where)

@@ -414,7 +414,8 @@ def rows_of(sketch: Sketch) -> Rows:
     """Of a sketch. Fourth powers of weights are not in it, so w^2 is taken for its mean in the bucket."""
     table = sketch.table()
     mean_square = table["ww"] / table["n"]
-    noise = float(np.sum(table["wwv"])), float(np.sum(table["wwv"] * mean_square))
+    unit = float(np.max(mean_square))  # fourth powers of weights such as 1e90 would overflow
+    noise = float(np.sum(table["wwv"] / unit)), float(np.sum(table["wwv"] / unit * (mean_square / unit)))
     effective = noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0
     information = float(np.sum(table["wwv"] / mean_square))
     return Rows(sketch.n, information, effective, f"; from a sketch of {sketch.n_buckets:,} buckets")
@@ -427,19 +428,18 @@ def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> C
     kernel = Tents.of(measure, bucket_sample(sketch))
     observed = sketch.atb().value if measure == "atb" else tent_measure(sketch, kernel)
     total = sketch.weight
+    x, ww, wwv = table["mean_proba"], table["ww"] / total**2, table["wwv"] / total**2
     unweighted = bool((table["ww"] == table["n"]).all())
-    largest = 1.0 if unweighted else math.sqrt(float(np.max(table["ww"])))
-    noise = _Noise(floor, float(np.sum(table["ww"])) / total**2, largest / total)
-
-    x = table["mean_proba"]
-    points = 2.0 * kernel.squares(x, table["wwv"])
-    own = float(np.sum(table["wwv"] * table["ww"] / table["n"] * (1.0 - 6.0 * x * (1.0 - x))))
+    largest = 1.0 / total if unweighted else math.sqrt(float(np.max(ww)))
+    noise = _Noise(floor, float(np.sum(ww)), largest)
+    points = 2.0 * kernel.squares(x, wwv)
+    own = float(np.sum(wwv * ww / table["n"] * (1.0 - 6.0 * x * (1.0 - x))))
 
     def bound() -> Tails:
         # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
-        moved = 8.0 * kernel.steepness / sketch.n_buckets * float(np.sum(table["wwv"])) ** 2
-        most = float(np.sum(table["wwv"] * (1.0 if unweighted else table["ww"])))
-        return noise.tails(observed, (points + moved + most) / total**4)
+        moved = 8.0 * kernel.steepness / sketch.n_buckets * float(np.sum(wwv)) ** 2
+        most = float(np.sum(wwv * (largest**2 if unweighted else ww)))
+        return noise.tails(observed, points + moved + most)
 
     statistic = Statistic(
         measure,
@@ -447,7 +447,7 @@ def _of_sketch(sketch: Sketch, measure: str, method: str, alternative: str) -> C
         values=None,
         limit=lambda: _limit(observed, Cells.of_sketch(sketch), kernel),
         bound=bound,
-        moments=(floor, math.sqrt(max(points + own, 0.0)) / total**2),
+        moments=(floor, math.sqrt(max(points + own, 0.0))),
     )
     return finish(statistic, rows_of(sketch), method, alternative, interval=_interval(sketch, measure))
 

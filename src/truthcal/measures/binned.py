@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._parameters import check_choice, check_debias, check_flag, check_number, check_whole
-from truthcal._sample import Groups, Sample
+from truthcal._sample import Sample
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
@@ -130,7 +130,7 @@ def binned_ece_of(
     check_choice(strategy, "strategy", ("uniform", "quantile"))
     check_choice(norm, "norm", ("l1", "l2", "max"))
     groups = sample.groups
-    starts = uniform_bins(groups.r, n_bins) if strategy == "uniform" else _quantile(groups, n_bins)
+    starts = uniform_bins(groups.r, n_bins) if strategy == "uniform" else quantile_bins(groups.w, n_bins)
     bias = np.add.reduceat(groups.c, starts)  # not differences of cumulative sums: a light bin would drown in them
     if norm == "l1" and not debias:
         return float(np.sum(np.abs(bias))) / sample.weight
@@ -154,8 +154,8 @@ def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     return np.unique(starts[starts < len(r)])
 
 
-def _quantile(groups: Groups, n_bins: int) -> NDArray[np.int64]:
+def quantile_bins(w: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     """The same for bins of about equal weight."""
-    upto = np.cumsum(groups.w)
-    bins = np.minimum(np.floor(n_bins * ((upto - groups.w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
+    upto = np.cumsum(w)
+    bins = np.minimum(np.floor(n_bins * ((upto - w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
     return np.flatnonzero(np.diff(bins, prepend=-1.0))

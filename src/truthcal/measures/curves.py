@@ -19,7 +19,7 @@ from truthcal._parameters import (
 from truthcal._sample import Sample
 from truthcal._validation import check_proba, check_report, read_only
 from truthcal.measures.atb import summary_given
-from truthcal.measures.binned import DEFAULT_BINS, uniform_bins
+from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
 from truthcal.sketch import Sketch
 
 _Array = NDArray[np.float64]
@@ -148,14 +148,13 @@ def reliability_curve(
     Examples
     --------
     >>> import truthcal as tc
-    >>> from truthcal.measures.curves import reliability_curve
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
-    >>> curve = reliability_curve(y, p)
+    >>> curve = tc.reliability_curve(y, p)
     >>> curve
     Reliability in 3 isotonic pools (6 rows): mean gap 0.1333, largest part from 0.7 to 0.9 (too low by 0.2).
     >>> curve.mean_true.tolist(), curve.count.tolist()
     ([0.0, 0.5, 1.0], [2, 2, 2])
-    >>> reliability_curve(tc.Sketch().update(y, p), strategy="uniform", n_bins=2).high.tolist()
+    >>> tc.reliability_curve(tc.Sketch().update(y, p), strategy="uniform", n_bins=2).high.tolist()
     [0.6666666666666666, 1.0]
     """
     summary = summary_given(y_true, y_proba, sample_weight, pos_label)
@@ -174,7 +173,7 @@ def reliability_curve_of(
         shown = pools.merged(_thinned(pools.w, MOST_ENTRIES))
         return _curve(shown, (shown.left, shown.right), None, strategy, level, pools=len(pools.w), sketched=sketched)
     if strategy == "quantile":
-        starts = _equal_weight(points.w, n_bins)
+        starts = quantile_bins(points.w, n_bins)
         bins, straddling = points.merged(starts), 0.0
         edges = bins.left, bins.right
     else:
@@ -219,13 +218,6 @@ def _isotonic(points: Points) -> NDArray[np.intp]:
     fit = np.empty(len(points.w))
     chains.isotonic(points.w, points.wy, fit)
     return np.flatnonzero(np.diff(fit, prepend=-1.0) > _SAME)
-
-
-def _equal_weight(w: _Array, n_bins: int) -> NDArray[np.intp]:
-    """Where bins of about equal weight start, by the rule of `binned_ece`."""
-    upto = np.cumsum(w)
-    bins = np.minimum(np.floor(n_bins * ((upto - w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
-    return np.flatnonzero(np.diff(bins, prepend=-1.0))
 
 
 def _bin_of(x: _Array, n_bins: int) -> NDArray[np.intp]:
@@ -364,8 +356,8 @@ def consistency_band(
     Examples
     --------
     >>> import numpy as np
-    >>> from truthcal.measures.curves import consistency_band
-    >>> band = consistency_band(np.repeat([0.25, 0.75], 40), rng=0)
+    >>> import truthcal as tc
+    >>> band = tc.consistency_band(np.repeat([0.25, 0.75], 40), rng=0)
     >>> band.q.tolist(), band.low.tolist(), band.high.tolist()
     ([0.25, 0.75], [0.125, 0.6], [0.375, 0.875])
     """
