@@ -58,7 +58,7 @@ def read(paths: list[Path], *more: str) -> None:
         pq.read_table(path, columns=["p", "y", *more])
 
 
-# --- what is measured: each takes the files, and returns a sketch or a number ------------------------------------------
+# --- what is measured: each takes the files, and returns a sketch or a number ---------------------------------------
 
 
 def scan(paths: list[Path]) -> object:
@@ -173,7 +173,7 @@ def child(index: int, rounds: int) -> None:
 
 def run_child(index: int, rounds: int) -> float:
     command = [sys.executable, __file__, "--child", str(index), "--rounds", str(rounds)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return float(done.stdout.split()[-1])
@@ -203,8 +203,8 @@ def main() -> None:
 TEMPLATE = """\
 Written by `benchmarks/engines.py`. Time as a multiple of reading the two columns of the same Parquet files with
 `pyarrow.parquet.read_table`, file by file, in the same process: medians over rounds. Memory is the peak of a process of
-its own, in megabytes, of which importing truthcal, numba and pyarrow and compiling take about {base}; Spark's Java is
-not in it. Predictions are uniform float64, outcomes booleans, 4096 buckets.
+its own, in megabytes, of which about 200 are Python, numba and pyarrow; Spark's Java is not in it. Predictions are
+uniform float64, outcomes booleans; 4096 buckets.
 
 {machine}.
 

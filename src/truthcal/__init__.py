@@ -64,6 +64,7 @@ _HOME = {
     "required_sample_size": "inference.planning",
     "compare": "inference.comparison",
     "assess": "inference.assessment",
+    "assess_segments": "inference.segments",
     "audit": "truthfulness",
     "audit_on": "truthfulness",
     "expected_score": "truthfulness",
@@ -98,6 +99,8 @@ _HOME = {
     "CalibrationTest": "_verdicts",
     "BiasedStretch": "_assessments",
     "Assessment": "_assessments",
+    "Segment": "_segments",
+    "SegmentTable": "_segments",
     "Comparison": "_verdicts",
     "DetectableError": "_verdicts",
     "ValidityCurve": "_verdicts",
@@ -121,6 +124,8 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal._results import MeasureValue as MeasureValue
     from truthcal._results import ScoreDecomposition as ScoreDecomposition
     from truthcal._results import SmoothWitness as SmoothWitness
+    from truthcal._segments import Segment as Segment
+    from truthcal._segments import SegmentTable as SegmentTable
     from truthcal._verdicts import CalibrationTest as CalibrationTest
     from truthcal._verdicts import Comparison as Comparison
     from truthcal._verdicts import ConfidenceInterval as ConfidenceInterval
@@ -142,6 +147,7 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.inference.planning import required_sample_size as required_sample_size
     from truthcal.inference.power import power as power
     from truthcal.inference.power import validity_curve as validity_curve
+    from truthcal.inference.segments import assess_segments as assess_segments
     from truthcal.inference.testing import calibration_test as calibration_test
     from truthcal.measures import MEASURES as MEASURES
     from truthcal.measures import Measure as Measure

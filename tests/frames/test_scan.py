@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import truthcal as tc
 from truthcal.frames import codes, files
 from truthcal.frames.filling import Filler, row_codes
+from truthcal.frames.finishing import finished
 from truthcal.frames.roles import Roles
 
 N = len(PROBA)
@@ -356,23 +357,23 @@ def test_filler_against_slow_sums(weighted, by):
     w = rng.integers(0, 4, n) / 2 if weighted else np.ones(n)
     p[n // 2 + 5 : n // 2 + 5000] = np.float32(p[n // 2 + 5 : n // 2 + 5000])
     group = rng.integers(0, 3, n).astype(np.int32)
-    filler = Filler(Roles.of("y", "p", "w" if weighted else None, by, None), B)
+    roles = Roles.of("y", "p", "w" if weighted else None, by, None)
+    filler = Filler(roles, B)
     for first, last, kinds in [(0, n // 2, (np.uint8, np.float64)), (n // 2, n // 2 + 5, (np.float64, np.float64)), (n // 2 + 5, n // 2 + 5000, (np.float64, np.float32)), (n // 2 + 5000, n, (np.float64, np.float64))]:  # fmt: skip
         rows = slice(first, last)
         groups = (group[rows], [("a",), ("b",), ("c",)]) if by else None
         filler.add(
             y[rows].astype(kinds[0]), p[rows].astype(kinds[1]), w[rows] if weighted else None, groups, first, "here"
         )
-    columns, groups = filler.table()
+    result = finished(*filler.table(), roles, B, "here")
     for g in range(3) if by else [None]:
         own = slice(None) if g is None else np.flatnonzero(group == g)
-        at = slice(None) if g is None else np.flatnonzero(groups[0] == groups[1].index(("abc"[g],)))
+        code, columns = (result if g is None else result["abc"[g]])._filled()
         expected = slow_sums(y[own].tolist(), p[own].tolist(), w[own].tolist())
-        assert columns["code"][at].tolist() == list(expected)
-        for name, wanted in zip(codes.WEIGHTED, zip(*expected.values(), strict=True), strict=True):
-            np.testing.assert_allclose(
-                columns[name][at], wanted, rtol=0 if name in ("n", "low", "high") else 1e-11, atol=1e-10
-            )
+        assert code.tolist() == list(expected)
+        rows = zip(codes.WEIGHTED, columns, zip(*expected.values(), strict=True), strict=True)
+        for name, found, wanted in rows:
+            np.testing.assert_allclose(found, wanted, rtol=0 if name in ("n", "low", "high") else 1e-11, atol=1e-10)
 
 
 def test_row_codes_against_the_rules():

@@ -87,31 +87,39 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
 
 
 @compiled
+def binary_sums(own: Rows, k: int, n_buckets: int) -> tuple[float, float, float, float, float, float, float]:
+    """N, WP, POS, NEG, WCP, WCC and WWV from the scratch of bucket k. The other sums of unweighted rows equal these."""
+    n0, t0, tt0, n1, t1, tt1 = own[0], own[1], own[2], own[3], own[4], own[5]
+    left = k / n_buckets  # zeros: p = left + t, all parts positive
+    p0 = n0 * left + t0
+    pp0 = n0 * left * left + 2.0 * left * t0 + tt0
+    v0 = n0 * left * (1.0 - left) + (1.0 - 2.0 * left) * t0 - tt0
+    rest = 1.0 - (k + 1) / n_buckets  # ones: 1 - p = rest + t, likewise
+    q1 = n1 * rest + t1
+    qq1 = n1 * rest * rest + 2.0 * rest * t1 + tt1
+    v1 = n1 * rest * (1.0 - rest) + (1.0 - 2.0 * rest) * t1 - tt1
+    variance = max(v0, 0.0) + max(v1, 0.0)
+    return n0 + n1, p0 + (n1 - q1), p0, q1, pp0 - (q1 - qq1), pp0 + qq1, variance
+
+
+@compiled
 def finish_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
     """Add the scratch of `sketch_binary` to a sketch."""
     n_buckets = low.size
     for k in range(n_buckets):
         own = scratch[k * SCRATCH_FIELDS : (k + 1) * SCRATCH_FIELDS]
-        n0, t0, tt0, n1, t1, tt1 = own[0], own[1], own[2], own[3], own[4], own[5]
-        if n0 + n1 == 0.0:
+        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(own, k, n_buckets)
+        if n == 0.0:
             continue
-        left = k / n_buckets  # zeros: p = left + t, all parts positive
-        p0 = n0 * left + t0
-        pp0 = n0 * left * left + 2.0 * left * t0 + tt0
-        v0 = n0 * left * (1.0 - left) + (1.0 - 2.0 * left) * t0 - tt0
-        rest = 1.0 - (k + 1) / n_buckets  # ones: 1 - p = rest + t, likewise
-        q1 = n1 * rest + t1
-        qq1 = n1 * rest * rest + 2.0 * rest * t1 + tt1
-        v1 = n1 * rest * (1.0 - rest) + (1.0 - 2.0 * rest) * t1 - tt1
         for field in (N, W, WW):
-            add_to(sums, lost, field, k, n0 + n1)
-        add_to(sums, lost, WP, k, p0 + (n1 - q1))
-        add_to(sums, lost, POS, k, p0)
-        add_to(sums, lost, NEG, k, q1)
-        add_to(sums, lost, WCP, k, pp0 - (q1 - qq1))
-        add_to(sums, lost, WCC, k, pp0 + qq1)
-        add_to(sums, lost, WWCC, k, pp0 + qq1)
-        add_to(sums, lost, WWV, k, max(v0, 0.0) + max(v1, 0.0))
+            add_to(sums, lost, field, k, n)
+        add_to(sums, lost, WP, k, wp)
+        add_to(sums, lost, POS, k, pos)
+        add_to(sums, lost, NEG, k, neg)
+        add_to(sums, lost, WCP, k, wcp)
+        add_to(sums, lost, WCC, k, wcc)
+        add_to(sums, lost, WWCC, k, wcc)
+        add_to(sums, lost, WWV, k, wwv)
         low[k] = min(low[k], own[6])
         high[k] = max(high[k], own[7])
 
@@ -208,3 +216,47 @@ def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Ro
             if x > fields[k, _HIGH]:
                 fields[k, _HIGH] = x
     return used
+
+
+@compiled
+def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
+    """The same for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
+
+    These are one cache line each, where they are aligned; a third of the time of `fill_cells` for a hundred groups.
+    """
+    n_buckets = cell_of.shape[1]
+    width = 1.0 / n_buckets
+    half, f1, f2, f6, f7 = np.uint64(3), np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
+    for g in range(parity, starts.size - 1, 2):
+        cells = cell_of[g]
+        for i in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
+            x = np.float64(p[i])
+            bucket = bucket_of(x, n_buckets)
+            cell = cells[bucket]
+            if cell < 0:
+                cell = used
+                cells[bucket] = cell
+                used += 1
+                fields[cell, 6], fields[cell, 7] = x, x
+            k, label = np.uint64(cell), np.uint64(y[i])
+            t = abs(np.float64(np.int64(bucket + label)) * width - x)
+            own = half * label
+            fields[k, own] += 1.0
+            fields[k, own + f1] += t
+            fields[k, own + f2] += t * t
+            if x < fields[k, f6]:
+                fields[k, f6] = x
+            if x > fields[k, f7]:
+                fields[k, f7] = x
+    return used
+
+
+@compiled
+def finish_binary_cells(scratch: Rows, bucket: Rows, n_buckets: int, out: Rows) -> None:
+    """The columns of a sketch, one entry a cell, from cells of SCRATCH_FIELDS."""
+    for i in range(bucket.size):
+        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(scratch[i], bucket[i], n_buckets)
+        out[N, i], out[W, i], out[WW, i] = n, n, n
+        out[WP, i], out[POS, i], out[NEG, i] = wp, pos, neg
+        out[WCP, i], out[WCC, i], out[WWCC, i], out[WWV, i] = wcp, wcc, wcc, wwv
+        out[LOW, i], out[HIGH, i] = scratch[i, 6], scratch[i, 7]

@@ -34,7 +34,8 @@ class Reader:
         """Outcomes, predictions, weights if any, groups if any. A missing number is nan."""
         roles = self._roles
         with said_of(source):
-            batch.validate(full=True)  # a damaged file could name a group that is not there, or crash Python
+            if source.format == "Arrow":  # taken as it is in the file, where damage could crash Python
+                batch.validate(full=True)
             p = _numbers(batch.column(roles.y_proba), roles.y_proba, "y_proba", source)
             if roles.pos_label is None:
                 y = _numbers(batch.column(roles.y_true), roles.y_true, "y_true", source)
@@ -84,13 +85,13 @@ class Reader:
                 if arrow().types.is_nested(column.type):
                     refuse_nested_groups(name, f"{column.type} in {source}")
                 encoded = _encoded(column)
-                own, values = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+                own, values = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
                 some = any(value is not None for value in values)
                 self._refuse_mixed(name, _kind(encoded.type.value_type) if some else "nothing", source)
-            mixed = own if keys == [()] else index * len(values) + own
+            mixed = own if keys == [()] else index.astype(np.int64) * len(values) + own
             there, index = _condensed(mixed, len(keys) * len(values))
             keys = [(*keys[i // len(values)], values[i % len(values)]) for i in there]
-        return index.astype(np.int32), keys
+        return index.astype(np.int32, copy=False), keys
 
     def _refuse_mixed(self, name: str, kind: str, source: Source) -> None:
         """The group 1 of one file and the group "1" of another would be two without a word."""
@@ -119,7 +120,11 @@ def _encoded(column: Any) -> Any:
     """As indices into the different values, None among them if it occurs."""
     if arrow().types.is_dictionary(column.type):
         if column.null_count == 0:
+            index = column.indices.to_numpy()
+            if len(index) and not 0 <= index.min() <= index.max() < len(column.dictionary):
+                raise arrow().ArrowInvalid("a value that is not among the values of its column")
             return column
+        column.validate(full=True)
         column = column.cast(column.type.value_type)
     return column.dictionary_encode(null_encoding="encode")
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._kernels import buckets
+from truthcal._kernels import buckets, prepare
 from truthcal._threads import both, in_halves
 from truthcal._validation import LARGEST_WEIGHT, SMALLEST_WEIGHT, read_only
 from truthcal.frames import codes
@@ -23,7 +23,10 @@ _WORTH_A_ROUND = 1 << 21
 
 
 class Filler:
-    """Sums of all rows so far. Memory: 1.2 MB; with groups 90 MB, and for each 4 bytes a bucket and 96 a filled one."""
+    """Sums of all rows so far. Memory: 1.2 MB; with groups 60 MB, and for each 4 bytes a bucket and 64 a filled one.
+
+    With weights or fractional outcomes it is 90 MB, and 96 bytes a filled bucket.
+    """
 
     def __init__(self, roles: Roles, n_buckets: int) -> None:
         self._roles, self._n_buckets = roles, n_buckets
@@ -31,7 +34,7 @@ class Filler:
         self._sketch = Sketch(n_buckets)
         self._scratch: dict[int, NDArray[np.float64]] = {}  # of the two halves of every batch
         self._plain_rows = 0
-        self._cells = _Cells(n_buckets)
+        self._cells = {binary: _Cells(n_buckets, binary) for binary in (False, True)}
 
     def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None, first: int, where: str) -> None:
         """Add rows. If any cannot be used, the error says so of the `first` and later rows of `where`."""
@@ -40,7 +43,9 @@ class Filler:
             others = self._add_binary(y, p)
         if others is None or len(others):
             rows = (y, p, w) if others is None else (y[others], p[others], None)
-            if self._cells.add(*rows, groups):
+            labels = _labels(y) if groups is not None and w is None else None
+            cells = self._cells[labels is not None]
+            if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
                 _refuse(y, p, w, first, self._roles, where)
         self._rows += len(p)
 
@@ -72,11 +77,17 @@ class Filler:
     def table(self) -> tuple[dict[str, _Rows], Groups | None]:
         """All sums so far as a table by code, and its groups."""
         self._settle()
-        group, code, fields = self._cells.filled(self._roles.sample_weight is not None)
-        groups: Groups | None = (group, list(self._cells.keys))
-        if not self._roles.by:
+        keys = [key for cells in self._cells.values() for key in cells.keys]
+        parts = [cells.filled(self._roles.sample_weight is not None) for cells in self._cells.values()]
+        groups: Groups | None = None
+        if self._roles.by:
+            parts[1][0][:] += len(self._cells[False].keys)
+            group, code, fields = (np.concatenate(pair, axis=-1) for pair in zip(*parts, strict=True))
+            groups = group, keys
+        else:
+            _, code, fields = parts[0]
             self._sketch.merge(Sketch._from_columns(self._n_buckets, code, fields, "cells contradict themselves"))
-            (code, fields), groups = self._sketch._filled(), None
+            code, fields = self._sketch._filled()
         if not len(code):  # no row counts
             code, fields, groups = np.array([codes.WEIGHTLESS]), np.zeros((buckets.N_FIELDS, 1)), None
             fields[buckets.N] = self._rows
@@ -84,13 +95,18 @@ class Filler:
 
 
 class _Cells:
-    """The filled buckets of all groups. Every second group belongs to one core, the others to the other one."""
+    """The filled buckets of all groups. Every second group belongs to one core, the others to the other one.
 
-    def __init__(self, n_buckets: int) -> None:
+    With `binary`, for unweighted rows with bytes 0 and 1 as outcomes.
+    """
+
+    def __init__(self, n_buckets: int, binary: bool) -> None:
+        self._binary = binary
+        self._n_fields = buckets.SCRATCH_FIELDS if binary else buckets.N_FIELDS
         self.keys: dict[Any, int] = {}
         self._n_buckets = n_buckets
         self._cell_of = np.full((1, n_buckets), -1, np.int32)
-        self._fields = [np.zeros((0, buckets.N_FIELDS)), np.zeros((0, buckets.N_FIELDS))]
+        self._fields = [_aligned(0, self._n_fields), _aligned(0, self._n_fields)]
         self._used = [0, 0]
         self._waiting: list[tuple[_Rows, ...]] = []
 
@@ -124,8 +140,9 @@ class _Cells:
         self._make_room([int(counts[parity::2].sum()) for parity in (0, 1)])
 
         def fill(parity: int) -> None:
-            own = self._cell_of, self._fields[parity], self._used[parity]
-            self._used[parity] = buckets.fill_cells(p, y, w, starts, parity, *own)
+            own = starts, parity, self._cell_of, self._fields[parity], self._used[parity]
+            filled = buckets.fill_binary_cells(p, y, *own) if self._binary else buckets.fill_cells(p, y, w, *own)
+            self._used[parity] = filled
 
         both(lambda: fill(0), lambda: fill(1), len(p))
 
@@ -140,7 +157,7 @@ class _Cells:
             most = (len(self.keys) + 1 - parity) // 2 * self._n_buckets
             needed = min(used + rows[parity], most)
             if needed > len(fields):
-                self._fields[parity] = np.zeros((min(max(needed, 3 * len(fields) // 2), most), buckets.N_FIELDS))
+                self._fields[parity] = _aligned(min(max(needed, 3 * len(fields) // 2), most), self._n_fields)
                 self._fields[parity][:used] = fields[:used]
 
     def filled(self, weighted: bool) -> tuple[_Rows, _Rows, NDArray[np.float64]]:
@@ -148,13 +165,31 @@ class _Cells:
         self._settle()
         group, bucket = np.nonzero(self._cell_of >= 0)
         cell = self._cell_of[group, bucket]
-        fields = np.empty((buckets.N_FIELDS, len(cell)))
+        raw = np.empty((len(cell), self._n_fields))
         for parity in (0, 1):
             own = group % 2 == parity
-            fields[:, own] = self._fields[parity][cell[own]].T
-        if not weighted:
-            fields[[buckets.W, buckets.WW, buckets.WWCC]] = fields[[buckets.N, buckets.N, buckets.WCC]]
+            raw[own] = self._fields[parity][cell[own]]
+        if not self._binary:
+            fields = raw.T
+            if not weighted:
+                fields[[buckets.W, buckets.WW, buckets.WWCC]] = fields[[buckets.N, buckets.N, buckets.WCC]]
+            return group, bucket, fields
+        fields = np.empty((buckets.N_FIELDS, len(cell)))
+        buckets.finish_binary_cells(raw, bucket, self._n_buckets, fields)
         return group, bucket, fields
+
+
+def _labels(y: _Rows) -> NDArray[np.uint8] | None:
+    """Outcomes as bytes, if they are all 0 or 1."""
+    labels = np.empty(len(y), np.uint8)
+    return None if prepare.binary_labels(read_only(y), labels) else labels
+
+
+def _aligned(rows: int, fields: int) -> NDArray[np.float64]:
+    """Zeros that begin with a cache line, so that a row of eight is one and not two."""
+    raw = np.zeros(rows * fields * 8 + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + rows * fields * 8].view(np.float64).reshape(rows, fields)
 
 
 def _dealt(values: _Rows, index: _Rows, starts: _Rows) -> _Rows:

@@ -78,8 +78,8 @@ def assess_segments(
     few and events are rare: the sum of errors is then skewed. By how much is known to first order (Cramér 1938): at z
     standard deviations tails are exp(+-g z^3 / 6) times as heavy, g the skewness. So the p-value is that of many rows
     ("asymptotic") times cosh(g z^3 / 6), with g taken as if all rows were skewed to the same side; or the upper limit
-    that always holds ("bound"), if that is smaller. 37 calibrated segments of 50 to 500 rows raised an alarm in at most
-    6% of 400 simulations, whatever their predictions. For many rows g is near 0, and the p-value is that of
+    that always holds ("bound"), if that is smaller. 37 calibrated segments of 50 to 500 rows raised an alarm in 0% to
+    6% of 400 simulations, for six shapes of predictions. For many rows g is near 0, and the p-value is that of
     `calibration_test` but for a few percent, since it is computed from fewer cells: 10,000 segments take half a minute.
 
     Which segments are tested depends on their numbers of rows and their weights alone. These are known before any
