@@ -610,3 +610,66 @@ def test_saving_through_a_link_keeps_the_link(tmp_path):
 def test_relative_weights_keep_a_sketch_in_range():
     w, _ = _sample.relative_weights(np.array([1e300, 2e210, 1e250]))
     assert tc.Sketch().update([0, 1, 1], [0.1, 0.2, 0.3], w).n == 3
+
+
+# --- found by reviewers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_buckets", [2**16, 2**20])
+def test_bounds_hold_the_exact_value_with_very_many_buckets(n_buckets):
+    """The integral over so many buckets rounds more than the sums in them."""
+    p = np.arange(n_buckets) / n_buckets
+    y, w = p.copy(), np.full(n_buckets, 2.0**-30)
+    y[0], w[0] = 1.0, 1.6369616873214543
+    share = Fraction(w[0]) / (Fraction(w[0]) + (n_buckets - 1) * Fraction(2.0**-30))
+    sketch = tc.Sketch(n_buckets).update(y, p, w)
+    assert Fraction(sketch.atb().low) <= share**2 <= Fraction(sketch.atb().high)
+    assert Fraction(sketch.atb_l1().low) <= share <= Fraction(sketch.atb_l1().high)
+
+
+def test_bounds_survive_underflow():
+    tiny = tc.Sketch().update([0], [1e-170], [1e100]).atb()
+    assert tiny.low == 0.0 < tiny.high
+    exact = Fraction(1e78) ** 2 * Fraction(1e-160) ** 2 / (Fraction(1e78) + Fraction(1e75)) ** 2
+    bounds = tc.Sketch().update([0, 1], [1e-160, 1.0], [1e78, 1e75]).atb()
+    assert Fraction(bounds.low) <= exact <= Fraction(bounds.high)
+
+
+def test_tiny_predictions_beside_fractions_are_not_swapped():
+    assert tc.Sketch().update([0.5, 0.25], [1e-130, 1e-131], [1e-100] * 2).n == 2
+    with pytest.raises(ValueError, match="look swapped"):
+        tc.Sketch().update([0.5, 0.25], [0.0, 1.0])
+
+
+def test_sums_that_no_rows_have_are_refused():
+    """A bias above the mean prediction, under a checksum that fits."""
+    data = bytearray(tc.Sketch(16).update([0, 1, 1], [0.3] * 3).to_bytes()[:-32])
+    data[56:64], data[64:72] = struct.pack("<d", 2.9), struct.pack("<d", 0.0)  # pos and neg
+    sealed = bytes(data) + hashlib.sha256(data).digest()
+    with pytest.raises(ValueError, match="contradicts itself"):
+        tc.Sketch.from_bytes(sealed)
+
+
+def test_a_wrong_file_is_not_read_whole(tmp_path):
+    path = tmp_path / "huge.parquet"
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)  # a terabyte of nothing
+    with pytest.raises(ValueError, match="not a truthcal sketch"):
+        tc.Sketch.load(path)
+
+
+def test_saving_keeps_who_may_read(tmp_path):
+    path = tmp_path / "a.sketch"
+    tc.Sketch().update([0, 1], [0.2, 0.7]).save(path)
+    path.chmod(0o600)
+    tc.Sketch().update([0, 1], [0.2, 0.7]).save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_numpy_leaves_sketches_alone():
+    sketch = tc.Sketch().update([0], [0.2])
+    assert repr(sketch) == "Sketch(n_buckets=4096): 1 row"
+    with pytest.raises(TypeError):
+        np.zeros(2) + sketch
+    with pytest.raises(TypeError, match="`data` must be bytes"):
+        tc.Sketch.from_bytes(None)

@@ -8,6 +8,15 @@ from numpy.typing import NDArray
 from truthcal._kernels import buckets, groups
 from truthcal._results import Bounded, BoundedArray
 
+# What a quotient may have lost to underflow.
+_TINY = 1e-300
+
+
+def predictions_are_certain(columns: NDArray[np.float64]) -> bool:
+    """Whether the COLUMNS of filled buckets are those of predictions of nothing but 0 and 1."""
+    ends = columns[buckets.LOW :]
+    return not columns[buckets.WWV].any() and bool(((ends == 0.0) | (ends == 1.0)).all())
+
 
 class Answers:
     """What follows from the filled buckets of one sketch or of many: arrays with one entry a group.
@@ -58,7 +67,7 @@ class Answers:
 
     def bracket(self) -> dict[str, NDArray[np.float64]]:
         """The fields of `DistanceBracket`."""
-        slack = self._bounds[6] / self.weight
+        slack = self._bounds[6] / self.weight + _TINY
         return bracket_following_from(
             self.atb, self.atb_l1, BoundedArray(self.bias, self.bias - slack, self.bias + slack)
         )

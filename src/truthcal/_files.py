@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import stat
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():  # who could read it before can read it now, and nobody else
+            os.chmod(scratch, stat.S_IMODE(target.stat().st_mode))
         os.replace(scratch, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -45,6 +48,8 @@ class Kept:
     _VERSION: int
     _NOUN: str
     _HEADER: struct.Struct
+
+    __array_ufunc__ = None  # numpy must not try to add it up element by element
 
     def to_bytes(self) -> bytes:
         """The bytes of the file."""
@@ -88,7 +93,9 @@ class Kept:
         ValueError
             If the data are something else, of a version this truthcal cannot read, truncated or corrupted.
         """
-        return cls._from_bytes(data, "these bytes")
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"`data` must be bytes, as `to_bytes` returns them; got {type(data).__name__}.")
+        return cls._from_bytes(bytes(data), "these bytes")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, whole or not at all: on a full disk what was there before remains."""
@@ -97,7 +104,9 @@ class Kept:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file written by `save`. Raises ValueError where `from_bytes` does, with the name of the file."""
-        return cls._from_bytes(Path(path).read_bytes(), str(path))
+        with open(path, "rb") as file:
+            magic = file.read(len(cls._MAGIC))  # a wrong file may be larger than memory: what it begins with will do
+            return cls._from_bytes(magic + file.read() if magic == cls._MAGIC else magic, str(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Workers that exchange objects by pickle get truthcal's own bytes, checksum included."""

@@ -32,6 +32,8 @@ _TAGS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
 }
 
+# Bits of an integer; Python refuses to print much longer ones.
+_LONGEST = 4096
 # Characters of a key that are printed.
 _WIDEST = 40
 
@@ -52,9 +54,10 @@ def check_by(by: object) -> tuple[str, ...]:
 
 
 def checked_key(key: object, by: tuple[str, ...]) -> Key:
+    """A key of plain values, one for each column."""
     if not isinstance(key, tuple) or len(key) != len(by):
         raise TypeError(f"a key must be a tuple of {len(by)} values, of {', '.join(by)}; got {shown(key)}.")
-    return tuple(_plain(value, name) for value, name in zip(key, by, strict=True))
+    return tuple(plain_value(value, name) for value, name in zip(key, by, strict=True))
 
 
 def users_key(key: object, by: tuple[str, ...]) -> Key:
@@ -62,13 +65,15 @@ def users_key(key: object, by: tuple[str, ...]) -> Key:
     return checked_key((key,) if len(by) == 1 else key, by)
 
 
-def _plain(value: Any, name: str) -> Any:
+def plain_value(value: Any, name: str) -> Any:
     """A value of a key as one of the types in _SORTED, or None if it is missing."""
     if isinstance(value, np.generic):
         value = _from_numpy(value, name)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     kind = type(value)
+    if kind is int and value.bit_length() > _LONGEST:
+        raise ValueError(f"column {name!r} makes groups, and has an integer of {value.bit_length()} bits; use text.")
     if kind in (bool, int, str, bytes):
         return value
     if kind is float:
@@ -90,7 +95,9 @@ def _from_numpy(value: np.generic, name: str) -> Any:
     if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
         coarse = value.astype("datetime64[us]")
         return _moment(coarse.item(), name, coarse == value) if not np.isnat(value) else None
-    return value.item()
+    plain = value.item()
+    # of a time beyond Python's, and of a length of time, it may make an integer
+    return value if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int) else plain
 
 
 def _moment(value: datetime, name: str, exact: bool) -> datetime:
@@ -98,7 +105,10 @@ def _moment(value: datetime, name: str, exact: bool) -> datetime:
     if not exact:
         raise ValueError(f"column {name!r} has times finer than microseconds, at {value}; round them to make groups.")
     plain = datetime.combine(value.date(), value.timetz())
-    return plain.replace(fold=0) if plain.utcoffset() is None else plain.astimezone(UTC)
+    try:
+        return plain.replace(fold=0) if plain.utcoffset() is None else plain.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"column {name!r} has a time that does not exist in UTC, {value}.") from None
 
 
 def _order(key: Key) -> list[tuple[int, Any]]:

@@ -124,7 +124,10 @@ def refuse_no_freedom(freedom: int, ddof: int) -> None:
 def refuse_no_proba(y_proba: object) -> None:
     """Outcomes alone say nothing."""
     if y_proba is None:
-        raise TypeError("`y_proba` is missing: pass (y_true, y_proba). Only a Sketch goes without.")
+        raise TypeError(
+            "`y_proba` is missing: pass (y_true, y_proba). Only a Sketch goes without: of a "
+            "SketchTable pass one group, table[key], or table.total()."
+        )
 
 
 def refuse_unique(measure: str, unique: bool) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -401,8 +401,17 @@ class BoundedArray:
     def __len__(self) -> int:
         return len(self.value)
 
-    def __getitem__(self, index: int) -> Bounded:
-        return Bounded(float(self.value[index]), float(self.low[index]), float(self.high[index]))
+    __contains__ = None  # of which group? ask one of them: number in bounds[i]
+
+    @overload
+    def __getitem__(self, index: int) -> Bounded: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "BoundedArray": ...
+
+    def __getitem__(self, index: int | slice) -> "Bounded | BoundedArray":
+        own = self.value[index], self.low[index], self.high[index]
+        return BoundedArray(*own) if isinstance(index, slice) else Bounded(*map(float, own))
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """The fields by name: columns of equal length, ready for a data frame."""

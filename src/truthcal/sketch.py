@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._answers import Answers
+from truthcal._answers import Answers, predictions_are_certain
 from truthcal._files import Kept
 from truthcal._kernels import buckets, groups
 from truthcal._parameters import check_power_of_two
@@ -44,9 +44,9 @@ class Sketch(Kept):
     Parameters
     ----------
     n_buckets : int, default 4096
-        Equal-width buckets of [0, 1], a power of two. The bounds on ATB are never further apart than
-        ``1 / (2 * n_buckets)``; for predictions spread over [0, 1] about ``1 / (8 * n_buckets**2)``, which is 1e-8 for
-        4096.
+        Equal-width buckets of [0, 1], a power of two. But for rounding, the bounds on ATB are never further apart
+        than ``1 / (2 * n_buckets)``; for predictions spread over [0, 1] about ``1 / (8 * n_buckets**2)``, which is
+        1e-8 for 4096.
 
     Notes
     -----
@@ -114,7 +114,7 @@ class Sketch(Kept):
             raise
         refuse_no_weight(sum(part.n for part, _ in parts))
         if any(fractional for _, fractional in parts):
-            refuse_swapped(not any(part._sums[buckets.WWV].any() for part, _ in parts))
+            refuse_swapped(all(part._is_certain() for part, _ in parts))
         for part, _ in parts:
             self._add(part)
         return self
@@ -144,6 +144,10 @@ class Sketch(Kept):
         part._sums[:] = scratch.T
         return part, fractional
 
+    def _is_certain(self) -> bool:
+        """Whether all predictions are 0 or 1. Their variances alone do not tell: they may underflow."""
+        return predictions_are_certain(self._filled()[1])
+
     def merge(self, other: "Sketch") -> Self:
         """Add all rows of another sketch with the same `n_buckets`. Returns the sketch itself; `other` is unchanged."""
         if not isinstance(other, Sketch):
@@ -162,7 +166,7 @@ class Sketch(Kept):
         return Sketch(self.n_buckets).merge(self).merge(other)
 
     def __radd__(self, other: object) -> "Sketch":
-        if other == 0:  # the start value of sum(sketches)
+        if isinstance(other, int) and other == 0:  # the start value of sum(sketches)
             return Sketch(self.n_buckets).merge(self)
         return NotImplemented
 
@@ -266,7 +270,7 @@ class Sketch(Kept):
         return Answers(np.array([0, len(filled)]), columns)
 
     def __repr__(self) -> str:
-        return f"Sketch(n_buckets={self.n_buckets}): {self.n:,} rows"
+        return f"Sketch(n_buckets={self.n_buckets}): {self.n:,} row{'s' if self.n != 1 else ''}"
 
     # --- keeping ---------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from truthcal.sketch import (
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 
-# Groups that `str` shows, and characters of a key.
+# Groups that `str` shows.
 _SHOWN = 20
 
 

@@ -24,7 +24,7 @@ EDGES = sorted(
 PROBA = [-0.0, *EDGES, *EDGES, 0.25, 0.25, 0.25]
 TRUE = [(7 * i) % 3 == 0 for i in range(len(PROBA))]
 WEIGHT = [(i % 5) * 0.7 for i in range(len(PROBA))]
-SITE = [("north", "south", None)[(i * i) % 3] for i in range(len(PROBA))]
+SITE = [("north", "south", None)[i % 3] for i in range(len(PROBA))]
 YEAR = [2020 + i % 2 for i in range(len(PROBA))]
 
 KINDS = {
@@ -225,3 +225,46 @@ def test_names_that_could_be_in_the_way(engine):
     frame = engine(pa.table(odd))
     result = tc.sketch_frame(frame, y_true='a."b c`', y_proba="code", sample_weight="w.w", n_buckets=B)
     assert_same(result, tc.Sketch(B).update(TRUE, PROBA, WEIGHT))
+
+
+def test_hours_around_a_change_of_clocks(engine):
+    """02:30 comes twice in Berlin on that day; Python takes both for equal."""
+    utc = datetime.UTC
+    hours = [datetime.datetime(2024, 10, 27, hour, 30, tzinfo=utc) for hour in (0, 1, 2)]
+    frame = pa.table(
+        {"h": pa.array(hours, pa.timestamp("us", tz="Europe/Berlin")), "y": [0, 1, 1], "p": [0.2, 0.9, 0.5]}
+    )
+    assert tc.sketch_frame(engine(frame), y_true="y", y_proba="p", by="h").n.tolist() == [1, 1, 1]
+
+
+def test_numpy_labels_and_true_for_one(engine):
+    numbers = pa.array([int(y) for y in TRUE])
+    for positive in (np.int64(1), np.bool_(True), True, 1.0):
+        sketch = tc.sketch_frame(engine(table(y=numbers)), y_true="y", y_proba="p", pos_label=positive, n_buckets=B)
+        assert_same(sketch, tc.Sketch(B).update(TRUE, PROBA))
+
+
+def test_groups_may_be_named_as_sums(engine):
+    """`code` is an everyday column."""
+    result = tc.sketch_frame(engine(table(code=SITE)), y_true="y", y_proba="p", by="code", n_buckets=B)
+    assert set(result) == {"north", "south", None}
+
+
+def test_double_names_and_lists():
+    import pandas
+
+    doubled = pandas.DataFrame([[0, 0.2, 0.3], [1, 0.9, 0.8]], columns=["y", "p", "p"])
+    with pytest.raises(ValueError, match=r"the frame has more than one column named 'p'; rename all but one"):
+        tc.sketch_frame(doubled, y_true="y", y_proba="p")
+    listed = pa.table({"y": [0, 1], "p": [0.2, 0.9], "g": [[1], [2]]})
+    with pytest.raises(TypeError, match=r"`g` \(by\) must hold text, numbers or dates; it is List"):
+        tc.sketch_frame(listed, y_true="y", y_proba="p", by="g")
+
+
+def test_categories_of_numbers_say_how_to_name_the_label():
+    import pandas
+
+    frame = pandas.DataFrame({"y": pandas.Categorical([0, 1, 1]), "p": [0.2, 0.9, 0.6]})
+    with pytest.raises(ValueError, match=r"Name the label as text: pos_label='1'\."):
+        tc.sketch_frame(frame, y_true="y", y_proba="p", pos_label=1)
+    assert tc.sketch_frame(frame, y_true="y", y_proba="p", pos_label="1").n == 3

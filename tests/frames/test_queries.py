@@ -34,9 +34,9 @@ def test_round_trip(name):
     roles = {"y_true": "clicked", "y_proba": "score"}
     plain = base.run(tc.sketch_sql("clicks", **roles, n_buckets=256, dialect=name))
     y, p, w, sites = (list(column) for column in zip(*data, strict=True))
-    assert_same(tc.sketch_from_rows(plain, n_buckets=256), tc.Sketch(256).update(y, p))
+    assert_same(tc.sketch_from_rows(plain), tc.Sketch(256).update(y, p))
     grouped = base.run(tc.sketch_sql("clicks", **roles, sample_weight="weight", by="site", n_buckets=64, dialect=name))
-    table = tc.sketch_from_rows(grouped, by="site", n_buckets=64)
+    table = tc.sketch_from_rows(grouped, by="site")
     assert set(table) == {"a", "b", None}
     for site in table:
         mine = [i for i in range(len(data)) if sites[i] == site]
@@ -90,16 +90,37 @@ def test_every_shape_of_a_result():
         ([5], {}, r"got lines such as 5\."),
         (["abc"], {}, r"got lines such as 'abc'\."),
         ({"a": [1]}, {}, r"got the columns a\."),
-        (5, {}, r"got int\."),
+        (5, {}, r"got the columns \(none\)\."),
         ("all", {"by": "site"}, r"got the columns code, n, wp"),
         ("all", {"pos_label": "yes"}, r"got the columns code, n, wp"),
-        ("all", {"n_buckets": 8192}, r"the sums contradict each other; no rows have such sums\."),
-        ("all", {"n_buckets": 1024}, r"the result returned sums that rows cannot have"),
+        ("some", {}, r"`result` is not all that the query returned: its lines speak of \d+ rows, and there are 200\."),
+        ("twice", {}, r"its lines speak of 400 rows, and there are 200\."),
+        ("two", {}, r"got lines of different queries \(`n_buckets` is not the same in all of them\)\."),
+        ("other", {}, r"the sums contradict each other; no rows have such sums\."),
     ],
 )
 def test_what_is_no_result(given, keywords, message):
+    whole = result()
+    shapes = {
+        "all": whole,
+        "some": whole[:10],
+        "twice": whole + whole,
+        "two": whole[:10] + result(n_buckets=64)[:5],
+        "other": [{**line, "n_buckets": 8192} for line in whole],
+    }
     with pytest.raises(ValueError, match=message):
-        tc.sketch_from_rows(result() if given == "all" else given, **keywords)
+        tc.sketch_from_rows(shapes[given] if isinstance(given, str) else given, **keywords)
+
+
+def test_a_cursor_will_do():
+    """Nothing has to be fetched first."""
+    import sqlite3
+
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE TABLE t (y INTEGER, p REAL)")
+    base.executemany("INSERT INTO t VALUES (?, ?)", [(0, 0.2), (1, 0.9)])
+    assert tc.sketch_from_rows(base.execute(tc.sketch_sql("t", y_true="y", y_proba="p", dialect="sqlite"))).n == 2
+    base.close()
 
 
 def test_bad_rows_are_told_by_the_query():

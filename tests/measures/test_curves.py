@@ -558,3 +558,16 @@ def test_consistency_band_refuses_weights_beside_a_sketch_and_nothing_at_all():
     with pytest.raises(ValueError, match=r"`y_proba` must lie in \[0, 1\]"):
         consistency_band([0.2, 7])
     assert consistency_band([0.2, 0.7], n_resamples=39, rng=0).low.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.1])
+def test_a_frequency_at_the_end_of_its_band_is_inside(weight):
+    """Both are counts over n; rounding must not part them."""
+    for n, ones in [(501, 279), (20, 14), (20, 6), (3, 3)]:
+        y, p, w = np.arange(n) < ones, np.full(n, 0.6 if n > 3 else 0.9999), np.full(n, weight)
+        for rows_or_sketch in [(y, p, w), (tc.Sketch().update(y, p, w),)]:
+            rest = {"sample_weight": rows_or_sketch[2]} if len(rows_or_sketch) > 1 else {}
+            curve = reliability_curve(*rows_or_sketch[:2], strategy="uniform", n_bins=1, **rest)
+            assert curve.mean_true[0] == ones / n
+            for end in (curve.low[0], curve.high[0]):
+                assert end == round(end * n) / n

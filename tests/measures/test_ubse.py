@@ -287,7 +287,9 @@ def test_lying_never_pays(binning, truth, data):
     assert honest == pytest.approx(sum(t * (1 - t) for t in truth) / len(truth) ** 2, rel=1e-12, abs=1e-300)
 
 
-@pytest.mark.parametrize("binning", [b for b in BINNINGS if b != tc.QuantileBins(2)], ids=repr)
+@pytest.mark.parametrize(
+    "binning", [b for b in BINNINGS if b != tc.QuantileBins(2)], ids=lambda b: repr(b).partition(" at ")[0]
+)
 @given(data=weighted_rows(min_size=2, max_size=6, outcomes=inner_probabilities))
 @settings(max_examples=20)
 def test_expected_value_with_weights(binning, data):

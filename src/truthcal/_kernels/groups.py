@@ -7,14 +7,14 @@ g has those from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket.
 import numpy as np
 
 from truthcal._kernels._compile import Rows, compiled, two_sum
-from truthcal._kernels.buckets import N_SUMS, NEG, POS, WCC, WCP, WP, WW, WWCC, WWV, N, W
-
-LOW, HIGH = N_SUMS, N_SUMS + 1
+from truthcal._kernels.buckets import HIGH, LOW, N_SUMS, NEG, POS, WCC, WCP, WP, WW, WWCC, WWV, N, W
 
 # Adding n terms in any order is off by at most n - 1 roundings of the sum of their sizes; a term itself carries a few,
 # which the constant below more than covers. Certified bounds are widened by what this could change.
 EPS = float(np.finfo(np.float64).eps)
 ROUNDINGS_A_TERM = 32
+# Beyond this, floats do not count.
+_MOST_ROWS = 2.0**53
 # Squares smaller than this underflow.
 _TINY = 1e-300
 
@@ -37,17 +37,18 @@ def possible_cells(columns: Rows, out: Rows) -> None:
         for field in range(columns.shape[0]):
             finite &= np.isfinite(columns[field, k])
         n, w, ww, wp = columns[N, k], columns[W, k], columns[WW, k], columns[WP, k]
-        sizes, low, high = columns[POS, k] + columns[NEG, k], columns[LOW, k], columns[HIGH, k]
+        pos, neg, low, high = columns[POS, k], columns[NEG, k], columns[LOW, k], columns[HIGH, k]
+        sizes = pos + neg
         slack = rounding(n) * w  # what rounding may have added to a sum of terms of up to w
         share = 1.0 + n * EPS
         out[k] = (
             finite
-            and (n >= 1.0 and n == np.floor(n))
+            and (1.0 <= n <= _MOST_ROWS and n == np.floor(n))
             and (w > 0.0 and 0.0 < ww <= w * w * share)
             and (0.0 <= low <= high <= 1.0)
             and (w * low - slack <= wp <= w * high + slack)
-            and (columns[POS, k] >= 0.0 and columns[NEG, k] >= 0.0 and sizes <= w + slack)
-            and abs(columns[WCP, k]) <= sizes + slack
+            and (0.0 <= pos <= wp + slack and 0.0 <= neg <= w - wp + slack and sizes <= w + slack)
+            and low * pos - high * neg - slack <= columns[WCP, k] <= high * pos - low * neg + slack
             and 0.0 <= columns[WCC, k] <= sizes + slack
             and 0.0 <= columns[WWCC, k] <= ww * share
             and 0.0 <= columns[WWV, k] <= ww
@@ -140,7 +141,8 @@ def widened(estimate: tuple[float, float, float], pad: float, share: float, unit
     value, low, high = estimate
     low = max(low - pad - _TINY, 0.0) * (1.0 - share)
     high = (high + pad + _TINY) * (1.0 + share)
-    return min(max(value, low), high) / unit, low / unit, high / unit
+    value = min(max(value, low), high) / unit
+    return value, max(low / unit - _TINY, 0.0), high / unit + _TINY  # the quotient may underflow, too
 
 
 @compiled
@@ -153,7 +155,7 @@ def group_bounds(starts: Rows, columns: Rows, totals: Rows, out: Rows) -> None:
         for k in range(first, last):
             slack += rounding(columns[N, k]) * (columns[POS, k] + columns[NEG, k])
             rows = max(rows, columns[N, k])
-        share = 3.0 * rounding(rows) + 1e-12
+        share = 3.0 * rounding(rows) + 4.0 * EPS * (last - first) + 1e-12  # the integral adds twice a bucket
         linear = integral(columns, first, last, bias, False)
         square = integral(columns, first, last, bias, True)
         pad = 4.0 * slack * linear[2] + 5.0 * slack * slack

@@ -18,3 +18,6 @@ UNWEIGHTED = ("n", "wp", "pos", "neg", "wcp", "wcc", "wwv", "low", "high")
 WEIGHTED = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "low", "high")
 # Where a positive label was named, also the smallest and largest of the other labels: more than one is an error.
 OTHERS = ("first_other", "last_other")
+# What the result of a query also says in each line: the number of all rows, and of buckets. So a tool that returns only
+# the first thousand lines is found out.
+CHECKS = ("total", "n_buckets")

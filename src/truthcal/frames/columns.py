@@ -1,13 +1,16 @@
 """Record batches as the arrays that are added to buckets."""
 
+import contextlib
+import uuid
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.frames import codes
-from truthcal.frames.files import Source, arrow, said_of
+from truthcal.frames.files import Source
 from truthcal.frames.finishing import Groups
+from truthcal.frames.reading import arrow, said_of
 from truthcal.frames.refusals import refuse_mixed_groups, refuse_nested_groups, refuse_other_kind_of_label, refuse_type
 from truthcal.frames.roles import Roles
 
@@ -36,14 +39,14 @@ class Reader:
         with said_of(source):
             if source.format == "Arrow":  # taken as it is in the file, where damage could crash Python
                 batch.validate(full=True)
-            p = _numbers(batch.column(roles.y_proba), roles.y_proba, "y_proba", source)
+            p = _numbers(_plain(batch.column(roles.y_proba)), roles.y_proba, "y_proba", source)
             if roles.pos_label is None:
-                y = _numbers(batch.column(roles.y_true), roles.y_true, "y_true", source)
+                y = _numbers(_plain(batch.column(roles.y_true)), roles.y_true, "y_true", source)
             else:
-                y = self._labels(batch.column(roles.y_true), source)
+                y = self._labels(_plain(batch.column(roles.y_true)), source)
             w = None
             if roles.sample_weight is not None:
-                w = _numbers(batch.column(roles.sample_weight), roles.sample_weight, "sample_weight", source)
+                w = _numbers(_plain(batch.column(roles.sample_weight)), roles.sample_weight, "sample_weight", source)
                 w = w.astype(np.float64)
             if p.dtype.kind != "f":  # whole numbers: certain events
                 p = p.astype(np.float64)
@@ -79,15 +82,13 @@ class Reader:
         for name in self._roles.by:
             if name not in batch.schema.names:  # it is in the path, the same for all rows
                 own, values = np.zeros(len(batch), np.int64), [source.partition[name]]
-                self._refuse_mixed(name, "text" if values != [None] else "nothing", source)
+                kind = arrow().scalar(values[0]).type
             else:
-                column = batch.column(name)
-                if arrow().types.is_nested(column.type):
-                    refuse_nested_groups(name, f"{column.type} in {source}")
-                encoded = _encoded(column)
-                own, values = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-                some = any(value is not None for value in values)
-                self._refuse_mixed(name, _kind(encoded.type.value_type) if some else "nothing", source)
+                own, values, kind = _coded(batch.column(name), name, source)
+                if name in source.partition:
+                    _refuse_other_path(name, values, source)
+            some = any(value is not None for value in values)
+            self._refuse_mixed(name, _kind(kind) if some else "nothing", source)
             mixed = own if keys == [()] else index.astype(np.int64) * len(values) + own
             there, index = _condensed(mixed, len(keys) * len(values))
             keys = [(*keys[i // len(values)], values[i % len(values)]) for i in there]
@@ -103,6 +104,42 @@ class Reader:
                 refuse_mixed_groups(name, before, (kind, source))
 
 
+def _coded(column: Any, name: str, source: Source) -> tuple[_Rows, list[Any], Any]:
+    """Each row's index into the values of a column that makes groups, these values, and their type."""
+    given, column = column.type, _plain(column)
+    if arrow().types.is_nested(column.type):
+        refuse_nested_groups(name, f"{column.type} in {source}")
+    encoded = _encoded(column)
+    values, kind = encoded.dictionary.to_pylist(), encoded.type.value_type
+    if getattr(given, "extension_name", None) == "arrow.uuid":  # as text, which is how they are written
+        values = [None if value is None else str(uuid.UUID(bytes=value)) for value in values]
+        kind = arrow().string()
+    return encoded.indices.to_numpy(), values, kind
+
+
+def _refuse_other_path(name: str, values: list[Any], source: Source) -> None:
+    """A column that is in the file and in its path must be the same in both."""
+    path = source.partition[name]
+    other = next((value for value in values if not _same(value, path)), path)
+    if other is not path:
+        raise ValueError(
+            f"`{name}` (by) is {other!r} in {source}, but its path says {path!r}; which one is right cannot be told. "
+            "Rename the column, or move the file."
+        )
+
+
+def _same(value: Any, path: Any) -> bool:
+    """Whether a value is what a path says."""
+    if value is None or path is None or value == path:
+        return value is path or value == path
+    if isinstance(value, bool):
+        return str(value).lower() == str(path).lower()
+    with contextlib.suppress(ValueError, TypeError):
+        if not isinstance(value, str):
+            return str(value) == str(path) or float(value) == float(path)
+    return str(value) == str(path)
+
+
 def _condensed(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
     """Which of so many indices occur, and each row's place among them. A group that does not occur would take room."""
     if size <= _FEW_GROUPS:
@@ -114,6 +151,13 @@ def _condensed(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
     if occurs.all():
         return np.arange(size), index
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[index]
+
+
+def _plain(column: Any) -> Any:
+    """Without the names that extensions give to plain types."""
+    while isinstance(column.type, arrow().BaseExtensionType):
+        column = column.storage
+    return column
 
 
 def _encoded(column: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One lazy expression for every engine that narwhals knows. The only file that imports narwhals."""
+"""One lazy expression for every engine that narwhals knows."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from truthcal._parameters import check_power_of_two, shown
 from truthcal._validation import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from truthcal.frames import codes
 from truthcal.frames.finishing import finished, groups_of
-from truthcal.frames.refusals import refuse_other_kind_of_label, refuse_type
+from truthcal.frames.refusals import refuse_double_names, refuse_nested_groups, refuse_other_kind_of_label, refuse_type
 from truthcal.frames.roles import Roles
 from truthcal.sketch import MAX_BUCKETS, Sketch
 from truthcal.sketch_table import SketchTable
@@ -57,8 +57,8 @@ def sketch_frame(
     Parameters
     ----------
     frame : data frame
-        pandas, polars (eager or lazy), a pyarrow table, a DuckDB relation, a PySpark or Dask data frame, an ibis table:
-        whatever narwhals can hold.
+        pandas, polars (eager or lazy), a pyarrow table, a DuckDB relation, a PySpark or Dask data frame, an ibis table
+        (of a backend that knows nan and infinity, such as DuckDB): whatever narwhals can hold.
     y_true, y_proba : str
         Columns of outcomes (0/1, booleans, fractions in [0, 1]) and of predicted probabilities: any numbers.
     sample_weight : str, optional
@@ -98,7 +98,7 @@ def sketch_frame(
     rows = coded(selected(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
     table = _summed(rows, roles).collect()
     columns = {name: table[name].to_list() for name in table.columns}
-    groups = groups_of([columns.pop(name) for name in _group_names(roles)])
+    groups = groups_of([columns.pop(name) for name in _group_names(roles)], roles.by)
     return finished(columns, groups, roles, n_buckets, "the frame")
 
 
@@ -109,6 +109,7 @@ def _group_names(roles: Roles) -> list[str]:
 
 def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
     """What narwhals makes of a frame, or an error that says what a frame is."""
+    _refuse_double_names(frame)
     try:
         lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
         return lazy
@@ -117,6 +118,18 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
             "`frame` must be a data frame: pandas, polars, pyarrow, a DuckDB relation, PySpark, Dask or ibis; got "
             f"{shown(frame)}. For columns use Sketch().update(y_true, y_proba), for files scan(paths, ...)."
         ) from None
+
+
+def _refuse_double_names(frame: Any) -> None:
+    """Before narwhals or the engine stumble over them. Spark takes p and P for the same name."""
+    kind = type(frame).__module__.partition(".")[0]
+    if kind not in ("pandas", "pyarrow", "dask", "pyspark"):
+        return
+    names = [str(name) for name in getattr(frame, "column_names", None) or getattr(frame, "columns", [])]
+    told_apart = [name.lower() for name in names] if kind == "pyspark" else names
+    double = [name for name, alike in zip(names, told_apart, strict=True) if told_apart.count(alike) > 1]
+    if double:
+        refuse_double_names(list(dict.fromkeys(double)))
 
 
 def selected(frame: nw.LazyFrame[Any], roles: Roles) -> nw.LazyFrame[Any]:
@@ -131,6 +144,9 @@ def selected(frame: nw.LazyFrame[Any], roles: Roles) -> nw.LazyFrame[Any]:
         chosen += _labels(roles, schema[roles.y_true])
     if roles.sample_weight is not None:
         chosen.append(_number(roles.sample_weight, "sample_weight", schema).alias("w"))
+    for name in roles.by:
+        if schema[name].is_nested():
+            refuse_nested_groups(name, str(schema[name]))
     chosen += [nw.col(name).alias(inside) for name, inside in zip(roles.by, _group_names(roles), strict=True)]
     return frame.select(chosen)
 
@@ -173,7 +189,8 @@ def _labels(roles: Roles, kind: Any) -> list[nw.Expr]:
         label = label.cast(nw.String)
     elif kind == nw.Boolean:
         label = label.cast(nw.Int8)
-        positive = int(positive) if positive in (0, 1) else positive
+    if isinstance(positive, bool):  # engines that are strict about types compare no number with True
+        positive = int(positive)
     there = _is_finite(label) if kind.is_float() else ~label.is_null()  # nan is not another label
     other = nw.when(there & (label != positive)).then(label)
     return [_one_or_zero(there & (label == positive), there).alias("y"), *(other.alias(name) for name in codes.OTHERS)]

@@ -1,7 +1,5 @@
 """ATB itself from an engine: the cumulative bias is followed inside it, and a few numbers a bucket come out."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import narwhals as nw
@@ -15,7 +13,7 @@ from truthcal.frames.engines import coded, extremes_of, lazy_frame, selected
 from truthcal.frames.finishing import as_floats, found_in, other_labels
 from truthcal.frames.refusals import refuse_bad_rows, refuse_more_labels, refuse_no_rows
 from truthcal.frames.roles import Roles
-from truthcal.measures.atb import atb, atb_of
+from truthcal.measures.atb import atb_of
 
 # Within so many buckets an engine follows the cumulative bias, in parallel and without losing digits.
 _BUCKETS = 4096
@@ -41,8 +39,8 @@ def atb_frame(
     -----
     The engine groups by the different predictions, sorts them within 4096 buckets, and sums the cumulative bias and its
     square along each; these sums, a few thousand numbers, are put together here. So the rows stay where they are, and
-    the engine may use its disk. Frames in memory (pandas, polars, pyarrow) are handed to `atb` as columns. Dask cannot
-    sum cumulatively by group: its different predictions, with their sums, come here.
+    the engine may use its disk. Of frames in memory (pandas, polars, pyarrow), and of Dask, which cannot sum
+    cumulatively by group, the different predictions come here; `atb` of the columns is faster for these.
 
     Sorting is what costs. `sketch_frame` does not sort, so it takes a fraction of the time, its result merges and
     answers every other question too, and its bounds say how close it is: with 4096 buckets to about 1e-8 for
@@ -59,31 +57,10 @@ def atb_frame(
     """
     roles = Roles.of(y_true, y_proba, sample_weight, None, pos_label)
     rows = lazy_frame(frame)
-    known = selected(rows, roles)  # refuses columns and types
-    if isinstance(nw.from_native(frame), nw.DataFrame):
-        return _of_columns(nw.from_native(frame), roles)
-    distinct = _distinct(coded(known, roles.sample_weight is not None, _BUCKETS), roles)
-    if rows.implementation.is_dask():
+    distinct = _distinct(coded(selected(rows, roles), roles.sample_weight is not None, _BUCKETS), roles)
+    if rows.implementation.is_dask() or isinstance(nw.from_native(frame), nw.DataFrame):
         return _of_distinct(distinct.collect(), roles)
     return _of_buckets(_followed(distinct, roles).collect(), roles)
-
-
-@contextmanager
-def _naming(roles: Roles) -> Iterator[None]:
-    """Errors that name a column as well as its role."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        message = str(error)
-        for role, name in roles:
-            message = message.replace(f"`{role}`", f"`{name}` ({role})")
-        raise type(error)(message) from None
-
-
-def _of_columns(frame: nw.DataFrame[Any], roles: Roles) -> float:
-    y, p, *w = (frame[name].to_native() for _, name in roles)
-    with _naming(roles):
-        return atb(y, p, sample_weight=w[0] if w else None, pos_label=roles.pos_label)
 
 
 def _distinct(rows: nw.LazyFrame[Any], roles: Roles) -> nw.LazyFrame[Any]:

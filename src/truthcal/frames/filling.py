@@ -1,11 +1,12 @@
 """Rows that stream by, added to buckets as they come: for one sketch, or for one for each group."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._kernels import buckets, prepare
+from truthcal._keys import checked_key
 from truthcal._threads import both, in_halves
 from truthcal._validation import LARGEST_WEIGHT, SMALLEST_WEIGHT, read_only
 from truthcal.frames import codes
@@ -20,6 +21,8 @@ _NO_WEIGHTS = np.empty(0)
 _PLAIN_ROWS = 1 << 24
 # So many rows are dealt out by group at a time.
 _WORTH_A_ROUND = 1 << 21
+# So many buckets of all groups together, filled or not, take 1 GB before the first of them is filled.
+MOST_CELLS = 1 << 28
 
 
 class Filler:
@@ -38,6 +41,8 @@ class Filler:
 
     def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None, first: int, where: str) -> None:
         """Add rows. If any cannot be used, the error says so of the `first` and later rows of `where`."""
+        if groups is not None:  # as tables keep them: two times in a zone may be equal for Python and not the same
+            groups = groups[0], [checked_key(key, self._roles.by) for key in groups[1]]
         others: _Rows | None = None
         if w is None and groups is None:
             others = self._add_binary(y, p)
@@ -149,7 +154,11 @@ class _Cells:
     def _make_room(self, rows: list[int]) -> None:
         """For all groups, and for as many new cells as these rows can fill."""
         if len(self.keys) > len(self._cell_of):
-            more = np.full((max(len(self.keys), 2 * len(self._cell_of)), self._n_buckets), -1, np.int32)
+            most = MOST_CELLS // self._n_buckets
+            if len(self.keys) > most:
+                _refuse_groups(len(self.keys), self._n_buckets)
+            groups = min(max(len(self.keys), 2 * len(self._cell_of)), most)
+            more = np.full((groups, self._n_buckets), -1, np.int32)
             more[: len(self._cell_of)] = self._cell_of
             self._cell_of = more
         for parity in (0, 1):
@@ -177,6 +186,17 @@ class _Cells:
         fields = np.empty((buckets.N_FIELDS, len(cell)))
         buckets.finish_binary_cells(raw, bucket, self._n_buckets, fields)
         return group, bucket, fields
+
+
+def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
+    enough = 1 << max(MOST_CELLS // groups, 1).bit_length() - 1
+    cure = f"n_buckets={enough} would do for these, but fewer if there are more groups to come"
+    if enough < 2:
+        cure = "Name fewer columns in `by`, or coarser ones"
+    raise ValueError(
+        f"`by` makes {groups:,} groups so far, which are too many for n_buckets={n_buckets}: {groups * n_buckets:,} "
+        f"buckets, and {MOST_CELLS:,} are the most that are kept. {cure}."
+    )
 
 
 def _labels(y: _Rows) -> NDArray[np.uint8] | None:

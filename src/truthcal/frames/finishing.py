@@ -1,11 +1,14 @@
 """From sums by code to a sketch: where all engines, files and queries meet."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal._answers import predictions_are_certain
+from truthcal._keys import checked_key, plain_value
 from truthcal._validation import is_missing_object, refuse_no_weight, refuse_swapped
 from truthcal.frames import codes
 from truthcal.frames.refusals import (
@@ -55,13 +58,25 @@ def finished(
     return Sketch._from_columns(n_buckets, bucket[order], columns[:, order], wrong)
 
 
-def groups_of(columns: Sequence[Sequence[Any]]) -> Groups | None:
+def groups_of(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:
     """The groups that columns of values make, line by line; None if there are no columns."""
     if not columns:
         return None
     number: dict[tuple[Any, ...], int] = {}
-    index = np.array([number.setdefault(key, len(number)) for key in zip(*columns, strict=True)], dtype=np.int64)
-    return index, list(number)
+    columns = [_in_utc(column, name) for column, name in zip(columns, names, strict=True)]
+    try:
+        index = [number.setdefault(key, len(number)) for key in zip(*columns, strict=True)]
+    except TypeError:  # a list, which cannot be told apart from others; the check of keys has the words
+        for key in zip(*columns, strict=True):
+            checked_key(key, names)
+        raise
+    return np.array(index, dtype=np.int64), list(number)
+
+
+def _in_utc(column: Sequence[Any], name: str) -> Sequence[Any]:
+    """Times in a zone are equal for Python if they read alike, though the clock may have been set back between them."""
+    first = next((value for value in column if value is not None), None)
+    return [plain_value(value, name) for value in column] if isinstance(first, datetime) else column
 
 
 def as_floats(values: _Column) -> _Floats:
@@ -100,7 +115,6 @@ def _columns(known: Mapping[str, _Floats]) -> _Floats:
 
 
 def _refuse_swapped(columns: _Floats) -> None:
-    """Predictions of nothing but 0 and 1 have no variance; if outcomes are 0 and 1 too, |c| is c^2."""
-    wwv, pos, neg, wcc = columns[9], columns[4], columns[5], columns[7]
-    certain = not wwv.any()
-    refuse_swapped(certain and bool((pos + neg - wcc > 1e-9 * (pos + neg)).any()))
+    """Beside predictions of nothing but 0 and 1, outcomes are 0 and 1 if |c| is c^2."""
+    pos, neg, wcc = columns[4], columns[5], columns[7]
+    refuse_swapped(predictions_are_certain(columns) and bool((pos + neg - wcc > 1e-9 * (pos + neg)).any()))

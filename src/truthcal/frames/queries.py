@@ -1,6 +1,6 @@
 """What a query of `sketch_sql` returned, as a sketch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import narwhals as nw
@@ -8,7 +8,7 @@ import narwhals as nw
 from truthcal._parameters import check_power_of_two, shown
 from truthcal.frames import codes
 from truthcal.frames.finishing import finished, groups_of
-from truthcal.frames.refusals import refuse_no_rows, refuse_result
+from truthcal.frames.refusals import refuse_no_rows, refuse_part, refuse_result
 from truthcal.frames.roles import Roles
 from truthcal.sketch import MAX_BUCKETS, Sketch
 from truthcal.sketch_table import SketchTable
@@ -17,26 +17,24 @@ _Lines = dict[str, list[Any]]
 
 
 @overload
-def sketch_from_rows(result: Any, *, by: None = ..., pos_label: Any = ..., n_buckets: int = ...) -> Sketch: ...
+def sketch_from_rows(result: Any, *, by: None = ..., pos_label: Any = ...) -> Sketch: ...
 
 
 @overload
-def sketch_from_rows(
-    result: Any, *, by: str | Sequence[str], pos_label: Any = ..., n_buckets: int = ...
-) -> SketchTable: ...
+def sketch_from_rows(result: Any, *, by: str | Sequence[str], pos_label: Any = ...) -> SketchTable: ...
 
 
 def sketch_from_rows(
-    result: Any, *, by: str | Sequence[str] | None = None, pos_label: Any = None, n_buckets: int = 4096
+    result: Any, *, by: str | Sequence[str] | None = None, pos_label: Any = None
 ) -> Sketch | SketchTable:
     """Make a sketch of what a query written by `sketch_sql` returned.
 
     Parameters
     ----------
-    result : list of tuples, list of dicts, dict of columns, or data frame
+    result : list of tuples, list of dicts, dict of columns, cursor, or data frame
         All lines that the database returned, as its driver gives them: ``cursor.fetchall()``, ``list(job.result())``, a
-        data frame of any kind.
-    by, pos_label, n_buckets
+        data frame of any kind. If a tool returned only the first lines, that is found out.
+    by, pos_label
         As they were given to `sketch_sql`.
 
     Returns
@@ -55,24 +53,32 @@ def sketch_from_rows(
     >>> tc.sketch_from_rows(database.execute(query).fetchall())
     Sketch(n_buckets=4096): 4 rows
     """
-    n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = Roles.of("y_true", "y_proba", "sample_weight", by, pos_label)
     lines = _lines(result, roles)
-    groups = groups_of([lines[name] for name in roles.by])
-    table = {name: lines[name] for name in lines if name not in roles.by}
-    return finished(table, groups, roles, n_buckets, "the result")
+    total, n_buckets = (_one(lines.pop(name), name) for name in codes.CHECKS)
+    refuse_part(sum(map(int, lines["n"])), total)
+    groups = groups_of([lines.pop(name) for name in roles.by], roles.by)
+    return finished(lines, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
+
+
+def _one(values: list[Any], name: str) -> int:
+    """What all lines must agree on."""
+    if len(set(values)) != 1:
+        refuse_result(f"lines of different queries (`{name}` is not the same in all of them)")
+    return int(values[0])
 
 
 def _lines(result: Any, roles: Roles) -> _Lines:
     """The result as columns by name."""
     others = codes.OTHERS if roles.pos_label is not None else ()
-    known = [(*roles.by, "code", *sums, *others) for sums in (codes.UNWEIGHTED, codes.WEIGHTED)]
+    known = [(*roles.by, "code", *sums, *others, *codes.CHECKS) for sums in (codes.UNWEIGHTED, codes.WEIGHTED)]
+    columns: _Lines | None
     if isinstance(result, Mapping):
         columns = {str(name): list(values) for name, values in result.items()}
-    elif isinstance(result, list | tuple):
-        columns = _from_lines(list(result), known)
     else:
-        columns = _from_frame(result)
+        columns = _from_frame(result) if not isinstance(result, list | tuple) else _from_lines(list(result), known)
+        if columns is None:  # a cursor, perhaps
+            columns = _from_lines(list(result), known) if isinstance(result, Iterable) else {}
     if not any(set(columns) == set(names) for names in known):
         refuse_result(f"the columns {', '.join(columns) or '(none)'}")
     return columns
@@ -82,7 +88,7 @@ def _from_lines(lines: list[Any], known: list[tuple[str, ...]]) -> _Lines:
     """Tuples in the order of the query, or lines that know the names of their columns."""
     if not lines:
         refuse_no_rows(0, "the result")
-    if hasattr(lines[0], "keys"):  # a dict, a row of SQLAlchemy, sqlite3 or BigQuery
+    if hasattr(lines[0], "keys") and not isinstance(lines[0], tuple):  # a dict, a row of sqlite3 or BigQuery
         return {str(name): [line[name] for line in lines] for name in lines[0].keys()}  # noqa: SIM118
     if not isinstance(lines[0], Sequence) or isinstance(lines[0], str):
         refuse_result(f"lines such as {shown(lines[0])}")
@@ -92,9 +98,10 @@ def _from_lines(lines: list[Any], known: list[tuple[str, ...]]) -> _Lines:
     return {name: list(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)}
 
 
-def _from_frame(result: Any) -> _Lines:
+def _from_frame(result: Any) -> _Lines | None:
+    """The columns of a data frame; None if it is not one."""
     try:
         frame = nw.from_native(result).lazy().collect()
     except TypeError:
-        refuse_result(f"{type(result).__name__}")
+        return None
     return {name: frame[name].to_list() for name in frame.columns}

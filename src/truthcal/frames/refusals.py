@@ -127,8 +127,10 @@ def refuse_other_kind_of_label(roles: Roles, kind: str, *, text: bool, number: b
     if not (text or number):
         raise TypeError(f"`{roles.y_true}` (y_true) must hold labels: numbers, True/False or text; its type is {kind}.")
     if text != isinstance(roles.pos_label, str):
+        cure = f" Name the label as text: pos_label={str(roles.pos_label)!r}." if text else ""
         raise ValueError(
             f"pos_label={roles.pos_label!r} is not of the kind of the labels in `{roles.y_true}`, whose type is {kind}."
+            f"{cure}"
         )
 
 
@@ -151,3 +153,18 @@ def refuse_result(what: str) -> NoReturn:
         "`result` must be all that a query of sketch_sql returned, with `by` and `pos_label` as they were given there; "
         f"got {what}."
     )
+
+
+def refuse_part(rows: int, total: int) -> None:
+    """Some of the lines of a result are missing, or there are too many."""
+    if rows != total:
+        raise ValueError(
+            f"`result` is not all that the query returned: its lines speak of {rows:,} rows, and there are {total:,}. "
+            "Some tools return only the first thousand lines; ask for all of them, each once."
+        )
+
+
+def refuse_double_names(names: list[str]) -> NoReturn:
+    """Engines cannot tell columns of one name apart."""
+    listed = ", ".join(repr(name) for name in names[:4])
+    raise ValueError(f"the frame has more than one column named {listed}; rename all but one of each name.")

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from truthcal._keys import check_by
 from truthcal._parameters import shown
-from truthcal.frames.codes import OTHERS, UNWEIGHTED, WEIGHTED
-
-# What an aggregated table calls its own columns.
-RESERVED = ("code", *dict.fromkeys(WEIGHTED + UNWEIGHTED + OTHERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,8 @@ class Roles:
             twin = next((other for other in names if other != role and names[other] == name), None)
             if twin is not None:
                 raise ValueError(f"`{role}` and `{twin}` both name the column {name!r}; they must be two columns.")
+        if isinstance(pos_label, np.generic):
+            pos_label = pos_label.item()
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
             raise TypeError(f"`pos_label` must be one label: text, a number, True or False; got {shown(pos_label)}.")
         return cls(names["y_true"], names["y_proba"], names.get("sample_weight"), _groups(by), pos_label)
@@ -74,8 +74,4 @@ def _groups(by: object) -> tuple[str, ...]:
     names = () if by is None else check_by(by)
     for name in names:
         _name(name, "by")
-        if name in RESERVED:
-            raise ValueError(
-                f"`by` must not name a column {name!r}: the table of sums has one of that name. Rename it first."
-            )
     return names

@@ -6,9 +6,10 @@ from typing import Any, overload
 from truthcal._parameters import check_power_of_two
 from truthcal._progress import progress
 from truthcal.frames.columns import Reader
-from truthcal.frames.files import batches_of, sources_of
+from truthcal.frames.files import sources_of
 from truthcal.frames.filling import Filler
 from truthcal.frames.finishing import finished
+from truthcal.frames.readers import batches_of
 from truthcal.frames.roles import Roles
 from truthcal.sketch import MAX_BUCKETS, Sketch
 from truthcal.sketch_table import SketchTable
@@ -58,12 +59,15 @@ def scan(
     Parameters
     ----------
     paths : str, path, or list of them
-        Files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also parted by tabs, semicolons
-        or bars), JSON lines, Arrow (Feather); text may be compressed. The ending of the name tells the format. In
-        folders and patterns, names that begin with ``_`` or ``.`` and empty files of text are passed over: Spark leaves
-        them there. A file that is named twice is refused.
+        Local files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also parted by tabs,
+        semicolons or bars), JSON lines, Arrow (Feather); text may be compressed. The ending of the name tells the
+        format. In folders and patterns, names that begin with ``_`` or ``.`` and empty files of text are passed over:
+        Spark leaves them there. Refused are a file that is named twice, a folder with files of other endings, and
+        tables of Delta or Iceberg, whose logs say which files count.
     y_true, y_proba, sample_weight, by, pos_label, n_buckets
-        As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``.
+        As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``. Its values
+        are whole numbers or dates if they are so in all of these files, as engines have it, else text (so is ``007``).
+        A column of that name in the file must say the same.
 
     Returns
     -------
@@ -72,10 +76,14 @@ def scan(
 
     Notes
     -----
-    Only the named columns are read, a million rows at a time; memory does not grow with the files. Rows are checked as
-    they pass: the first batch with a row that cannot be used ends the scan with an error that names file, column, row
-    and value. Groups of CSV files are told apart by their text. A progress line shows on a terminal. Nothing is
-    written: `Sketch.save` puts the result into a file, whole or not at all.
+    Only the named columns are read, a million rows at a time; memory does not grow with the files. It grows with
+    groups: by 4 bytes for each of the `n_buckets` of a group and 64 for a filled one. With 65,536 groups of 4096
+    buckets that is 1 GB and more, and the most that is accepted; with fewer buckets there may be more groups.
+
+    Rows are checked as they pass: the first batch with a row that cannot be used ends the scan with an error that names
+    file, column, row and value. Groups of CSV files are told apart by their text; an empty field is None, ``""`` is
+    empty text. Columns of JSON lines are judged by the first lines, 4 MiB of them. A progress line shows on a terminal.
+    Nothing is written: `Sketch.save` puts the result into a file, whole or not at all.
 
     Needs pyarrow: ``pip install 'truthcal[files]'``.
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from truthcal._parameters import check_choice, check_power_of_two, shown
 from truthcal._validation import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from truthcal.frames import codes
-from truthcal.frames.roles import RESERVED, Roles
+from truthcal.frames.roles import Roles
 from truthcal.sketch import MAX_BUCKETS
+
+# What the result calls its own columns.
+_RESERVED = ("code", *codes.WEIGHTED, *codes.OTHERS, *codes.CHECKS)
 
 # --- what differs between databases -----------------------------------------------------------------------------------
 
@@ -246,6 +249,9 @@ def sketch_sql(
     error of the database, at the latest when it meets a value of them. In PostgreSQL and Redshift, where products
     that vanish are errors, predictions and biases below 1e-50 are added as 0.
 
+    The text holds no parameters. Some drivers (psycopg) look for ``%`` in it once they are given any, even none at all
+    as ``()``: pass the text alone.
+
     Examples
     --------
     >>> import sqlite3
@@ -256,16 +262,16 @@ def sketch_sql(
     >>> query = tc.sketch_sql("forecasts", y_true="rained", y_proba="chance", n_buckets=4, dialect="sqlite")
     >>> for row in database.execute(query):  # one row lacks its prediction: code -5
     ...     print(row)
-    (-5, 1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None)
-    (1, 1, 0.25, 0.25, 0.0, 0.0625, 0.0625, 0.1875, 0.25, 0.25)
-    (3, 2, 1.5, 0.0, 0.5, -0.375, 0.125, 0.375, 0.75, 0.75)
+    (-5, 1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, 4, 4)
+    (1, 1, 0.25, 0.25, 0.0, 0.0625, 0.0625, 0.1875, 0.25, 0.25, 4, 4)
+    (3, 2, 1.5, 0.0, 0.5, -0.375, 0.125, 0.375, 0.75, 0.75, 4, 4)
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = Roles.of(y_true, y_proba, sample_weight, by, pos_label)
     _refuse_same_in_capitals(roles.by)
     query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
-    head = f"-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, n_buckets={n_buckets}, ...)"
+    head = "-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)"
     return "\n".join([head, *lines, ""])
 
 
@@ -356,6 +362,8 @@ class _Query:
         terms |= dict(zip(codes.OTHERS, ("MIN(other)", "MAX(other)"), strict=True))
         wanted: tuple[str, ...] = codes.WEIGHTED if weighted else codes.UNWEIGHTED
         wanted += codes.OTHERS if self.roles.pos_label is not None else ()
+        wanted += codes.CHECKS
+        terms |= dict(zip(codes.CHECKS, (f"SUM({self.dialect.count}) OVER ()", str(self.n_buckets)), strict=True))
         # With its table before it, a name in GROUP BY cannot be mistaken for one that the result gives to a group.
         keys = [f"counted.{inside}" for inside in (*self.groups, "code")]
         columns = [(key, name) for key, name in zip(keys, (*self.roles.by, "code"), strict=True)]
@@ -395,6 +403,7 @@ class _Query:
         """The table after FROM."""
         if not isinstance(table, str):
             raise TypeError(f"`table` must be the name of a table, or a subquery in parentheses; got {shown(table)}.")
+        table = table.strip()
         if table.startswith("("):
             return table
         parts = table.split(".")
@@ -409,9 +418,9 @@ class _Query:
             text = _escaped(label) if dialect.backslash else label
             return dialect.string.format(x=text.replace("'", dialect.apostrophe))
         if isinstance(label, int):  # True is 1
-            if abs(label) > 2**53:
+            if abs(label) >= 2**53:
                 raise ValueError(
-                    f"`pos_label` must be at most 2**53, since labels are compared as floats; got {label}."
+                    f"`pos_label` must be less than 2**53, since labels are compared as floats; got {label}."
                 )
             return str(int(label))
         assert label is not None
@@ -449,7 +458,7 @@ def _select(columns: list[list[str]]) -> list[str]:
 def _refuse_same_in_capitals(by: tuple[str, ...]) -> None:
     """Most databases take N and n for the same name, and would return one of them or rename it."""
     for name in by:
-        if name.lower() in RESERVED:
+        if name.lower() in _RESERVED:
             raise ValueError(
                 f"`by` must not name a column {name!r}: the result has a {name.lower()!r} too. Rename it in a subquery."
             )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._curves import ConsistencyBand, ReliabilityCurve
-from truthcal._kernels import chains
+from truthcal._kernels import chains, counts
 from truthcal._parameters import (
     check_choice,
     check_level,
@@ -34,6 +34,8 @@ _MOST_RESAMPLES, _AT_A_TIME = 20_000, 1000
 _FEW = 500
 # Means of pools that differ by less are equal but for rounding.
 _SAME = 1e-12
+# What rounding may do to a mean outcome.
+_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 # Outcomes that leave nothing to chance, as a binomial with a spread below 1e-7.
 _MOST_TRIALS = 2.0**50
 
@@ -131,9 +133,9 @@ def reliability_curve(
     independent 0/1 outcomes with known chances. Up to 500 rows of equal weight the law of that mean is computed in full
     (from a sketch, with the mean prediction of its bucket for each row), and since frequencies come in steps, the
     chance to be inside is the level or more. Beyond, it is a binomial's with the same mean and variance: at most half a
-    percentage point short of that, unless hardly a row is in doubt and chances are far apart (3 points). With unequal
-    weights there are no steps, and the band is wider by about one row. For few such rows it holds on average only:
-    random bins of 2 to 8 rows were outside their bands of 95% in 1 to 2% of cases, but single ones in up to 16%.
+    percentage point short of that, unless hardly a row is in doubt and chances are far apart (4 points were seen). With
+    unequal weights there are no steps, and the band is wider by about one row. For few such rows it holds on average
+    only: random bins of 2 to 8 rows were outside their bands of 95% in 1 to 2% of cases, single ones in up to 16%.
 
     A band need not hold ``mean_proba``: a single row of chance 0.01 has frequency 0 or 1, and [0, 0] is its band. A row
     of any weight is one observation, and its outcome 0 or 1: fractions vary less.
@@ -199,7 +201,7 @@ def _curve(
         left=read_only(edges[0]),
         right=read_only(edges[1]),
         mean_proba=read_only(points.mean_proba),
-        mean_true=read_only(np.clip(points.wy / points.w, 0.0, 1.0)),
+        mean_true=read_only(_frequencies(points)),
         count=read_only(points.n),
         weight=read_only(points.w / np.sum(points.w)),
         low=low,
@@ -208,6 +210,16 @@ def _curve(
         confidence_level=level,
         **rest,
     )
+
+
+def _frequencies(points: Points) -> _Array:
+    """Mean outcomes. Where rows have one weight and outcomes are 0 or 1 that is a count over n, to the last bit: else
+    rounding would put a frequency at the end of its band beside it.
+    """
+    mean = np.clip(points.wy / points.w, 0.0, 1.0)
+    count = np.rint(mean * points.n)
+    whole = _equally_weighted(points) & (np.abs(mean * points.n - count) <= _ROUNDING * points.n)
+    return np.where(whole, count / points.n, mean)
 
 
 # --- which points go together -----------------------------------------------------------------------------------------
@@ -264,10 +276,7 @@ def _equally_weighted(bins: Points) -> NDArray[np.bool_]:
 def _band_of_few(p: _Array, level: float) -> tuple[float, float]:
     """The same for rows of equal weight with chances p: the law of their sum, a row at a time."""
     law = np.zeros(len(p) + 1)
-    law[0] = 1.0
-    for k, chance in enumerate(p.tolist(), 1):
-        law[1 : k + 1] = law[1 : k + 1] * (1.0 - chance) + law[:k] * chance
-        law[0] *= 1.0 - chance
+    counts.law_of_sum(p, law)
     upto, tail = np.cumsum(law), (1.0 - level) / 2.0
     low, high = int(np.searchsorted(upto, tail, side="right")), int(np.searchsorted(upto, 1.0 - tail))
     return low / len(p), min(high, len(p)) / len(p)
@@ -287,9 +296,9 @@ def _band_of_many(bins: Points, level: float) -> tuple[_Array, _Array]:
     trials = np.where(steps, n * rare / chance, np.maximum(rare * (1.0 - rare) / variance, 1.0))
     low, high = (_binomial_quantile(trials, chance, tail) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     unit = np.where(steps, n, trials)
-    low = np.clip(np.where(steps, np.ceil(low), low) / unit, 0.0, 1.0)
-    high = np.clip(np.where(steps, np.ceil(high), high + 1.0) / unit, 0.0, 1.0)
-    low, high = np.where(upper, 1.0 - high, low), np.where(upper, 1.0 - low, high)
+    low = np.clip(np.where(steps, np.ceil(low), low), 0.0, unit)
+    high = np.clip(np.where(steps, np.ceil(high), high + 1.0), 0.0, unit)
+    low, high = np.where(upper, unit - high, low) / unit, np.where(upper, unit - low, high) / unit
     return np.where(certain, p, low), np.where(certain, p, high)
 
 
