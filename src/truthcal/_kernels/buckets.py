@@ -164,9 +164,8 @@ def count_illegal(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) ->
 
 
 @compiled
-def deal(values: Rows, group: Rows, starts: Rows, out: Rows) -> None:
-    """The values of the first group, then those of the second ...: `starts` says where each begins."""
-    at = starts.copy()
+def deal(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
+    """Put each value where its group goes on: `at` says where that is, and moves along."""
     for i in range(values.size):
         k = np.uint64(group[i])
         out[np.uint64(at[k])] = values[i]

@@ -1,5 +1,6 @@
 """Rows that stream by, added to buckets as they come: for one sketch, or for one for each group."""
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -135,13 +136,14 @@ class _Cells:
     def _settle(self) -> None:
         if not self._waiting:
             return
-        y, p, w, group = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        *columns, groups = zip(*self._waiting, strict=True)
         self._waiting.clear()
-        counts = np.bincount(group, minlength=len(self.keys))
+        counts = np.sum([np.bincount(group, minlength=len(self.keys)) for group in groups], axis=0)
         starts = np.concatenate([[0], np.cumsum(counts)])
-        if len(self.keys) > 1:
-            y, p, w = (_dealt(column, group, starts) for column in (y, p, w))
-        del group
+        ys, ps, ws = columns
+        p, (y, w) = both(
+            lambda: _dealt(ps, groups, starts), lambda: [_dealt(part, groups, starts) for part in (ys, ws)], starts[-1]
+        )
         self._make_room([int(counts[parity::2].sum()) for parity in (0, 1)])
 
         def fill(parity: int) -> None:
@@ -212,9 +214,12 @@ def _aligned(rows: int, fields: int) -> NDArray[np.float64]:
     return raw[start : start + rows * fields * 8].view(np.float64).reshape(rows, fields)
 
 
-def _dealt(values: _Rows, index: _Rows, starts: _Rows) -> _Rows:
-    out = np.empty_like(values)
-    buckets.deal(values, index, starts, out)
+def _dealt(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) -> _Rows:
+    """The values of the first group, then those of the second ..., from all batches."""
+    out = np.empty(sum(map(len, batches)), np.result_type(*batches))
+    at = starts[:-1].copy()
+    for values, group in zip(batches, groups, strict=True):
+        buckets.deal(values, group, at, out)
     return out
 
 
