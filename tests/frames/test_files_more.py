@@ -13,7 +13,7 @@ import pytest
 from frames.test_files import CSV, refused, scan, write_text
 
 import truthcal as tc
-from truthcal.frames import filling, quotes, reading
+from truthcal.frames import filling, quotes, reading, scanning
 
 ROWS = pa.table({"y": [0, 1], "p": [0.25, 0.5]})
 BIG = 2**53
@@ -335,3 +335,12 @@ def test_too_many_groups_for_so_many_buckets(tmp_path, monkeypatch):
     assert len(scan(tmp_path, by="g", n_buckets=8)) == n
     monkeypatch.setattr(filling, "MOST_CELLS", 64)
     refused(ValueError, r"Name fewer columns in `by`", tmp_path, by="g")
+
+
+def test_a_damaged_file_is_found_before_others_are_read(tmp_path, monkeypatch):
+    for name in "abc":
+        pq.write_table(pa.table({"y": [0, 1], "p": [0.2, 0.7]}), tmp_path / f"{name}.parquet")
+    (tmp_path / "c.parquet").write_bytes((tmp_path / "c.parquet").read_bytes()[:-3])
+    monkeypatch.setattr(scanning, "batches_of", None)  # nobody gets as far as that
+    with pytest.raises(ValueError, match=r"c\.parquet: could not be read as Parquet"):
+        tc.scan(tmp_path, y_true="y", y_proba="p")

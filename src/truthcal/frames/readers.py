@@ -25,11 +25,26 @@ def batches_of(source: Source, roles: Roles) -> Iterator[tuple[Any, float]]:
         yield from readers[source.format](source, roles)
 
 
-def _parquet(source: Source, roles: Roles) -> Iterator[tuple[Any, float]]:
+def refuse_unreadable(sources: list[Source], roles: Roles) -> None:
+    """What is wrong with the last of a thousand files should not come out after an hour: Parquet tells by its end."""
+    for source in sources:
+        if source.format == "Parquet":
+            with said_of(source):
+                _schema(source, roles)
+
+
+def _schema(source: Source, roles: Roles) -> Any:
     import pyarrow.parquet
 
     schema = pyarrow.parquet.read_schema(source.path)
     refuse_missing(source, roles, schema.names)
+    return schema
+
+
+def _parquet(source: Source, roles: Roles) -> Iterator[tuple[Any, float]]:
+    import pyarrow.parquet
+
+    schema = _schema(source, roles)
     wanted = columns_in(source, roles, schema.names)
     texts = [name for name in wanted if name in roles.by and arrow().types.is_string(schema.field(name).type)]
     ways = {"read_dictionary": texts, "buffer_size": _AHEAD, "pre_buffer": False, "page_checksum_verification": True}

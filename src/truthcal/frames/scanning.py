@@ -9,7 +9,7 @@ from truthcal.frames.columns import Reader
 from truthcal.frames.files import sources_of
 from truthcal.frames.filling import Filler
 from truthcal.frames.finishing import finished
-from truthcal.frames.readers import batches_of
+from truthcal.frames.readers import batches_of, refuse_unreadable
 from truthcal.frames.roles import Roles
 from truthcal.sketch import MAX_BUCKETS, Sketch
 from truthcal.sketch_table import SketchTable
@@ -100,6 +100,7 @@ def scan(
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = Roles.of(y_true, y_proba, sample_weight, by, pos_label)
     sources = sources_of(paths)
+    refuse_unreadable(sources, roles)
     filler, reader = Filler(roles, n_buckets), Reader(roles)
     with progress(_PARTS * len(sources), "reading") as bar:
         for i, source in enumerate(sources):
