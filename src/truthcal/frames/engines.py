@@ -96,8 +96,7 @@ def sketch_frame(
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = Roles.of(y_true, y_proba, sample_weight, by, pos_label)
     rows = coded(selected(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
-    table = _summed(rows, roles).collect()
-    columns = {name: table[name].to_list() for name in table.columns}
+    columns = _collected(_summed(rows, roles))
     groups = groups_of([columns.pop(name) for name in _group_names(roles)], roles.by)
     return finished(columns, groups, roles, n_buckets, "the frame")
 
@@ -118,6 +117,19 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
             "`frame` must be a data frame: pandas, polars, pyarrow, a DuckDB relation, PySpark, Dask or ibis; got "
             f"{shown(frame)}. For columns use Sketch().update(y_true, y_proba), for files scan(paths, ...)."
         ) from None
+
+
+def columns_of_frame(frame: Any) -> dict[str, list[Any]] | None:
+    """All columns of a data frame; None if it is not one."""
+    try:
+        return _collected(nw.from_native(frame).lazy())
+    except TypeError:
+        return None
+
+
+def _collected(frame: nw.LazyFrame[Any]) -> dict[str, list[Any]]:
+    table = frame.collect()
+    return {name: table[name].to_list() for name in table.columns}
 
 
 def _refuse_double_names(frame: Any) -> None:

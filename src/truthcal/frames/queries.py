@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-import narwhals as nw
-
 from truthcal._parameters import check_power_of_two, shown
 from truthcal.frames import codes
+from truthcal.frames.engines import columns_of_frame
 from truthcal.frames.finishing import finished, groups_of
 from truthcal.frames.refusals import refuse_no_rows, refuse_part, refuse_result
 from truthcal.frames.roles import Roles
@@ -76,7 +75,7 @@ def _lines(result: Any, roles: Roles) -> _Lines:
     if isinstance(result, Mapping):
         columns = {str(name): list(values) for name, values in result.items()}
     else:
-        columns = _from_frame(result) if not isinstance(result, list | tuple) else _from_lines(list(result), known)
+        columns = columns_of_frame(result) if not isinstance(result, list | tuple) else _from_lines(list(result), known)
         if columns is None:  # a cursor, perhaps
             columns = _from_lines(list(result), known) if isinstance(result, Iterable) else {}
     if not any(set(columns) == set(names) for names in known):
@@ -96,12 +95,3 @@ def _from_lines(lines: list[Any], known: list[tuple[str, ...]]) -> _Lines:
     if names is None:
         refuse_result(f"{len(lines[0])} columns")
     return {name: list(values) for name, values in zip(names, zip(*lines, strict=True), strict=True)}
-
-
-def _from_frame(result: Any) -> _Lines | None:
-    """The columns of a data frame; None if it is not one."""
-    try:
-        frame = nw.from_native(result).lazy().collect()
-    except TypeError:
-        return None
-    return {name: frame[name].to_list() for name in frame.columns}
