@@ -669,7 +669,7 @@ def test_saving_keeps_who_may_read(tmp_path):
 def test_numpy_leaves_sketches_alone():
     sketch = tc.Sketch().update([0], [0.2])
     assert repr(sketch) == "Sketch(n_buckets=4096): 1 row"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unsupported operand"):
         np.zeros(2) + sketch
     with pytest.raises(TypeError, match="`data` must be bytes"):
         tc.Sketch.from_bytes(None)
