@@ -427,9 +427,9 @@ def test_merging_what_does_not_fit_is_refused():
         tc.Sketch(4) + tc.Sketch(8)
     with pytest.raises(TypeError, match="only a Sketch can be merged into a Sketch; got dict"):
         tc.Sketch().merge({})
-    with pytest.raises(TypeError, match="unsupported operand|not implemented for NumPy arrays"):
+    with pytest.raises(TypeError, match="unsupported operand"):
         tc.Sketch() + 1
-    with pytest.raises(TypeError, match="unsupported operand|not implemented for NumPy arrays"):
+    with pytest.raises(TypeError, match="unsupported operand"):
         1 + tc.Sketch()
 
 
@@ -669,7 +669,7 @@ def test_saving_keeps_who_may_read(tmp_path):
 def test_numpy_leaves_sketches_alone():
     sketch = tc.Sketch().update([0], [0.2])
     assert repr(sketch) == "Sketch(n_buckets=4096): 1 row"
-    with pytest.raises(TypeError, match="unsupported operand|not implemented for NumPy arrays"):
+    with pytest.raises(TypeError, match=r"unsupported operand|not implemented for NumPy arrays"):
         np.zeros(2) + sketch
     with pytest.raises(TypeError, match="`data` must be bytes"):
         tc.Sketch.from_bytes(None)
