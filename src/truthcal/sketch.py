@@ -124,10 +124,8 @@ class Sketch(Kept):
         if len(columns) > 2 or not all(is_plain(column) for column in columns):
             return None
         y, p = (read_only(column[first:last]) for column in columns)
-        scratch = np.zeros((self.n_buckets, buckets.SCRATCH_FIELDS))
-        scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
-        others = buckets.sketch_binary(p, y, self.n_buckets, scratch.reshape(-1))
-        return None if others else scratch.reshape(-1)
+        scratch = empty_scratch(self.n_buckets)
+        return None if buckets.sketch_binary(p, y, self.n_buckets, scratch) else scratch
 
     def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple["Sketch", bool]:
         """A new sketch of the rows first to last, and whether it has fractional outcomes. Refuses what is not legal."""
@@ -299,6 +297,13 @@ class Sketch(Kept):
         sketch._sums[:, filled] = columns[: buckets.N_SUMS]
         sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
         return sketch
+
+
+def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
+    """What `sketch_binary` adds rows to, before there are any."""
+    scratch = np.zeros((n_buckets, buckets.SCRATCH_FIELDS))
+    scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
+    return scratch.reshape(-1)
 
 
 def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:

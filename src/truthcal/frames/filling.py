@@ -14,7 +14,7 @@ from truthcal.frames import codes
 from truthcal.frames.finishing import Groups
 from truthcal.frames.refusals import Found, refuse_bad_rows
 from truthcal.frames.roles import Roles
-from truthcal.sketch import Sketch
+from truthcal.sketch import Sketch, empty_scratch
 
 _Rows = NDArray[Any]
 _NO_WEIGHTS = np.empty(0)
@@ -62,7 +62,7 @@ class Filler:
         def half(first: int, last: int) -> int:
             scratch = self._scratch.get(first > 0)
             if scratch is None:
-                scratch = self._scratch[first > 0] = _empty_scratch(self._n_buckets)
+                scratch = self._scratch[first > 0] = empty_scratch(self._n_buckets)
             return buckets.sketch_binary(p[first:last], y[first:last], self._n_buckets, scratch)
 
         self._plain_rows += len(p)
@@ -221,12 +221,6 @@ def _dealt(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) -> 
     for values, group in zip(batches, groups, strict=True):
         buckets.deal(values, group, at, out)
     return out
-
-
-def _empty_scratch(n_buckets: int) -> NDArray[np.float64]:
-    scratch = np.zeros((n_buckets, buckets.SCRATCH_FIELDS))
-    scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
-    return scratch.reshape(-1)
 
 
 def _refuse(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: Roles, where: str) -> None:
