@@ -2,10 +2,12 @@
 
 import dataclasses
 import html
+import importlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from truthcal._markdown import literal, markdown_table
 from truthcal._results import ScoreDecomposition
 from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words, percent
 
@@ -88,6 +90,7 @@ class Assessment:
     n: int
     n_effective: float
     warnings: tuple[str, ...]
+    _summary: Any = field(default=None, repr=False, compare=False)  # the sorted rows or the sketch, to draw curves of
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Name, number and explanation of each piece of evidence."""
@@ -130,12 +133,28 @@ class Assessment:
         warnings = "".join(f"<p>&#9888; {html.escape(warning)}</p>" for warning in self.warnings)
         return f"<p><strong>{verdict}</strong></p><table>{cells}</table>{warnings}"
 
+    def to_markdown(self) -> str:
+        """Verdict and evidence in Markdown, for a pull request or a job summary."""
+        first, *more = [literal(line) for line in self.verdict.splitlines()]
+        words = "\n".join([f"**{first}**", *more])
+        warnings = [f"> ⚠ {literal(warning)}" for warning in self.warnings]
+        return "\n\n".join([words, markdown_table(("", "value", "meaning"), self._rows(), right=[1]), *warnings])
+
+    def to_html(self, *, title: str | None = None) -> str:
+        """The whole report as one HTML file that needs nothing else: see `truthcal.report`, which has more to choose.
+
+        Needs matplotlib and jinja2: ``pip install 'truthcal[report]'``.
+        """
+        # The report stands above everything else, this file below: so it is looked up when it is asked for.
+        made = importlib.import_module("truthcal.reports").report(self, title=title)
+        return str(made.html)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it, in nested dicts of plain values, ready for JSON (nan where a number is not known)."""
         plain = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name not in ("rms_interval", "bias_interval", "test", "largest_bias", "decomposition")
+            if field.name not in ("rms_interval", "bias_interval", "test", "largest_bias", "decomposition", "_summary")
         }
         return {
             **plain,

@@ -9,6 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal._markdown import literal, markdown_table
+
 # The sum of p(1 - p) from which on the distribution of ATB is close to its limit.
 _ENOUGH = 100
 
@@ -358,21 +360,34 @@ class MeasureTable(NamedRows):
         fields = [field.name for field in dataclasses.fields(MeasureValue)]
         return {field: [getattr(row, field) for row in self.rows] for field in fields}
 
-    def __str__(self) -> str:
+    def _lines(self) -> list[list[str]]:
+        """Header and rows, as they are printed."""
         flags = ("truthful", "continuous", "complete", "sound")
         lines = [["measure", "value", "scale", *flags]]
         for row in self.rows:
             words = ["yes" if getattr(row, flag) else "no" for flag in flags]
             lines.append([row.name, f"{row.value:.4g}", row.scale, *words])
-        width = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-        for line in lines:
-            line[1] = line[1].rjust(width[1])
-        table = ["  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip() for line in lines]
+        return lines
+
+    def _notes(self) -> list[str]:
         notes: dict[str, list[str]] = {}
         for row in self.rows:
             if row.note:
                 notes.setdefault(row.note, []).append(row.name)
-        return "\n".join([*table, *(f"{', '.join(names)}: {note}" for note, names in notes.items())])
+        return [f"{', '.join(names)}: {note}" for note, names in notes.items()]
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        header, *lines = self._lines()
+        return "\n\n".join([markdown_table(header, lines, right=[1]), *map(literal, self._notes())])
+
+    def __str__(self) -> str:
+        lines = self._lines()
+        width = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+        for line in lines:
+            line[1] = line[1].rjust(width[1])
+        table = ["  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip() for line in lines]
+        return "\n".join([*table, *self._notes()])
 
     __repr__ = __str__
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from truthcal._markdown import literal, markdown_table
 from truthcal._verdicts import ConfidenceInterval, p_in_words, percent
 
 # Segments that `str` shows, and names in the verdict.
@@ -225,14 +226,25 @@ class SegmentTable(Mapping[Any, Segment]):
             "segments": [segment.to_dict() for segment in self.segments],
         }
 
+    def to_markdown(self) -> str:
+        """Verdict and table in Markdown, of as many segments as are printed."""
+        header, *lines = self._lines()
+        table = markdown_table([literal(header[0]), *header[1:]], lines, right=[1, 4, 5, 6])
+        return "\n\n".join([literal(self.verdict), table, *self._rest()])
+
+    def _lines(self) -> list[list[str]]:
+        """Header and segments, as they are printed."""
+        return [[", ".join(self.by), *_HEADER], *(_line(segment) for segment in self.segments[:_SHOWN])]
+
+    def _rest(self) -> list[str]:
+        return [f"... and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+
     def __str__(self) -> str:
-        shown = self.segments[:_SHOWN]
-        lines = [[", ".join(self.by), *_HEADER], *(_line(segment) for segment in shown)]
+        lines = self._lines()
         width = [max(map(len, column)) for column in zip(*lines, strict=True)]
         side = "<><<>>><"
         text = ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, side, width, strict=True)).rstrip() for line in lines]
-        rest = [f"... and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
-        return "\n".join([self.verdict, "", *text, *rest])
+        return "\n".join([self.verdict, "", *text, *self._rest()])
 
     __repr__ = __str__
 

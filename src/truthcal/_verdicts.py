@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal._markdown import literal, markdown_table
 from truthcal._results import Bounded
 
 _Interval = Callable[[float, str], "ConfidenceInterval"]
@@ -135,6 +136,11 @@ class CalibrationTest:
         start = "But" if self.pvalue > 0.05 else "And"
         but = f"{start} {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
         return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
+
+    def to_markdown(self) -> str:
+        """What is printed, in Markdown."""
+        first, *more = [literal(line) for line in str(self).splitlines()]
+        return "\n\n".join([f"**{first}**", *more])
 
     def _verdict(self) -> str:
         p = p_in_words(self.pvalue, self.n_resamples)
@@ -322,6 +328,8 @@ class Comparison:
         Of both intervals.
     n : int
         Rows that count.
+    names : tuple of str
+        What the two are called where this is printed: `dataclasses.replace(result, names=("old", "new"))`.
     """
 
     measure: str
@@ -339,6 +347,7 @@ class Comparison:
     brier_pvalue: float
     confidence_level: float
     n: int
+    names: tuple[str, str] = ("a", "b")
 
     @property
     def better_calibrated(self) -> str | None:
@@ -351,25 +360,41 @@ class Comparison:
         return _lower(self.brier_low, self.brier_high)
 
     def __str__(self) -> str:
+        header, *lines = self._lines()
         wide = max(len(self.measure), len("Brier score"))
+        width = [max(11, len(name)) for name in header[1:4]]
 
-        def line(name: str, a: float, b: float, gap: float, low: float, high: float, p: float) -> str:
-            ends = f"{low:+.4g} to {high:+.4g} ({p_in_words(p)})"
-            return f"  {name:<{wide}} {a:>11.4g} {b:>11.4g} {gap:>+11.4g}   {ends}"
+        def line(cells: list[str]) -> str:
+            numbers = " ".join(f"{cell:>{w}}" for cell, w in zip(cells[1:4], width, strict=True))
+            return f"  {cells[0]:<{wide}} {numbers}   {cells[4]}"
+
+        return "\n".join([self.verdict, "", *map(line, [header, *lines])])
+
+    def to_markdown(self) -> str:
+        """Verdict and table in Markdown."""
+        (_, *names), *lines = self._lines()
+        table = markdown_table(["", *map(literal, names)], lines, right=[1, 2, 3])
+        return f"**{literal(self.verdict)}**\n\n{table}"
+
+    def _lines(self) -> list[list[str]]:
+        """Header and rows, as they are printed."""
+        a, b = self.names
+
+        def line(name: str, a: float, b: float, gap: float, low: float, high: float, p: float) -> list[str]:
+            return [name, f"{a:.4g}", f"{b:.4g}", f"{gap:+.4g}", f"{low:+.4g} to {high:+.4g} ({p_in_words(p)})"]
 
         brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
-        return "\n".join(
-            [
-                self._verdict(),
-                "",
-                f"  {'':<{wide}} {'a':>11} {'b':>11} {'a - b':>11}   {percent(self.confidence_level)} interval",
-                line(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
-                line("Brier score", *brier),
-            ]
-        )
+        return [
+            ["", a, b, f"{a} - {b}", f"{percent(self.confidence_level)} interval"],
+            line(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
+            line("Brier score", *brier),
+        ]
 
-    def _verdict(self) -> str:
-        calibrated, brier = self.better_calibrated, self.better_brier
+    @property
+    def verdict(self) -> str:
+        """In one line: who is better calibrated, who is more skilful."""
+        known = {"a": self.names[0], "b": self.names[1], None: None}
+        calibrated, brier = known[self.better_calibrated], known[self.better_brier]
         rows = f"{self.n:,} rows"
         if calibrated is None and brier is None:
             return f"No difference shown by {rows}: neither in calibration nor in the Brier score."

@@ -244,6 +244,7 @@ def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, lev
         n=facts.n,
         n_effective=1.0 / facts.ww,
         warnings=tuple(_warnings(facts, test)),
+        _summary=summary,
     )
 
 
