@@ -39,14 +39,16 @@ class Reader:
         with said_of(source):
             if source.format == "Arrow":  # taken as it is in the file, where damage could crash Python
                 batch.validate(full=True)
-            p = _numbers(_plain(batch.column(roles.y_proba)), roles.y_proba, "y_proba", source)
-            if roles.pos_label is None:
-                y = _numbers(_plain(batch.column(roles.y_true)), roles.y_true, "y_true", source)
+            p = _numbers(plain(batch.column(roles.y_proba)), roles.y_proba, "y_proba", source)
+            if roles.y_true == roles.y_proba:  # no outcomes here; predictions are checked all the same
+                y = np.zeros(len(p), np.uint8)
+            elif roles.pos_label is None:
+                y = _numbers(plain(batch.column(roles.y_true)), roles.y_true, "y_true", source)
             else:
-                y = self._labels(_plain(batch.column(roles.y_true)), source)
+                y = self._labels(plain(batch.column(roles.y_true)), source)
             w = None
             if roles.sample_weight is not None:
-                w = _numbers(_plain(batch.column(roles.sample_weight)), roles.sample_weight, "sample_weight", source)
+                w = _numbers(plain(batch.column(roles.sample_weight)), roles.sample_weight, "sample_weight", source)
                 w = w.astype(np.float64)
             if p.dtype.kind != "f":  # whole numbers: certain events
                 p = p.astype(np.float64)
@@ -61,8 +63,8 @@ class Reader:
         types, kind = arrow().types, column.type
         if not types.is_null(kind):  # nothing but missing values, so far
             plain = kind.value_type if types.is_dictionary(kind) else kind
-            number = types.is_boolean(plain) or _is_number(plain)
-            refuse_other_kind_of_label(self._roles, f"{plain} in {source}", text=_is_text(plain), number=number)
+            number = types.is_boolean(plain) or is_number(plain)
+            refuse_other_kind_of_label(self._roles, f"{plain} in {source}", text=is_text(plain), number=number)
         encoded = _encoded(column)
         values = encoded.dictionary.to_pylist()
         nothing = (None, "") if source.format == "CSV" else (None,)
@@ -73,7 +75,7 @@ class Reader:
         is_one = np.array([value == self._roles.pos_label for value in values], dtype=np.float64)
         is_one[np.array(missing, dtype=bool)] = np.nan
         kinds: _Rows = is_one if any(missing) else is_one.astype(np.uint8)
-        return kinds[encoded.indices.to_numpy()] if len(values) else np.empty(0, np.uint8)
+        return kinds[_array(encoded.indices)] if len(values) else np.empty(0, np.uint8)
 
     def _groups(self, batch: Any, source: Source) -> Groups:
         """Each row's group, and the keys of the groups. Values that are not there make a group of their own."""
@@ -106,7 +108,7 @@ class Reader:
 
 def _coded(column: Any, name: str, source: Source) -> tuple[_Rows, list[Any], Any]:
     """Each row's index into the values of a column that makes groups, these values, and their type."""
-    given, column = column.type, _plain(column)
+    given, column = column.type, plain(column)
     if arrow().types.is_nested(column.type):
         refuse_nested_groups(name, f"{column.type} in {source}")
     encoded = _encoded(column)
@@ -114,7 +116,7 @@ def _coded(column: Any, name: str, source: Source) -> tuple[_Rows, list[Any], An
     if getattr(given, "extension_name", None) == "arrow.uuid":  # as text, which is how they are written
         values = [None if value is None else str(uuid.UUID(bytes=value)) for value in values]
         kind = arrow().string()
-    return encoded.indices.to_numpy(), values, kind
+    return _array(encoded.indices), values, kind
 
 
 def _refuse_other_path(name: str, values: list[Any], source: Source) -> None:
@@ -153,7 +155,7 @@ def _condensed(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[index]
 
 
-def _plain(column: Any) -> Any:
+def plain(column: Any) -> Any:
     """Without the names that extensions give to plain types."""
     while isinstance(column.type, arrow().BaseExtensionType):
         column = column.storage
@@ -164,7 +166,7 @@ def _encoded(column: Any) -> Any:
     """As indices into the different values, None among them if it occurs."""
     if arrow().types.is_dictionary(column.type):
         if column.null_count == 0:
-            index = column.indices.to_numpy()
+            index = _array(column.indices)
             if len(index) and not 0 <= index.min() <= index.max() < len(column.dictionary):
                 raise arrow().ArrowInvalid("a value that is not among the values of its column")
             return column
@@ -180,24 +182,30 @@ def _numbers(column: Any, name: str, role: str, source: Source) -> _Rows:
         return np.full(len(column), np.nan)
     if types.is_boolean(kind):
         column = column.cast(arrow().uint8())
-    elif not _is_number(kind):
-        refuse_type(name, role, f"{kind} in {source}", text=_is_text(kind))
+    elif not is_number(kind):
+        refuse_type(name, role, f"{kind} in {source}", text=is_text(kind))
     if types.is_decimal(kind):
         column = column.cast(arrow().string())  # cast at once to float64, 0.1 would become 0.09999999999999999
     elif types.is_float16(kind):
         column = column.cast(arrow().float32())
     if column.null_count or str(column.type) not in _AS_THEY_ARE:
         column = column.cast(arrow().float64(), safe=False)
-    values: _Rows = column.to_numpy(zero_copy_only=False)
-    return values
+    return _array(column.fill_null(np.nan) if column.null_count else column)
 
 
-def _is_number(kind: Any) -> bool:
+def _array(column: Any) -> _Rows:
+    """The numbers themselves, without a copy. `to_numpy` would import pandas wherever it is: 0.4 s before an answer."""
+    return np.from_dlpack(column)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type is one of numbers."""
     types = arrow().types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a type is one of text, or of indices into texts."""
     types = arrow().types
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -207,4 +215,4 @@ def _is_text(kind: Any) -> bool:
 def _kind(kind: Any) -> str:
     if arrow().types.is_null(kind):
         return "nothing"
-    return "text" if _is_text(kind) else "a number" if _is_number(kind) else str(kind)
+    return "text" if is_text(kind) else "a number" if is_number(kind) else str(kind)

@@ -10,7 +10,15 @@ from typing import Any
 from truthcal.frames import codes, reading
 from truthcal.frames.files import Source
 from truthcal.frames.quotes import Counted, lose_lines
-from truthcal.frames.reading import arrow, beginning, columns_in, decompressed, refuse_missing, share
+from truthcal.frames.reading import (
+    arrow,
+    beginning,
+    columns_in,
+    decompressed,
+    refuse_missing,
+    refuse_other_encodings,
+    share,
+)
 from truthcal.frames.refusals import Found, refuse_bad_rows, refuse_type
 from truthcal.frames.roles import Roles
 
@@ -23,7 +31,8 @@ _MISSING = {"y_true": codes.TRUE_NULL, "y_proba": codes.PROBA_NULL, "sample_weig
 
 def read_csv(source: Source, roles: Roles) -> Iterator[tuple[Any, float]]:
     """Batches of the columns in question, and the share of the file read so far."""
-    delimiter, names, some = _division(source, roles)
+    delimiter, names, some = division(source, columns_in(source, roles, ()))
+    refuse_missing(source, roles, names)
     if not some:
         return
     wanted, texts = columns_in(source, roles, names), reading.texts_of(roles)
@@ -148,26 +157,25 @@ def _is_number(value: str | None, point: str) -> bool:
 # --- the line that names the columns ----------------------------------------------------------------------------------
 
 
-def _division(source: Source, roles: Roles) -> tuple[str, list[str], bool]:
+def division(source: Source, wanted: Iterable[str] = ()) -> tuple[str, list[str], bool]:
     """What parts the columns: whatever gives the wanted ones, else whatever gives the most. Their names; if any row."""
-    text = _first_lines(source).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").lstrip("\r\n")
+    raw = first_lines(source)
+    text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").lstrip("\r\n")
     if not text.strip():
         raise ValueError(f"{source}: the file is empty.")
-    if "\0" in text:
-        raise ValueError(f"{source}: could not be read as CSV (it is no text in UTF-8).")
+    refuse_other_encodings(source, raw)
     readings = []
     for delimiter in _DELIMITERS:
         with contextlib.suppress(csv.Error):  # a name of more than 100,000 letters, which only the wrong one makes
             readings.append((delimiter, next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))))
     if not readings:
         raise csv.Error("no line that names columns: a quote is opened there and never closed?")
-    wanted = set(columns_in(source, roles, ()))
-    delimiter, names = max(readings, key=lambda reading: (wanted <= set(reading[1]), len(reading[1])))
-    refuse_missing(source, roles, names)
+    delimiter, names = max(readings, key=lambda reading: (set(wanted) <= set(reading[1]), len(reading[1])))
+    refuse_other_encodings(source, raw, "".join(names))
     return delimiter, names, re.search(r"[\r\n]", text.strip()) is not None
 
 
-def _first_lines(source: Source) -> bytes:
+def first_lines(source: Source) -> bytes:
     """At least the line that names the columns, to its end, and a bit of the next if there is one."""
     size = _HEADER
     while True:

@@ -38,14 +38,18 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, its format, and the columns that are written in its path, as in ``day=2026-01-31/part-0.parquet``."""
+    """A file, its format, and the columns that are written in its path, as in ``day=2026-01-31/part-0.parquet``.
+
+    Messages call it by its `name`, if that is another than the path.
+    """
 
     path: Path
     format: str
     partition: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
 
     def __str__(self) -> str:
-        return str(self.path)
+        return self.name or str(self.path)
 
 
 def sources_of(paths: Any) -> list[Source]:

@@ -7,7 +7,15 @@ from typing import Any
 
 from truthcal.frames import reading
 from truthcal.frames.files import Source
-from truthcal.frames.reading import arrow, beginning, columns_in, decompressed, refuse_missing, share
+from truthcal.frames.reading import (
+    arrow,
+    beginning,
+    columns_in,
+    decompressed,
+    refuse_missing,
+    refuse_other_encodings,
+    share,
+)
 from truthcal.frames.roles import Roles
 
 # Bytes of lines that are enough to judge columns by, if each has a value there: Python reads them slowly.
@@ -22,6 +30,7 @@ def read_json(source: Source, roles: Roles) -> Iterator[tuple[Any, float]]:
     text = beginning(source, reading.BLOCK)
     if not text.strip():
         return
+    refuse_other_encodings(source, text)
     schema = arrow().schema(_types(source, roles, text))
     options = pyarrow.json.ReadOptions(block_size=reading.BLOCK)
     parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")

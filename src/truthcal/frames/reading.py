@@ -10,6 +10,7 @@ from truthcal.frames.roles import Roles
 
 # Bytes of text parsed at a time. Columns are judged by the first of them.
 BLOCK = 1 << 22
+_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or by `iconv -f latin1 -t utf-8` if it is Latin-1"
 
 
 def arrow() -> Any:
@@ -45,7 +46,22 @@ def _reason(error: BaseException) -> str:
     reason = " ".join(str(error).split())[:300].rstrip(".")
     if "straddl" in reason:
         return f"a line is longer than {BLOCK:,} bytes, or a quote is opened and never closed: {reason}"
+    if "invalid UTF8" in reason:
+        return f"it is no text in UTF-8; {_TO_UTF8}: {reason}"
     return reason
+
+
+def refuse_other_encodings(source: Source, text: bytes, names: str = "") -> None:
+    """Text, of which these are the first bytes, must be UTF-8; and so must names of columns, decoded with `replace`."""
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        cure = "in a spreadsheet, or by `iconv -f utf-16 -t utf-8`"
+        raise ValueError(
+            f"{source}: could not be read as {source.format} (it is text in UTF-16). Save it as UTF-8: {cure}."
+        )
+    if b"\0" in text:
+        raise ValueError(f"{source}: could not be read as {source.format} (it is no text in UTF-8).")
+    if "\N{REPLACEMENT CHARACTER}" in names:
+        raise ValueError(f"{source}: the names of its columns are no text in UTF-8; {_TO_UTF8}.")
 
 
 def columns_in(source: Source, roles: Roles, there: Iterable[str]) -> list[str]:

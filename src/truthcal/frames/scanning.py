@@ -1,12 +1,15 @@
 """Files of any size, read once, as a stream of batches that go straight into buckets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, overload
+
+from numpy.typing import NDArray
 
 from truthcal._parameters import check_power_of_two
 from truthcal._progress import progress
 from truthcal.frames.columns import Reader
-from truthcal.frames.files import sources_of
+from truthcal.frames.files import Source, sources_of
 from truthcal.frames.filling import Filler
 from truthcal.frames.finishing import finished
 from truthcal.frames.readers import batches_of, refuse_unreadable
@@ -16,6 +19,8 @@ from truthcal.sketch_table import SketchTable
 
 # Progress is told in parts of a file.
 _PARTS = 1000
+
+Watcher = Callable[[Any, NDArray[Any], NDArray[Any], NDArray[Any] | None], None]
 
 
 @overload
@@ -99,14 +104,28 @@ def scan(
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = Roles.of(y_true, y_proba, sample_weight, by, pos_label)
-    sources = sources_of(paths)
-    refuse_unreadable(sources, roles)
+    return reduced(sources_of(paths), roles, n_buckets)
+
+
+def reduced(
+    sources: list[Source], roles: Roles, n_buckets: int, also: Watcher | None = None, *, beside: tuple[str, ...] = ()
+) -> Sketch | SketchTable:
+    """All rows of these files in one pass.
+
+    `also` sees each batch once its rows have proved good, with the columns `beside` those of `roles` in it; then its
+    outcomes, predictions and weights as arrays.
+    """
+    wanted = replace(roles, by=(*roles.by, *beside))
+    refuse_unreadable(sources, wanted)
     filler, reader = Filler(roles, n_buckets), Reader(roles)
     with progress(_PARTS * len(sources), "reading") as bar:
         for i, source in enumerate(sources):
             row = 0
-            for batch, share in batches_of(source, roles):
-                filler.add(*reader.columns_of(batch, source), row, str(source))
+            for batch, share in batches_of(source, wanted):
+                y, p, w, groups = reader.columns_of(batch, source)
+                filler.add(y, p, w, groups, row, str(source))
+                if also is not None:
+                    also(batch, y, p, w)
                 row += len(batch)
                 bar.advance(_PARTS * i + int(_PARTS * share) - bar.done)
     table, groups = filler.table()
