@@ -6,8 +6,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint bench clean
 
-demo: $(VENV)/.core  ## set everything up and show what truthcal does
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.core  ## set everything up, judge three forecasters, and write the report into truthcal-demo/
+	$(BIN)/truthcal demo
 
 test: $(VENV)/.dev  ## set everything up and run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -33,7 +33,7 @@ $(VENV)/.python:
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.python pyproject.toml
-	$(PIP) --editable .
+	$(PIP) --editable '.[report]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.python pyproject.toml
@@ -42,4 +42,4 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml
 
 clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage
+	rm -rf truthcal-demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage

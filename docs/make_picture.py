@@ -1,0 +1,22 @@
+"""Take docs/report.png, the picture of the report in the README: `make demo`, then this. Needs playwright and Chromium."""
+
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> None:
+    """Open the report of the demo, and take its first page."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1100, "height": 1400}, color_scheme="light")
+        page.goto((ROOT / "truthcal-demo" / "report.html").as_uri())
+        page.screenshot(path=ROOT / "docs" / "report.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

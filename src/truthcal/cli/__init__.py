@@ -1,0 +1,101 @@
+"""The command line: arguments in, words and exit codes out.
+
+Data go to standard output, messages to standard error. Exit status: 0 done (`check`: pass), 1 `check` failed, 2 wrong
+use or bad data, 3 `check` has too little data to tell, 130 interrupted, 141 nobody reads the output any more.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from truthcal.cli.arguments import parser
+
+# Command -> module that runs it, loaded only then: help must not wait for numpy.
+_HOME = {
+    "assess": "assessing",
+    "test": "asking",
+    "compare": "comparing",
+    "measures": "asking",
+    "audit": "asking",
+    "sketch": "keeping",
+    "merge": "keeping",
+    "report": "assessing",
+    "check": "checking",
+    "demo": "demo",
+    "completion": "completion",
+}
+_WRONG, _INTERRUPTED, _NOBODY_READS = 2, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line. Returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if not arguments:
+            parser().print_help(sys.stderr)
+            return _WRONG
+        args = parser().parse_args(arguments)
+        args.line = arguments
+        return _run(args)
+    except BrokenPipeError:
+        _forget_output()
+        return _NOBODY_READS
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was left half-written.")
+        return _INTERRUPTED
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Run a command; whatever is wrong is one line, unless the traceback is wanted."""
+    try:
+        with warnings.catch_warnings():
+            _show_warnings_in_a_line(args.quiet)
+            module = importlib.import_module(f"truthcal.cli.{_HOME[args.command]}")
+            status: int = getattr(module, args.command)(args)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        if args.debug:
+            raise
+        _say(_in_one_line(error))
+        return _WRONG
+    except Exception as error:
+        if args.debug:
+            raise
+        what = f"{type(error).__name__}: {_in_one_line(error)}"
+        _say(f"something went wrong inside truthcal ({what}); run again with --debug and report what it prints.")
+        return _WRONG
+    return status
+
+
+def _in_one_line(error: BaseException) -> str:
+    if isinstance(error, MemoryError) and not str(error):
+        return "not enough memory. `truthcal sketch` reduces files in little memory; assess that."
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # nobody reads that either
+        sys.stderr.write(f"truthcal: {message}\n")
+
+
+def _show_warnings_in_a_line(quiet: bool) -> None:
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        if not quiet:
+            _say(f"warning: {' '.join(str(message).split())}")
+
+    warnings.showwarning = show
+
+
+def _forget_output() -> None:
+    """So that Python does not complain about what it cannot write when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,107 @@
+"""`compare`: two columns of the same rows, or two files joined on a key."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import truthcal as tc
+from truthcal.cli.asking import refuse_unknown, show
+from truthcal.cli.assessing import assessed, prepare_report, write_report
+from truthcal.cli.guessing import Guess, guess
+from truthcal.cli.inputs import STDIN, Data, digest_of, read
+from truthcal.cli.showing import say
+from truthcal.frames.files import Source, sources_of
+from truthcal.frames.joining import joined
+from truthcal.frames.loading import Loaded
+from truthcal.frames.looking import look
+from truthcal.frames.roles import Roles
+from truthcal.sketch import Sketch
+
+
+def compare(args: argparse.Namespace) -> int:
+    """`truthcal compare`."""
+    refuse_unknown([args.measure])
+    prepare_report(args.report)
+    data = _of_two_files(args) if args.key is not None else _of_two_columns(args)
+    (name_a, a), (name_b, b) = data.models.items()
+    found = tc.compare(a.y, a.p, b.p, measure=args.measure, confidence_level=args.confidence_level, sample_weight=a.w)
+    result = dataclasses.replace(found, names=(name_a, name_b))
+    show(args, result, {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict})
+    if args.report is not None:
+        args.alpha = 1.0 - args.confidence_level
+        each = [assessed(name, loaded, args) for name, loaded in data.models.items()]
+        write_report(args, args.report, data, each, {(name_a, name_b): result})
+    return 0
+
+
+def _of_two_columns(args: argparse.Namespace) -> Data:
+    named = len(args.proba or [])
+    if len(args.files) == 2 and named < 2:
+        raise ValueError(
+            f"which rows of {args.files[0]} and {args.files[1]} belong together? Name a column that both have: --key "
+            "id (or, for two columns of the same rows, both: --proba old --proba new)."
+        )
+    if named != 2:
+        raise ValueError("two models are compared: name both columns, as in --proba old --proba new.")
+    data = read(args, exact_rows=None, digest=args.report is not None)
+    if len(data.models) != 2 or data.first.y is None:
+        raise ValueError("models are compared row by row, and a sketch has no rows; name files of rows.")
+    return data
+
+
+def _of_two_files(args: argparse.Namespace) -> Data:
+    if STDIN in args.files:
+        raise ValueError("with --key two files are compared, and standard input cannot be one of them.")
+    sources = [source for file in args.files for source in sources_of(file)]
+    if len(sources) != 2:
+        raise ValueError(f"with --key two files are compared; got {len(sources)}.")
+    if len(args.proba or []) > 2:
+        raise ValueError("name one column for each of the two files: --proba in_the_first --proba in_the_second.")
+    meant = [_guessed(args, k, source) for k, source in enumerate(sources)]
+    roles = [Roles.of(g.y_true, g.y_proba[0], args.weight, None, g.pos_label) for g in meant]
+    rows = joined(sources[0], sources[1], args.key, *roles)
+    for source, alone in zip(sources, (rows.only_a, rows.only_b), strict=True):
+        if alone:
+            say(args, f"{alone:,} rows of {source} have no partner by {args.key!r} and are left out.")
+    names = _names(sources, [g.y_proba[0] for g in meant])
+    both = {
+        name: Loaded(rows.y, p, rows.w, Sketch().update(rows.y, p, rows.w), None, len(p))
+        for name, p in zip(names, (rows.p_a, rows.p_b), strict=True)
+    }
+    columns = {
+        "label": meant[0].y_true,
+        "proba": [g.y_proba[0] for g in meant],
+        "weight": args.weight,
+        "pos_label": meant[0].pos_label,
+        "by": [],
+        "key": args.key,
+    }
+    said = tuple(line for g in meant for line in g.said)
+    return Data(both, tuple(map(str, sources)), columns, said, digest_of(sources) if args.report else "")
+
+
+def _guessed(args: argparse.Namespace, k: int, source: Source) -> Guess:
+    """Which column is what in one of the two files. Its predictions may have the same name as in the other."""
+    named = (args.proba or [])[k : k + 1] or (args.proba or [])[:1]
+    columns = [name for name in (args.label, *named, args.weight, args.key) if name is not None]
+    meant = guess(
+        look(source, columns),
+        label=args.label,
+        proba=named,
+        weight=args.weight,
+        by=[],
+        key=args.key,
+        pos_label=args.pos_label,
+        where=str(source),
+    )
+    for line in meant.said:
+        say(args, f"{source}: {line}")
+    return meant
+
+
+def _names(sources: list[Source], columns: list[str]) -> list[str]:
+    """What the two are called: what tells them apart."""
+    if columns[0] != columns[1]:
+        return columns
+    stems = [Path(source.path).name.split(".")[0] for source in sources]
+    return stems if stems[0] != stems[1] else [str(source) for source in sources]

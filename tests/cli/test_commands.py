@@ -1,0 +1,279 @@
+"""What each command prints, and that it is what the library says."""
+
+import shlex
+
+import numpy as np
+import pytest
+from cli.running import valid
+
+import truthcal as tc
+from truthcal.cli import inputs
+from truthcal.cli.arguments import COMMANDS, parser
+
+
+@pytest.fixture
+def file(write, events):
+    return write(**{name: events[name] for name in ("id", "region", "score", "hit")})
+
+
+@pytest.fixture
+def models(write, events):
+    return write("models.csv", **{name: events[name] for name in ("id", "score", "sure", "hit")})
+
+
+# --- assess -----------------------------------------------------------------------------------------------------------
+
+
+def test_assess_prints_the_assessment_and_says_which_columns_were_guessed(quick, file, events):
+    done = quick("assess", file, check=0)
+    assert done.out == f"{tc.assess(events['hit'], events['score'])}\n"
+    assert "`hit`" in done.err
+    assert "`score`" in done.err
+    assert "--label" in done.err
+
+
+def test_assess_is_quiet_where_asked(quick, file):
+    assert quick("assess", file, "-q", check=0).err == ""
+
+
+def test_assess_of_json_is_the_assessment(quick, file, events):
+    content = valid(quick("assess", file, "--json", check=0).out)
+    want = tc.assess(events["hit"], events["score"])
+    (model,) = content["models"]
+    assert model["assessment"]["verdict"] == want.verdict
+    assert model["assessment"]["rms"] == want.rms
+    assert model["assessment"]["rms_interval"]["low"] == want.rms_interval.low
+    assert model["certified_atb"] is None
+    assert content["input"]["rows"] == 900
+    assert content["input"]["exact"] is True
+    assert content["input"]["label"] == "hit"
+
+
+def test_assess_of_markdown_has_verdict_and_table(quick, file, events):
+    out = quick("assess", file, "--markdown", "--by", "region", check=0).out
+    assert out.startswith(f"**{tc.assess(events['hit'], events['score']).verdict.splitlines()[0]}**\n")
+    assert "| error \\(rms\\) |" in out or "| error (rms) |" in out
+    assert "| north | 300 |" in out
+
+
+def test_assess_by_segments_is_assess_segments(quick, file, events):
+    content = valid(quick("assess", file, "--by", "region", "--json", check=0).out)
+    regions = np.array(events["region"])
+    y, p = np.array(events["hit"]), np.array(events["score"])
+    own = {r: tc.Sketch().update(y[regions == r], p[regions == r]) for r in ("north", "south", "west")}
+    want = tc.assess_segments(tc.SketchTable.from_sketches(own, by="region"))
+    found = {segment["key"]: segment for segment in content["models"][0]["segments"]["segments"]}
+    assert {key: found[key]["n"] for key in found} == {"north": 300, "south": 300, "west": 300}
+    for key, segment in found.items():
+        assert segment["pvalue"] == pytest.approx(want[key].pvalue)
+        assert segment["bias"] == pytest.approx(want[key].bias)
+    assert str(want).splitlines()[0] in quick("assess", file, "--by", "region", check=0).out
+
+
+def test_assess_of_several_models_names_each(quick, models, events):
+    done = quick("assess", models, "--proba", "score", "--proba", "sure", check=0)
+    for name in ("score", "sure"):
+        assert f"{name}\n{'-' * len(name)}\n{tc.assess(events['hit'], events[name]).verdict}" in done.out
+    content = valid(quick("assess", models, "--proba", "score", "--proba", "sure", "--json", check=0).out)
+    assert [model["name"] for model in content["models"]] == ["score", "sure"]
+
+
+def test_assess_of_more_rows_than_are_kept_shows_certified_bounds(quick, file, events, monkeypatch):
+    monkeypatch.setitem(inputs.read.__kwdefaults__, "exact_rows", 899)
+    content = valid(quick("assess", file, "--json", check=0).out)
+    bounds = content["models"][0]["certified_atb"]
+    assert bounds["low"] <= tc.atb(events["hit"], events["score"]) <= bounds["high"]
+    assert content["input"]["exact"] is False
+    assert "certified" in quick("assess", file, check=0).out
+
+
+def test_assess_of_standard_input_is_that_of_the_file(quick, file):
+    want = quick("assess", file, check=0).out
+    assert quick("assess", "-", stdin=file.read_bytes(), check=0).out == want
+
+
+def test_weights_and_labels_are_used(quick, write, events):
+    words = ["won" if y else "lost" for y in events["hit"]]
+    weight = [1 + i % 3 for i in range(900)]
+    path = write("w.csv", result=words, p=events["score"], w=weight)
+    content = valid(
+        quick("assess", path, "--pos-label", "won", "--weight", "w", "--label", "result", "--json", check=0).out
+    )
+    want = tc.assess(events["hit"], events["score"], sample_weight=weight)
+    assert content["models"][0]["assessment"]["atb"] == pytest.approx(want.atb, rel=1e-12)
+    assert content["input"]["weight"] == "w"
+    assert content["input"]["pos_label"] == "won"
+
+
+# --- test, compare, measures, audit -----------------------------------------------------------------------------------
+
+
+def test_test_is_calibration_test(quick, file, events):
+    want = tc.calibration_test(events["hit"], events["score"], measure="ks_ce", rng=5, n_resamples=199)
+    options = ["--measure", "ks_ce", "--seed", "5", "--n-resamples", "199"]
+    assert quick("test", file, *options, check=0).out == f"{want}\n"
+    assert valid(quick("test", file, *options, "--json", check=0).out)["test"]["pvalue"] == want.pvalue
+    assert quick("test", file, *options, "--markdown", check=0).out.startswith("**No sign of miscalibration")
+
+
+def test_compare_of_two_columns_is_compare(quick, models, events):
+    want = tc.compare(events["hit"], events["score"], events["sure"])
+    done = quick("compare", models, "--proba", "score", "--proba", "sure", check=0)
+    assert done.out.startswith("score is better calibrated, and has the better Brier score.")
+    content = valid(quick("compare", models, "--proba", "score", "--proba", "sure", "--json", check=0).out)
+    assert content["comparison"]["difference"] == want.difference
+    assert content["comparison"]["names"] == ["score", "sure"]
+    assert "| score | sure | score - sure |" in quick(
+        "compare", models, "--proba", "score", "--proba", "sure", "--markdown", check=0
+    ).out.replace("\\-", "-")
+
+
+def test_compare_of_two_files_joins_them_on_a_key(quick, write, events):
+    old = write("old.csv", id=events["id"], hit=events["hit"], p=events["score"])
+    order = np.random.default_rng(0).permutation(900)[:700]
+    new = write(
+        "new.csv",
+        id=order.tolist(),
+        p=np.array(events["sure"])[order].tolist(),
+        hit=np.array(events["hit"])[order].tolist(),
+    )
+    content = quick("compare", old, new, "--key", "id", "--json", check=0)
+    y, a, b = (np.array(events[name])[np.sort(order)] for name in ("hit", "score", "sure"))
+    want = tc.compare(y, a, b)
+    found = valid(content.out)["comparison"]
+    assert found["names"] == ["old", "new"]
+    assert found["n"] == 700
+    assert found["difference"] == pytest.approx(want.difference, rel=1e-9)
+    assert "200 rows of" in content.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["models.csv"], "two models are compared: name both columns, as in --proba old --proba new"),
+        (["models.csv", "models.csv"], "Name a column that both have: --key id"),
+        (["models.csv", "--key", "id"], "with --key two files are compared; got 1"),
+        (["models.csv", "-", "--key", "id"], "standard input cannot be one of them"),
+    ],
+)
+def test_compare_says_what_it_needs(quick, models, arguments, message):
+    done = quick("compare", *arguments, check=2)
+    assert message in done.err
+    assert done.out == ""
+
+
+def test_measures_are_all_measures(quick, file, events):
+    want = tc.all_measures(events["hit"], events["score"], ["atb", "smcal"])
+    chosen = ["--measure", "atb", "--measure", "smcal"]
+    assert quick("measures", file, *chosen, check=0).out == f"{want}\n"
+    found = valid(quick("measures", file, *chosen, "--json", check=0).out)["measures"]
+    assert {row["name"]: row["value"] for row in found} == dict(want)
+
+
+def test_measures_are_listed_without_data(quick):
+    out = quick("measures", "--list", check=0).out
+    assert all(name in out for name in tc.MEASURES)
+    listed = valid(quick("measures", "--list", "--json", check=0).out)["measures"]
+    assert [row["name"] for row in listed if row["truthful"]] == [n for n, m in tc.MEASURES.items() if m.truthful]
+    assert quick("measures", "--list", "--markdown", check=0).out.startswith("| measure |")
+
+
+def test_audit_of_truth_and_of_a_file(quick, file, events):
+    want = tc.audit([0.25, 0.75], ["atb", "smcal"])
+    chosen = ["--measure", "atb", "--measure", "smcal"]
+    assert quick("audit", "--truth", "0.25,0.75", *chosen, check=0).out == f"{want}\n"
+    rows = valid(quick("audit", "--truth", "0.25,0.75", *chosen, "--json", check=0).out)["rows"]
+    assert [row["pays"] for row in rows] == [False, True]
+    want = tc.audit_on(events["score"], ["binned_ece"], max_rows=50)
+    out = quick("audit", file, "--measure", "binned_ece", "--max-rows", "50", check=0).out
+    assert out == f"{want}\n"
+
+
+@pytest.mark.parametrize("command", ["test", "compare", "measures", "audit"])
+def test_unknown_measures_are_refused_before_anything_is_read(quick, command):
+    done = quick(command, "nowhere.csv", "--measure", "ece15", check=2)
+    assert "there is no measure 'ece15'" in done.err
+    assert "atb, atb_l1" in done.err
+
+
+# --- sketch, merge ----------------------------------------------------------------------------------------------------
+
+
+def test_sketches_merge_and_are_assessed(quick, write, events, tmp_path):
+    for name, rows in (("a", slice(0, 300)), ("b", slice(300, 900))):
+        path = write(f"{name}.csv", hit=events["hit"][rows], score=events["score"][rows])
+        quick("sketch", path, "-o", f"{name}.sketch", check=0)
+    assert quick("merge", "a.sketch", "b.sketch", "-o", "week.sketch", check=0).out == "week.sketch\n"
+    sketch = tc.Sketch(16384).update(events["hit"], events["score"])
+    assert tc.Sketch.load(tmp_path / "week.sketch").atb().value == pytest.approx(sketch.atb().value, rel=1e-12)
+    content = valid(quick("assess", "week.sketch", "--json", check=0).out)
+    assert content["models"][0]["assessment"]["verdict"] == tc.assess(sketch).verdict
+    # And from standard input.
+    piped = quick("assess", "-", stdin=(tmp_path / "week.sketch").read_bytes(), check=0)
+    assert piped.out == quick("assess", "week.sketch", check=0).out
+
+
+def test_sketches_of_segments_keep_them(quick, file, tmp_path):
+    quick("sketch", file, "-o", "r.sketch", "--by", "region", "--buckets", "1024", check=0)
+    assert tc.SketchTable.load(tmp_path / "r.sketch").n_buckets == 1024
+    content = valid(quick("assess", "r.sketch", "--json", check=0).out)
+    assert content["models"][0]["segments"]["by"] == ["region"]
+
+
+def test_sketches_and_rows_do_not_mix(quick, file, events, tmp_path):
+    quick("sketch", file, "-o", "a.sketch", check=0)
+    quick("sketch", file, "-o", "r.sketch", "--by", "region", check=0)
+    assert "give sketches, or files of rows" in quick("assess", "a.sketch", file, check=2).err
+    assert "which has none: leave it out" in quick("assess", "a.sketch", "--proba", "score", check=2).err
+    assert "it has no segments" in quick("assess", "a.sketch", "--by", "region", check=2).err
+    assert "of two kinds" in quick("merge", "a.sketch", "r.sketch", "-o", "b.sketch", check=2).err
+    assert "not a truthcal sketch" in quick("merge", file, "-o", "b.sketch", check=2).err
+    assert "most measures need the rows" in quick("measures", "a.sketch", check=2).err
+    assert not (tmp_path / "b.sketch").exists()
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def test_help_has_examples_and_nothing_else_is_loaded(process):
+    assert "truthcal assess predictions.csv" in process("--help", check=0).out
+    done = process("check", "--help", check=0)
+    assert "--max-rms 0.03" in done.out
+    assert "0 pass, 1 fail" in done.out
+    assert "numpy" not in process("--help", env={"PYTHONVERBOSE": "1"}, check=0).err
+
+
+@pytest.mark.parametrize("own", COMMANDS, ids=lambda own: own.name)
+def test_every_example_of_help_is_a_valid_command(own):
+    for _, line in own.examples:
+        words = shlex.split(line.removeprefix('eval "$(').removesuffix(')"').split("| source")[0].split("| ")[-1])
+        assert words[0] == "truthcal"
+        assert parser().parse_args(words[1:]).command
+
+
+def test_nothing_given_shows_help(quick):
+    done = quick(check=2)
+    assert "COMMAND" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["asses", "x.csv"], "invalid choice: 'asses'"),
+        (["assess"], "the following arguments are required: FILE"),
+        (["assess", "x.csv", "--alpha", "5"], "must lie between 0 and 1; got 5"),
+        (["assess", "x.csv", "--alpha", "five"], "must be a number; got 'five'"),
+        (["assess", "x.csv", "--json", "--markdown"], "not allowed with argument"),
+        (["check", "x.csv", "--max-rms", "-1"], "must be a positive number; got -1"),
+        (["check", "x.csv", "--max-rms", "nan"], "must be a positive number; got nan"),
+        (["test", "x.csv", "--n-resamples", "0"], "must be a positive whole number; got '0'"),
+        (["test", "x.csv", "--seed", "-3"], "must be a whole number from 0 on; got '-3'"),
+        (["sketch", "x.csv"], "the following arguments are required: -o/--output"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_the_help(quick, arguments, message):
+    done = quick(*arguments, check=2)
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert "--help)" in done.err
+    assert done.out == ""
