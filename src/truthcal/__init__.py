@@ -17,6 +17,7 @@ _HOME = {
     "cumulative_bias_curve": "measures.atb",
     "reliability_curve": "measures.curves",
     "consistency_band": "measures.curves",
+    "bias_band": "measures.bias_bands",
     "ubse": "measures.ubse",
     "expected_ubse": "measures.ubse",
     "shifted_grid_ubse": "measures.ubse",
@@ -58,6 +59,7 @@ _HOME = {
     "hosmer_lemeshow_test": "inference.classical",
     "spiegelhalter_test": "inference.classical",
     "confidence_interval": "inference.intervals",
+    "scale_profile": "inference.profile",
     "power": "inference.power",
     "validity_curve": "inference.power",
     "detectable_error": "inference.planning",
@@ -81,12 +83,16 @@ _HOME = {
     "sketch_sql": "frames.sql",
     "sketch_from_rows": "frames.queries",
     "scan": "frames.scanning",
+    "report": "reports",
+    "Report": "reports",
     "Bounded": "_results",
     "BoundedArray": "_results",
     "AtbSummary": "_results",
     "BiasCurve": "_curves",
     "ReliabilityCurve": "_curves",
     "ConsistencyBand": "_curves",
+    "BiasBand": "_curves",
+    "ScaleProfile": "_curves",
     "SmoothWitness": "_results",
     "DistanceBracket": "_results",
     "Estimate": "_results",
@@ -106,14 +112,20 @@ _HOME = {
     "ValidityCurve": "_verdicts",
 }
 
-__all__ = ["__version__", *_HOME]
+# Modules that are reached as they are.
+_MODULES = ("plots",)
+
+__all__ = ["__version__", *_HOME, *_MODULES]
 
 if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
+    from truthcal import plots as plots
     from truthcal._assessments import Assessment as Assessment
     from truthcal._assessments import BiasedStretch as BiasedStretch
+    from truthcal._curves import BiasBand as BiasBand
     from truthcal._curves import BiasCurve as BiasCurve
     from truthcal._curves import ConsistencyBand as ConsistencyBand
     from truthcal._curves import ReliabilityCurve as ReliabilityCurve
+    from truthcal._curves import ScaleProfile as ScaleProfile
     from truthcal._results import AtbSummary as AtbSummary
     from truthcal._results import Bounded as Bounded
     from truthcal._results import BoundedArray as BoundedArray
@@ -147,6 +159,7 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.inference.planning import required_sample_size as required_sample_size
     from truthcal.inference.power import power as power
     from truthcal.inference.power import validity_curve as validity_curve
+    from truthcal.inference.profile import scale_profile as scale_profile
     from truthcal.inference.segments import assess_segments as assess_segments
     from truthcal.inference.testing import calibration_test as calibration_test
     from truthcal.measures import MEASURES as MEASURES
@@ -156,6 +169,7 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.atb import atb_l1 as atb_l1
     from truthcal.measures.atb import atb_summary as atb_summary
     from truthcal.measures.atb import cumulative_bias_curve as cumulative_bias_curve
+    from truthcal.measures.bias_bands import bias_band as bias_band
     from truthcal.measures.binned import binned_ece as binned_ece
     from truthcal.measures.binned import ece as ece
     from truthcal.measures.conventions import binned_ece_like as binned_ece_like
@@ -194,6 +208,8 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
     from truthcal.measures.ubse import quantile_ece as quantile_ece
     from truthcal.measures.ubse import shifted_grid_ubse as shifted_grid_ubse
     from truthcal.measures.ubse import ubse as ubse
+    from truthcal.reports import Report as Report
+    from truthcal.reports import report as report
     from truthcal.sketch import Sketch as Sketch
     from truthcal.sketch import bucket_index as bucket_index
     from truthcal.sketch_table import SketchTable as SketchTable
@@ -207,6 +223,8 @@ if TYPE_CHECKING:  # `name as name` marks a name as exported for type checkers
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use."""
+    if name in _MODULES:
+        return importlib.import_module(f"truthcal.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'truthcal' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"truthcal.{_HOME[name]}"), name)

@@ -188,3 +188,142 @@ class ConsistencyBand:
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class BiasBand:
+    """Between which limits the cumulative bias curve would stay, everywhere, if predictions were calibrated.
+
+    Returned by `bias_band`.
+
+    Attributes
+    ----------
+    limit : float
+        The curve would stay in [-limit, limit] from end to end with probability `confidence_level`.
+    confidence_level : float
+        That probability. It is for the whole curve at once.
+    n_resamples : int
+        Number of redrawn outcomes behind it.
+    n : int
+        Rows.
+    """
+
+    limit: float
+    confidence_level: float
+    n_resamples: int
+    n: int
+
+    def __str__(self) -> str:
+        return (
+            f"If predictions were calibrated, the cumulative bias of {_rows(self.n)} would stay between "
+            f"-{self.limit:.4g} and +{self.limit:.4g} everywhere, {100 * self.confidence_level:g}% of the time."
+        )
+
+    __repr__ = __str__
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame: both ends of the band."""
+        ends = np.full(2, self.limit)
+        return {"q": np.array([0.0, 1.0]), "low": -ends, "high": ends}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaleProfile:
+    """Miscalibration by scale, each beside what chance alone gives. Returned by `scale_profile`.
+
+    Attributes
+    ----------
+    width : ndarray
+        Widths of the bins of a randomly shifted grid: 1 (which is ATB), 1/2 ... 1/32.
+    value : ndarray
+        The binned squared error at each width: see `shifted_grid_ubse`.
+    null_mean, null_sd : ndarray
+        Mean and standard deviation of `value` if predictions were calibrated. The mean is the same at all widths.
+    low, high : ndarray
+        Between which `value` would lie with probability `confidence_level` if predictions were calibrated.
+    excess : ndarray
+        Unbiased estimate of `value` without the noise, as in `AtbSummary`; nan for one row.
+    pvalue : ndarray
+        How often calibrated predictions would have so large a `value`, at each width by itself.
+    confidence_level : float
+        The probability that `low` and `high` are for.
+    method : str
+        "asymptotic": the distribution for many rows. "redrawn": outcomes were redrawn `n_resamples` times.
+    n_resamples : int
+        Number of redrawn outcomes; 0 for "asymptotic".
+    n : int
+        Rows.
+    sketched : bool
+        Whether it comes from a sketch.
+    """
+
+    width: _Array
+    value: _Array
+    null_mean: _Array
+    null_sd: _Array
+    low: _Array
+    high: _Array
+    excess: _Array
+    pvalue: _Array
+    confidence_level: float
+    method: str
+    n_resamples: int
+    n: int
+    sketched: bool = False
+
+    @property
+    def error(self) -> _Array:
+        """What `value` has beyond chance, on the scale of a probability: the root of `value - null_mean`, signed."""
+        return _signed_root(self.value - self.null_mean)
+
+    @property
+    def error_low(self) -> _Array:
+        """The lower end of where `error` would lie if predictions were calibrated."""
+        return _signed_root(self.low - self.null_mean)
+
+    @property
+    def error_high(self) -> _Array:
+        """The upper end, likewise."""
+        return _signed_root(self.high - self.null_mean)
+
+    @property
+    def names(self) -> list[str]:
+        """The widths as fractions: 1, 1/2 ... 1/32."""
+        return ["1" if width == 1.0 else f"1/{1.0 / width:g}" for width in self.width]
+
+    def __str__(self) -> str:
+        level, many = f"{100 * self.confidence_level:g}%", int(np.count_nonzero(self.value > self.high))
+        first = f"{many or 'None'} of {len(self.width)} scales {'has' if many == 1 else 'have'} an error above the"
+        lines = [f"{first} range that holds {level} of calibrated ones ({_rows(self.n)})."]
+        lines.append(f"  {'width':<6} {'error':>9}   {level + ' by chance':<22} p")
+        for name, error, low, high, p in zip(
+            self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True
+        ):
+            ends = f"{low:+.3g} to {high:+.3g}"
+            lines.append(f"  {name:<6} {error:>+9.3g}   {ends:<22} {p:.2g}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        names = ("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue")
+        derived = ("error", "error_low", "error_high")
+        return {name: getattr(self, name) for name in (*names, *derived)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+def _signed_root(x: _Array) -> _Array:
+    root: _Array = np.sign(x) * np.sqrt(np.abs(x))
+    return root
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row{'' if n == 1 else 's'}"

@@ -29,7 +29,7 @@ STRATEGIES = ("isotonic", "quantile", "uniform")
 # No screen shows more entries, and no file should hold more.
 MOST_ENTRIES = 1000
 # All redrawn curves are kept until their quantiles are known: so many at 1000 points are 160 MB.
-_MOST_RESAMPLES, _AT_A_TIME = 20_000, 1000
+MOST_RESAMPLES, AT_A_TIME = 20_000, 1000
 # Up to so many rows of equal weight in a bin, the law of their count is computed in full, in a millisecond.
 _FEW = 500
 # Means of pools that differ by less are equal but for rounding.
@@ -172,7 +172,7 @@ def reliability_curve_of(
     points, sketched = Points.of(summary), isinstance(summary, Sketch)
     if strategy == "isotonic":
         pools = points.merged(_isotonic(points))
-        shown = pools.merged(_thinned(pools.w, MOST_ENTRIES))
+        shown = pools.merged(thinned(pools.w, MOST_ENTRIES))
         return _curve(shown, (shown.left, shown.right), None, strategy, level, pools=len(pools.w), sketched=sketched)
     if strategy == "quantile":
         starts = quantile_bins(points.w, n_bins)
@@ -237,7 +237,7 @@ def _bin_of(x: _Array, n_bins: int) -> NDArray[np.intp]:
     return np.searchsorted(np.arange(n_bins) / n_bins, x, side="right") - 1
 
 
-def _thinned(w: _Array, most: int) -> NDArray[np.intp]:
+def thinned(w: _Array, most: int) -> NDArray[np.intp]:
     """Where runs of neighbours start, if there are to be at most so many runs.
 
     Runs have about equal shares of the weight and of the points, so that neither many light points nor a few heavy
@@ -385,14 +385,14 @@ def consistency_band_of(
 ) -> ConsistencyBand:
     """The band of sorted rows or of a sketch, whose outcomes are not looked at."""
     level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1, _MOST_RESAMPLES)
+    n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
     refuse_few_for_band(n_resamples, level)
     points = Points.of(summary)
-    points = points.merged(_thinned(points.w, MOST_ENTRIES))
+    points = points.merged(thinned(points.w, MOST_ENTRIES))
     fits = np.empty((n_resamples, len(points.w)))
-    for first in range(0, n_resamples, _AT_A_TIME):
-        some = fits[first : first + _AT_A_TIME]
-        for fit, positive in zip(some, _redrawn(points, len(some), generator), strict=True):
+    for first in range(0, n_resamples, AT_A_TIME):
+        some = fits[first : first + AT_A_TIME]
+        for fit, positive in zip(some, redrawn(points, len(some), generator), strict=True):
             chains.isotonic(points.w, positive, fit)
     rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
     fits.partition((rank - 1, n_resamples - rank), axis=0)
@@ -401,7 +401,7 @@ def consistency_band_of(
     return ConsistencyBand(q, read_only(low), read_only(high), level, n_resamples, summary.n)
 
 
-def _redrawn(points: Points, count: int, rng: np.random.Generator) -> _Array:
+def redrawn(points: Points, count: int, rng: np.random.Generator) -> _Array:
     """The weight of the positives at each point, `count` times, if predictions were calibrated.
 
     A point's frequency is drawn as that of a binomial with a number of trials that gives its variance. Where this

@@ -1,0 +1,120 @@
+"""How far the cumulative bias curve of calibrated predictions strays from zero by chance."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._curves import BiasBand
+from truthcal._parameters import check_level, check_rng, check_whole, refuse_beside_sketch, refuse_few_for_band
+from truthcal._sample import Sample
+from truthcal._validation import check_proba, check_report, read_only
+from truthcal.measures.curves import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, Points, redrawn, thinned
+from truthcal.sketch import Sketch
+
+_Array = NDArray[np.float64]
+
+# What rounding may do to a sum of biases, which must not put a curve beside a limit that it reaches.
+_ROUNDING = 1e-12
+
+
+def bias_band(
+    y_proba: object,
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    rng: Any = None,
+    sample_weight: object = None,
+) -> BiasBand:
+    """How far the cumulative bias curve of these predictions would stray by chance, if they were calibrated.
+
+    Parameters
+    ----------
+    y_proba : array-like of shape (n,), or Sketch
+        Predicted probabilities; outcomes are not needed. A `Sketch` takes the place of all rows.
+    confidence_level : float, default 0.95
+        How often the whole curve would stay within the band.
+    n_resamples : int, default 999
+        How often outcomes are redrawn, at most 20,000.
+    rng : int, numpy Generator or None
+        Source of randomness.
+    sample_weight : array-like of shape (n,), optional
+        Weights. A row of any weight is one observation.
+
+    Returns
+    -------
+    BiasBand
+        ``limit``: draw the band from -limit to +limit, behind the curve of `cumulative_bias_curve`. A curve that leaves
+        it anywhere is evidence of miscalibration, at the level of the band.
+
+    Notes
+    -----
+    Outcomes are drawn from the predictions, and the largest size of the cumulative bias is noted; `limit` is the k-th
+    largest of these, k = (n_resamples + 1)(1 - confidence_level): exactly valid for up to 1000 different predictions,
+    however few the rows.
+
+    Where there are more than 1000, neighbours are one point, and between two points the curve is drawn as a Brownian
+    bridge, whose extremes are known. Where a point has several chances (there, and in the buckets of a sketch) or
+    weights, its frequency is drawn as a binomial's with the same mean and variance. O(n log n) for the sort, then 0.1 s
+    by default, whatever n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> tc.bias_band(np.repeat([0.25, 0.75], 40), rng=0)
+    If predictions were calibrated, the cumulative bias of 80 rows would stay between -0.1 and +0.1 everywhere, 95% of \
+the time.
+    """
+    generator = check_rng(rng)
+    if isinstance(y_proba, Sketch):
+        refuse_beside_sketch(None, sample_weight, None)
+        return bias_band_of(y_proba, confidence_level, n_resamples, generator)
+    p = check_proba(y_proba, "y_proba")
+    rows = check_report(p, p, sample_weight, name="y_proba")
+    nothing = read_only(np.zeros(len(rows.p), np.uint8))  # sorts faster than fractions
+    return bias_band_of(Sample.from_checked(rows._replace(y=nothing)), confidence_level, n_resamples, generator)
+
+
+def bias_band_of(
+    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
+) -> BiasBand:
+    """The band of sorted rows or of a sketch, whose outcomes are not looked at."""
+    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
+    n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
+    refuse_few_for_band(n_resamples, level)
+    points = Points.of(summary)
+    starts = thinned(points.w, MOST_ENTRIES)
+    several = np.diff(starts, append=len(points.w)) > 1
+    points, total = points.merged(starts), float(np.sum(points.w))
+    # What the curve can do between the ends of a point made of several.
+    inside = np.where(several, points.wwv, 0.0) / total**2
+    largest = np.empty(n_resamples)
+    for first in range(0, n_resamples, AT_A_TIME):
+        some = largest[first : first + AT_A_TIME]
+        curves = np.cumsum(points.wp - redrawn(points, len(some), generator), axis=1) / total
+        some[:] = _largest(curves, inside, generator)
+    rank = math.floor((n_resamples + 1) * (1.0 - level) + 1e-9)
+    limit = float(np.partition(largest, n_resamples - rank)[n_resamples - rank])
+    return BiasBand(limit * (1.0 + _ROUNDING), level, n_resamples, summary.n)
+
+
+def _largest(curves: _Array, inside: _Array, rng: np.random.Generator) -> _Array:
+    """The largest size of each curve, the bridges between its points included.
+
+    A Brownian bridge from a to b of variance v exceeds its ends by a maximum of which the law is known:
+    (a + b + sqrt((b - a)^2 - 2 v log U)) / 2 with U uniform. For the minimum another U serves, since only one of the
+    two is ever near a limit.
+    """
+    largest: _Array = np.max(np.abs(curves), axis=1)
+    where = np.flatnonzero(inside > 0.0)
+    if len(where) == 0:
+        return largest
+    ends = curves[:, where]
+    begins = np.where(where > 0, curves[:, where - 1], 0.0)
+    for sign in (1.0, -1.0):
+        fall = 2.0 * inside[where] * rng.standard_exponential(ends.shape)  # -2 v log U
+        top = (sign * (begins + ends) + np.sqrt((ends - begins) ** 2 + fall)) / 2.0
+        largest = np.maximum(largest, np.max(top, axis=1))
+    return largest

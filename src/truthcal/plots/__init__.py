@@ -1,0 +1,18 @@
+"""Plots in the manner of scikit-learn: each Display stores a result and only draws.
+
+matplotlib is needed to draw, not to import this: ``pip install 'truthcal[plot]'``.
+"""
+
+from truthcal.plots.bias import BiasCurveDisplay
+from truthcal.plots.binned import BinnedReliabilityDisplay
+from truthcal.plots.reliability import ReliabilityDisplay
+from truthcal.plots.scales import ScaleProfileDisplay
+from truthcal.plots.segments import SegmentsDisplay
+
+__all__ = [
+    "BiasCurveDisplay",
+    "BinnedReliabilityDisplay",
+    "ReliabilityDisplay",
+    "ScaleProfileDisplay",
+    "SegmentsDisplay",
+]

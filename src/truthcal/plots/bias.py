@@ -1,0 +1,209 @@
+"""The cumulative bias curve, which ATB integrates, with the band that calibrated predictions stay in."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._curves import BiasBand, BiasCurve
+from truthcal._parameters import check_rng
+from truthcal.measures.atb import cumulative_bias_curve_of, summary_given
+from truthcal.measures.bias_bands import bias_band_of
+from truthcal.plots import _drawing as draw
+from truthcal.plots._display import ModelDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_Array = NDArray[np.float64]
+
+_KIND = "bias"
+_SIZE = (6.4, 4.4)
+# Columns in which a long curve is drawn, by the lowest and the highest point of each: as wide as the line. More would
+# only fill files; six curves are 100 kB of SVG.
+_COLUMNS = 240
+
+
+class BiasCurveDisplay(ModelDisplay):
+    """The bias of all predictions up to q, as q grows: what ATB integrates, beside how far chance would carry it.
+
+    Where the curve rises, predictions are too high; where it falls, too low. A calibrated curve stays in the band from
+    end to end with the band's probability; outside, the curve is drawn thick.
+
+    Parameters
+    ----------
+    curve : BiasCurve
+        From `cumulative_bias_curve`.
+    band : BiasBand, optional
+        From `bias_band`.
+    name : str, optional
+        What the legend calls it.
+    """
+
+    def __init__(self, curve: BiasCurve, band: BiasBand | None = None, name: str | None = None) -> None:
+        self.curve, self.band, self.name = curve, band, name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: object,
+        y_proba: object = None,
+        *,
+        sample_weight: object = None,
+        pos_label: object = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        confidence_level: float = 0.95,
+        n_resamples: int = 999,
+        rng: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw from outcomes and predictions, or from a `Sketch` in place of both.
+
+        Parameters
+        ----------
+        y_true, y_proba, sample_weight, pos_label
+            As for `cumulative_bias_curve`.
+        name : str, optional
+            What the legend calls it.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default. Several models can be drawn into the same axes.
+        confidence_level, n_resamples, rng
+            As for `bias_band`.
+        **options
+            As for `plot`.
+
+        Returns
+        -------
+        BiasCurveDisplay
+            With `ax_` and `figure_`.
+        """
+        generator = check_rng(rng)
+        summary = summary_given(y_true, y_proba, sample_weight, pos_label)
+        band = bias_band_of(summary, confidence_level, n_resamples, generator)
+        return cls(cumulative_bias_curve_of(summary), band, name).plot(ax, **options)
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """The columns of the curve, all of them: `q`, `bias`, `count` and `weight`."""
+        return self.curve.to_dict()
+
+    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default. What is there already stays: other models, for example.
+        name : str, optional
+            What the legend calls it, in place of the Display's own.
+
+        Returns
+        -------
+        BiasCurveDisplay
+            Itself, with `ax_` and `figure_`.
+        """
+        ax = draw.axes_for(ax, _SIZE)
+        slot = len(draw.marked(ax, _KIND, "curve"))
+        if slot == 0:
+            self._prepare(ax)
+        self._draw_band(ax, slot)
+        self._draw_curve(ax, slot, name if name is not None else self.name)
+        self._fit(ax, slot)
+        lines = draw.legend_outside(ax, draw.lines_of(ax, _KIND), self._notes(ax))
+        draw.resize_own(ax, _SIZE[1] + draw.legend_height(lines))
+        draw.make_room(ax)
+        self.ax_, self.figure_ = ax, draw.figure_of(ax)
+        return self
+
+    def _prepare(self, ax: "Axes") -> None:
+        ax.set(xlabel="predicted probability", ylabel="bias of all predictions up to here", xlim=(-0.02, 1.02))
+        draw.plain_look(ax)
+        zero = ax.axhline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, label="_zero", zorder=2)
+        draw.mark(zero, _KIND, 0, "zero")
+        draw.note_above(ax, ("rising: predictions too high", "falling: too low"), f"{_KIND}-note", gap="      ")
+
+    def _draw_band(self, ax: "Axes", slot: int) -> None:
+        """The band, where there is one model; for several, thick lines tell all the same."""
+        if slot:
+            draw.hide(ax, _KIND, "band")
+        if slot or self.band is None:
+            return
+        ends = self.band.table()
+        look: dict[str, Any] = {"color": draw.ink(), "alpha": draw.BAND_ALPHA, "linewidth": 0}
+        area = ax.fill_between(ends["q"], ends["low"], ends["high"], zorder=1, **look)
+        draw.mark(area, _KIND, slot, "band")
+
+    def _draw_curve(self, ax: "Axes", slot: int, name: str | None) -> None:
+        style, (x, y) = draw.style_of(slot), _drawn(self.curve)
+        (thin,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, zorder=3)
+        thin.set_label(draw.called(name, slot, "cumulative bias"))
+        draw.mark(thin, _KIND, slot, "curve")
+        if self.band is None:
+            return
+        x, y = _beyond(x, y, self.band.limit)
+        (thick,) = ax.plot(x, y, color=style.color, linewidth=draw.THICK, solid_capstyle="round", zorder=4)
+        thick.set_label("_outside")
+        draw.mark(thick, _KIND, slot, "outside")
+
+    def _fit(self, ax: "Axes", slot: int) -> None:
+        """Limits with room for curve and band, and a height even if all is zero."""
+        limit = self.band.limit if self.band else 0.0
+        low, high = min(float(np.min(self.curve.bias)), -limit, 0.0), max(float(np.max(self.curve.bias)), limit, 0.0)
+        pad = 0.08 * ((high - low) or 0.1)
+        before = ax.get_ylim() if slot else (0.0, 0.0)
+        ax.set_ylim(min(low - pad, before[0]), max(high + pad, before[1]))
+
+    def _notes(self, ax: "Axes") -> draw.Entries:
+        """What grey and thick mean."""
+        if self.band is None:
+            return []
+        level = self.band.confidence_level
+        shown = [artist for artist in draw.marked(ax, _KIND, "band") if artist.get_visible()]
+        if not shown:
+            return [(draw.thick_line(draw.ink()), f"outside its own {100 * level:g}% band")]
+        thick = draw.thick_line(draw.style_of(0).color)
+        return [(shown[0], f"holds {100 * level:g}% of calibrated curves"), (thick, "outside that: beyond chance")]
+
+
+def _drawn(curve: BiasCurve) -> tuple[_Array, _Array]:
+    """The corners of the curve: from zero, in steps, to the end. Straight lines where steps are too many or unknown."""
+    q, bias = np.asarray(curve.q, np.float64), curve.bias
+    many = len(q) > _COLUMNS
+    if many:
+        q, bias = _thinned(q, bias)
+    start = [0.0, q[0]] if many or curve.sketched else [0.0]
+    if not (many or curve.sketched):
+        before = np.concatenate([[0.0], bias[:-1]])
+        q, bias = np.repeat(q, 2), np.stack([before, bias], axis=1).ravel()
+    return np.concatenate([start, q, [1.0]]), np.concatenate([np.zeros(len(start)), bias, bias[-1:]])
+
+
+def _thinned(q: _Array, bias: _Array) -> tuple[_Array, _Array]:
+    """The lowest and the highest point of each column of the picture, and both ends."""
+    column = np.minimum((q * _COLUMNS).astype(np.int64), _COLUMNS - 1)
+    starts = np.flatnonzero(np.diff(column, prepend=-1))
+    ends = np.append(starts[1:], len(q))
+    kept = [np.array([0, len(q) - 1])]
+    for extreme in (np.minimum, np.maximum):
+        level = np.repeat(extreme.reduceat(bias, starts), ends - starts)
+        at = np.flatnonzero(bias == level)
+        kept.append(at[np.unique(column[at], return_index=True)[1]])
+    keep = np.unique(np.concatenate(kept))
+    return q[keep], bias[keep]
+
+
+def _beyond(x: _Array, y: _Array, limit: float) -> tuple[_Array, _Array]:
+    """The parts of a line that lie outside [-limit, limit], with gaps (nan) between."""
+    position = np.arange(len(x), dtype=np.float64)
+    cuts = [position]
+    for level in (-limit, limit):
+        at = np.flatnonzero((y[:-1] - level) * (y[1:] - level) < 0.0)
+        cuts.append(at + (level - y[at]) / (y[at + 1] - y[at]))
+    every = np.unique(np.concatenate(cuts))
+    x, y = np.interp(every, position, x), np.interp(every, position, y)
+    size = np.abs(y) + 1e-12 * limit  # rounding must not put a cut inside
+    out = (np.minimum(size[:-1], size[1:]) >= limit) & (np.maximum(size[:-1], size[1:]) > limit * (1.0 + 1e-9))
+    before, after = np.append(False, out), np.append(out, False)
+    kept, last = np.flatnonzero(before | after), (before & ~after)[before | after]
+    gaps = np.flatnonzero(last) + 1
+    return np.insert(x[kept], gaps, np.nan), np.insert(y[kept], gaps, np.nan)

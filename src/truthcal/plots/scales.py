@@ -1,0 +1,164 @@
+"""Miscalibration by scale, beside what chance alone gives."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal._curves import ScaleProfile
+from truthcal.inference.profile import scale_profile
+from truthcal.plots import _drawing as draw
+from truthcal.plots._display import ModelDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_KIND = "scales"
+_SIZE = (6.4, 4.4)
+
+
+class ScaleProfileDisplay(ModelDisplay):
+    """On which scale predictions are off: the error beyond chance in wide and in narrow bins.
+
+    Wide errors, of one sign along all predictions, show at the left; narrow ones, which change sign, at the right. A
+    marker is filled where the error is above what calibrated predictions would have.
+
+    Parameters
+    ----------
+    profile : ScaleProfile
+        From `scale_profile`.
+    name : str, optional
+        What the legend calls it.
+    """
+
+    def __init__(self, profile: ScaleProfile, name: str | None = None) -> None:
+        self.profile, self.name = profile, name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: object,
+        y_proba: object = None,
+        *,
+        sample_weight: object = None,
+        pos_label: object = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        confidence_level: float = 0.95,
+        n_resamples: int = 999,
+        rng: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw from outcomes and predictions, or from a `Sketch` in place of both.
+
+        Parameters
+        ----------
+        y_true, y_proba, sample_weight, pos_label
+            As for `scale_profile`.
+        name : str, optional
+            What the legend calls it.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default. Several models can be drawn into the same axes.
+        confidence_level, n_resamples, rng
+            As for `scale_profile`.
+        **options
+            As for `plot`.
+
+        Returns
+        -------
+        ScaleProfileDisplay
+            With `ax_` and `figure_`.
+        """
+        profile = scale_profile(
+            y_true,
+            y_proba,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            rng=rng,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        return cls(profile, name).plot(ax, **options)
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """The columns of the profile: a row for each width."""
+        return self.profile.table()
+
+    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default. What is there already stays: other models, for example.
+        name : str, optional
+            What the legend calls it, in place of the Display's own.
+
+        Returns
+        -------
+        ScaleProfileDisplay
+            Itself, with `ax_` and `figure_`.
+        """
+        ax = draw.axes_for(ax, _SIZE)
+        slot = len(draw.marked(ax, _KIND, "curve"))
+        if slot == 0:
+            self._prepare(ax)
+        self._draw_band(ax, slot)
+        self._draw_curve(ax, slot, name if name is not None else self.name)
+        lines = draw.legend_outside(ax, draw.lines_of(ax, _KIND, markers=True), self._notes(ax))
+        draw.resize_own(ax, _SIZE[1] + draw.legend_height(lines))
+        draw.make_room(ax)
+        self.ax_, self.figure_ = ax, draw.figure_of(ax)
+        return self
+
+    def _prepare(self, ax: "Axes") -> None:
+        widths = self.profile.width
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(np.max(widths) * 1.2, np.min(widths) / 1.2)  # wide at the left
+        ax.set_xticks(widths, self.profile.names)
+        ax.set_xticks([], minor=True)
+        ax.set(xlabel="width of the bins (1 is ATB)", ylabel="error beyond chance")
+        draw.plain_look(ax)
+        zero = ax.axhline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, label="_zero", zorder=2)
+        draw.mark(zero, _KIND, 0, "zero")
+        parts = "root of the squared error in the bins", "beyond what chance gives"
+        draw.note_above(ax, parts, f"{_KIND}-note")
+
+    def _draw_band(self, ax: "Axes", slot: int) -> None:
+        """The range, where there is one model; for several, filled markers tell all the same."""
+        if slot:
+            draw.hide(ax, _KIND, "band")
+            return
+        profile = self.profile
+        area = ax.fill_between(
+            profile.width,
+            profile.error_low,
+            profile.error_high,
+            color=draw.ink(),
+            alpha=draw.BAND_ALPHA,
+            linewidth=0,
+            zorder=1,
+        )
+        draw.mark(area, _KIND, slot, "band")
+
+    def _draw_curve(self, ax: "Axes", slot: int, name: str | None) -> None:
+        profile, style = self.profile, draw.style_of(slot)
+        (line,) = ax.plot(
+            profile.width, profile.error, color=style.color, linestyle=style.line, linewidth=draw.THIN, zorder=3
+        )
+        line.set_label(draw.called(name, slot, "error"))
+        draw.mark(line, _KIND, slot, "curve")
+        points = ax.scatter(profile.width, profile.error, s=42, marker=style.marker, linewidths=1.2, zorder=4)
+        points.set_facecolor([style.color if out else "none" for out in profile.value > profile.high])
+        points.set_edgecolor(style.color)
+        points.set_label("_points")
+        draw.mark(points, _KIND, slot, "points")
+
+    def _notes(self, ax: "Axes") -> draw.Entries:
+        """What grey and filled markers mean."""
+        level = f"{100 * self.profile.confidence_level:g}%"
+        shown = [artist for artist in draw.marked(ax, _KIND, "band") if artist.get_visible()]
+        if not shown:
+            return [(draw.full_marker(draw.ink()), f"filled: above its own {level} range")]
+        full = draw.full_marker(draw.style_of(0).color)
+        return [(shown[0], f"{level} of errors if calibrated"), (full, "filled: above that range")]

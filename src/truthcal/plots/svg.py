@@ -1,0 +1,69 @@
+"""A figure as SVG text, the same bytes for the same drawing, for pages that colour it by their own style sheet."""
+
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from truthcal.plots._drawing import matplotlib_module
+
+# The colour of text, axes and ticks, for a page to replace by its own: no palette has it.
+INK = "#010203"
+# Marks figures whose height a Display may choose, as in `_drawing`.
+_OWN = "truthcal-figure"
+_FONT_SIZE = 11.0
+_SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none",  # text stays text: smaller, sharper, found by a search, read by a screen reader
+    "text.parse_math": False,  # a dollar in a name is a dollar
+    "font.size": _FONT_SIZE,
+    "axes.titlesize": _FONT_SIZE,
+    "axes.labelsize": _FONT_SIZE,
+    "xtick.labelsize": _FONT_SIZE - 1.0,
+    "ytick.labelsize": _FONT_SIZE - 1.0,
+    "legend.fontsize": _FONT_SIZE - 1.0,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.facecolor": "none",
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.0,
+}
+
+
+def figure_svg(draw: Callable[[Any], object], size: tuple[float, float] = (5.2, 4.0), salt: str = "truthcal") -> str:
+    """What `draw` draws on matplotlib axes, as the text of an SVG file.
+
+    Parameters
+    ----------
+    draw : callable
+        Takes the axes; what it returns is not looked at.
+    size : tuple of float
+        Width and height in inches. A Display that knows the height it needs takes that.
+    salt : str
+        Makes the ids in the file: the same for the same text.
+
+    Returns
+    -------
+    str
+        The file. Text, axes and ticks have the colour `INK`; the ground is transparent; text is in no outlines.
+        Settings of matplotlib are as before.
+    """
+    matplotlib = matplotlib_module("matplotlib")
+    text = io.StringIO()
+    with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():
+        # The page chooses the font, not matplotlib: what its own font lacks does not matter.
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing")
+        figure = matplotlib_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
+        matplotlib_module("matplotlib.backends.backend_svg").FigureCanvasSVG(figure)
+        figure.set_gid(_OWN)
+        draw(figure.subplots())
+        figure.savefig(
+            text, format="svg", bbox_inches="tight", pad_inches=0.04, metadata={"Date": None, "Creator": None}
+        )
+    return text.getvalue()

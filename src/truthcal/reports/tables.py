@@ -1,0 +1,128 @@
+"""The tables of the report: models, measures, segments. Strings only, so that the page has nothing to compute."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from truthcal._assessments import Assessment
+from truthcal._results import MeasureTable, MeasureValue
+from truthcal._segments import Segment, SegmentTable
+from truthcal._verdicts import ConfidenceInterval, p_in_words
+from truthcal.measures import MEASURES
+from truthcal.measures.overview import all_measures
+from truthcal.reports.words import Chip, chip, typeset
+from truthcal.sketch import Sketch
+
+# Segments that a report shows, the clearest findings first: an interval of the error takes 20 ms.
+MOST_SEGMENTS = 50
+# What a sketch knows, by the method of that name.
+_OF_SKETCH = ("atb", "atb_l1")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """A segment as its table shows it."""
+
+    name: str
+    chip: Chip
+    rows: str
+    bias: str
+    bias_ends: str
+    rms: str
+    rms_ends: str
+    pvalue: str
+    adjusted: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model as the table of models shows it."""
+
+    rms: str
+    rms_ends: str
+    bias: str
+    bias_ends: str
+    brier: str
+    pvalue: str
+    rows: str
+
+
+def model_row(assessment: Assessment) -> ModelRow:
+    """The numbers by which models are laid side by side."""
+    a = assessment
+    return ModelRow(
+        rms=_number(a.rms),
+        rms_ends=_ends(a.rms_interval, ".3g"),
+        bias=_number(a.bias_interval.estimate, "+.4g"),
+        bias_ends=_ends(a.bias_interval, "+.3g"),
+        brier=_number(a.brier),
+        pvalue=_chance(a.test.greater, a.test.n_resamples),
+        rows=f"{a.n:,}",
+    )
+
+
+def measures_of(assessment: Assessment) -> MeasureTable:
+    """The measures that are quick to have: all of rows, two of a sketch."""
+    summary = assessment._summary
+    if isinstance(summary, Sketch):
+        return MeasureTable(tuple(_of_sketch(name, float(getattr(summary, name)())) for name in _OF_SKETCH))
+    weight = summary.repetitions if summary.weighted else None
+    return all_measures(summary.y, summary.p, sample_weight=weight)
+
+
+def _of_sketch(name: str, value: float) -> MeasureValue:
+    m = MEASURES[name]
+    flags = {flag: getattr(m, flag) for flag in ("truthful", "continuous", "complete", "sound")}
+    return MeasureValue(name=name, value=value, scale=m.scale, **flags)
+
+
+def merged(tables: Sequence[MeasureTable]) -> list[tuple[MeasureValue, list[str]]]:
+    """A row for each measure that any model has: its properties, and its value for each model."""
+    rows = {row.name: row for table in tables for row in table.rows}
+    order = [name for name in MEASURES if name in rows]
+    return [(rows[name], [_value(table, name) for table in tables]) for name in order]
+
+
+def notes_of(tables: Sequence[MeasureTable]) -> list[tuple[str, list[str]]]:
+    """What there is to say of values, and of which measures."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        for row in table.rows:
+            if row.note and row.name not in found.setdefault(row.note, []):
+                found[row.note].append(row.name)
+    return list(found.items())
+
+
+def _value(table: MeasureTable, name: str) -> str:
+    return _number(table[name]) if name in table else "\u2013"
+
+
+def segment_rows(table: SegmentTable) -> list[SegmentRow]:
+    """The segments in their order, up to the most that a report shows."""
+    return [_segment(segment) for segment in table.segments[:MOST_SEGMENTS]]
+
+
+def _segment(segment: Segment) -> SegmentRow:
+    return SegmentRow(
+        name=segment.name,
+        chip=chip(segment.kind),
+        rows=f"{segment.n:,}",
+        bias=_number(segment.bias, "+.2g"),
+        bias_ends=_ends(segment.bias_interval, "+.2g"),
+        rms=_number(segment.rms, ".2g"),
+        rms_ends=_ends(segment.rms_interval, ".2g") if segment.miscalibrated else "",
+        pvalue=_chance(segment.pvalue),
+        adjusted=_chance(segment.adjusted),
+    )
+
+
+def _number(x: float, form: str = ".4g") -> str:
+    return "\u2013" if math.isnan(x) else format(0.0 if abs(x) < 1e-15 else x, form)
+
+
+def _ends(interval: ConfidenceInterval, form: str) -> str:
+    return "" if math.isnan(interval.low) else f"{interval.low:{form}} to {interval.high:{form}}"
+
+
+def _chance(p: float, draws: int = 0) -> str:
+    return "\u2013" if math.isnan(p) else typeset(p_in_words(p, draws)).removeprefix("p = ").removeprefix("p ")

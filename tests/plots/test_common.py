@@ -1,0 +1,228 @@
+"""What all Displays promise: several models, literal names, untouched settings, few points, both ways in."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import truthcal as tc
+from truthcal import plots
+
+MODELS = {
+    "reliability": plots.ReliabilityDisplay,
+    "binned": plots.BinnedReliabilityDisplay,
+    "bias": plots.BiasCurveDisplay,
+    "scales": plots.ScaleProfileDisplay,
+}
+NAMES = ["honest", "gradient boosting, $x_1$ and <b>" + " and more" * 8, "_under", "two\nlines", "five", "r\\alpha^2"]
+models = pytest.mark.parametrize("kind", MODELS)
+
+
+def draw(kind, *rows, **options):
+    seed = {} if kind == "binned" else {"rng": 0}
+    return MODELS[kind].from_predictions(*rows, **seed, **options)
+
+
+def texts(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+@models
+def test_six_models_share_axes(kind, figure, data, artists):
+    ax = figure.subplots()
+    for i, name in enumerate(NAMES):
+        shown = draw(kind, *data(300, 1 + i / 3), name=name, ax=ax)
+        assert shown.ax_ is ax
+        assert shown.figure_ is figure
+    found = artists(ax)
+    lines = [found[f"{kind}-{slot}-curve"] for slot in range(6)]
+    assert len({to_hex(line.get_color()) for line in lines}) == 6
+    assert len({str(line.get_linestyle()) + str(line._unscaled_dash_pattern) for line in lines}) == 6
+    assert not found[f"{kind}-0-band"].get_visible()
+    assert f"{kind}-1-band" not in found
+    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
+    names = texts(ax.get_legend())[:6]
+    assert names[0] == "honest"
+    assert names[1].startswith("gradient boosting, $x_1$")
+    assert names[1].endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert names[2:] == ["_under", "two\\nlines", "five", "r\\alpha^2"]
+
+
+@models
+@pytest.mark.parametrize("count", [1, 2, 6])
+@pytest.mark.parametrize("size", [(6.4, 4.8), (4, 8), (9, 4)])
+def test_nothing_overlaps_or_is_cut_off(kind, count, size, figure, data):
+    figure.set_size_inches(size)
+    ax = figure.subplots()
+    for i in range(count):
+        draw(kind, *data(60, 1 + i), name=NAMES[1], ax=ax)
+    figure.canvas.draw()
+    ax.apply_aspect()
+    legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert not legend.overlaps(frame)
+    assert not legend.overlaps(ax.xaxis.label.get_window_extent())
+    whole = figure.bbox
+    for artist in (ax.get_legend(), ax.xaxis.label, ax.yaxis.label, *ax.texts):
+        box = artist.get_window_extent()
+        assert box.x0 >= whole.x0 - 2
+        assert box.x1 <= whole.x1 + 2
+        assert box.y0 >= whole.y0 - 2
+        assert box.y1 <= whole.y1 + 2
+    assert frame.width > 0.2 * whole.width
+
+
+@models
+def test_own_figure_grows_with_its_legend(kind, data):
+    first = draw(kind, *data(50))
+    before = first.figure_.get_figheight()
+    for _ in range(4):
+        draw(kind, *data(50), name="another with a name that takes a line by itself", ax=first.ax_)
+    assert first.figure_.get_figheight() > before
+    first.figure_.canvas.draw()
+    legend = first.ax_.get_legend().get_window_extent()
+    assert legend.y0 >= 0
+    assert not legend.overlaps(first.ax_.get_window_extent())
+    plt.close(first.figure_)
+
+
+@models
+def test_settings_stay_and_ink_follows_them(kind, figure, data, artists):
+    before = dict(mpl.rcParams)
+    draw(kind, *data(100), ax=figure.subplots())
+    assert dict(mpl.rcParams) == before
+    with mpl.rc_context({"text.color": "#fefefe"}):
+        dark = draw(kind, *data(100), ax=Figure().subplots()).ax_
+        rule = artists(dark)[f"{kind}-0-{'zero' if kind in ('bias', 'scales') else 'diagonal'}"]
+        assert to_hex(rule.get_color()) == "#fefefe"
+        assert to_hex(np.atleast_2d(artists(dark)[f"{kind}-0-band"].get_edgecolor())[0]) == "#fefefe"
+
+
+@models
+def test_rows_a_sketch_and_an_estimator_show_the_same(kind, figure, data, artists):
+    y, p = data(200)
+    p = np.round(p, 1)
+
+    class Model:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, X):
+            return np.stack([1 - X, X], axis=1)
+
+    labels = np.where(y == 1, "yes", "no")
+    seed = {} if kind == "binned" else {"rng": 0}
+    drawn = [
+        draw(kind, y, p, ax=figure.subplots()),
+        draw(kind, tc.Sketch().update(y, p), ax=Figure().subplots()),
+        MODELS[kind].from_estimator(Model(), p, labels, ax=Figure().subplots(), **seed),
+    ]
+    for other in drawn[1:]:
+        for column, values in drawn[0].table().items():
+            np.testing.assert_allclose(other.table()[column], values, rtol=1e-6, atol=1e-9)
+    assert drawn[2].name == "Model"
+    assert texts(drawn[2].ax_.get_legend())[0] == "Model"
+    turned = MODELS[kind].from_estimator(Model(), p, labels, pos_label="no", name="no", ax=Figure().subplots(), **seed)
+    expected = draw(kind, 1 - y, 1 - p, ax=Figure().subplots())
+    np.testing.assert_allclose(
+        artists(turned.ax_)[f"{kind}-0-curve"].get_ydata(), artists(expected.ax_)[f"{kind}-0-curve"].get_ydata()
+    )
+    assert turned.name == "no"
+
+
+def test_estimators_of_scikit_learn(figure):
+    linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
+    x = np.linspace(-2, 2, 80)[:, None]
+    y = (np.sin(np.arange(80)) + x[:, 0] > 0).astype(int)
+    model = linear.LogisticRegression().fit(x, y)
+    shown = plots.ReliabilityDisplay.from_estimator(model, x, y, ax=figure.subplots(), rng=0)
+    assert shown.name == "LogisticRegression"
+    assert shown.curve.count.sum() == 80
+
+
+class Two:
+    classes_ = (0, 1)
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+class Three(Two):
+    def predict_proba(self, X):
+        return np.full((len(X), 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "error", "message"),
+    [
+        (object(), {}, TypeError, "`estimator` must have predict_proba; object has none"),
+        (Three(), {}, ValueError, r"`estimator` must have two classes; predict_proba of Three returned shape \(2, 3\)"),
+        (Two(), {"pos_label": 2}, ValueError, r"`pos_label` must be one of the classes of Two, \[0, 1\]; got 2"),
+    ],
+)
+def test_refuses_estimators(estimator, options, error, message):
+    with pytest.raises(error, match=message):
+        plots.BiasCurveDisplay.from_estimator(estimator, [[1], [2]], [0, 1], **options)
+
+
+@models
+@pytest.mark.parametrize(
+    "case", [([1], [0.3]), ([1, 0] * 10, [0.3] * 20), ([0, 1, 1], [0.0, 1.0, 1.0]), ([1, 0, 0], [0.0, 1.0, 1.0])]
+)
+def test_odd_rows_are_drawn(kind, case, figure):
+    ax = draw(kind, *case, ax=figure.subplots()).ax_
+    figure.canvas.draw()
+    low, high = ax.get_ylim()
+    assert np.isfinite([low, high]).all()
+    assert high > low
+
+
+@models
+def test_many_rows_are_few_points(kind, figure, data):
+    ax = draw(kind, *data(200_000), ax=figure.subplots()).ax_
+    assert all(len(line.get_xdata()) <= 4500 for line in ax.lines)
+    assert sum(len(line.get_xdata()) for line in ax.lines) < 7000
+    assert all(len(path.vertices) <= 2010 for area in ax.collections for path in area.get_paths())
+
+
+@models
+def test_frame_is_of_the_first_library_there_is(kind, figure, data, monkeypatch):
+    shown = draw(kind, *data(50), ax=figure.subplots())
+    for library, columns in (("pandas", "columns"), ("polars", "columns"), ("pyarrow", "column_names")):
+        module = pytest.importorskip(library, reason=f"{library} is not installed")
+        frame = shown.frame()
+        assert type(frame).__module__.split(".")[0] == module.__name__
+        assert list(getattr(frame, columns)) == list(shown.table())
+        assert len(frame) == len(next(iter(shown.table().values())))
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match="`frame` needs pandas, polars or pyarrow: pip install pandas"):
+        shown.frame()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    for module in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"Plots need matplotlib: pip install 'truthcal\[plot\]'"):
+        plots.ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7])
+
+
+def test_pyplot_is_loaded_for_new_figures_alone():
+    code = """
+import sys, truthcal as tc
+from matplotlib.figure import Figure
+assert "truthcal.plots" not in sys.modules
+for name in tc.plots.__all__:
+    if hasattr(kind := getattr(tc.plots, name), "from_predictions"):
+        kind.from_predictions([0, 1, 1], [0.2, 0.7, 0.9], ax=Figure().subplots())
+assert "matplotlib.pyplot" not in sys.modules
+print("fine")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "fine\n", done.stderr
+
+
+def test_names_in_print():
+    assert repr(plots.ScaleProfileDisplay(tc.scale_profile([1], [0.3], rng=0), "a")) == "<ScaleProfileDisplay 'a'>"

@@ -1,0 +1,57 @@
+"""Reports that several files of tests look at, and one browser for all of them."""
+
+import shutil
+
+import pytest
+from reports.pages import IMAGE, SCRIPT, forecasts, segment_table
+
+import truthcal as tc
+
+
+@pytest.fixture(scope="session")
+def models():
+    outcome, proba = forecasts()
+    return {name: tc.assess(outcome, p) for name, p in proba.items()}
+
+
+@pytest.fixture(scope="session")
+def segments():
+    outcome, proba = forecasts()
+    return segment_table(outcome, proba["overconfident"], 4, lambda i: IMAGE if i == 0 else f"segment {i}")
+
+
+@pytest.fixture(scope="session")
+def single(models, segments):
+    """One model, with segments."""
+    return tc.report(
+        models["overconfident"],
+        segments=segments,
+        title=f"Rain \"in\" 'May' {SCRIPT}",
+        provenance={"File": f"{SCRIPT}.csv", "Command": "truthcal report rain.csv"},
+        notes=[f"column {SCRIPT} was guessed"],
+    )
+
+
+@pytest.fixture(scope="session")
+def several(models, segments):
+    """Three models, one with a name that is a script, compared."""
+    outcome, proba = forecasts()
+    named = {SCRIPT if name == "gamed" else name: assessment for name, assessment in models.items()}
+    return tc.report(
+        named,
+        segments={"overconfident": segments},
+        comparisons={("honest", SCRIPT): tc.compare(outcome, proba["honest"], proba["gamed"])},
+    )
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Real Chromium, headless, one for all tests."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the browser is driven by playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield running
+        running.close()

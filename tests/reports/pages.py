@@ -1,0 +1,67 @@
+"""What tests of the report share: a strict reader of HTML, and forecasters to report on."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+
+import truthcal as tc
+
+SCRIPT = "<script>alert(1)</script>"
+IMAGE = '"><img src=x onerror=alert(1)>'
+# Elements that have no end tag.
+_VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """The elements of a page as (tag, attributes, path of open tags), and the text in them. Strict about nesting."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.texts, self._open = [], [], []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"an attribute twice in {tag}"
+        self.elements.append((tag, dict(attrs), tuple(self._open)))
+        if tag not in _VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        assert "svg" in self._open or tag == "svg", f"<{tag}/> outside of an svg"
+        self.elements.append((tag, dict(attrs), tuple(self._open)))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if self._open and data.strip():
+            self.texts.append((self._open[-1], data))
+
+    def all(self, tag):
+        return [attributes for name, attributes, _ in self.elements if name == tag]
+
+    def text(self, tag):
+        return [text for name, text in self.texts if name == tag]
+
+
+def forecasts(n=1500, seed=0):
+    """Outcomes, and three forecasters: honest, overconfident, and one who always reports the mean outcome."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(1.5, 1.5, n)
+    outcome = (rng.random(n) < truth).astype(int)
+    odds = truth / (1 - truth)
+    return outcome, {
+        "honest": truth,
+        "overconfident": odds**2 / (1 + odds**2),
+        "gamed": np.full(n, outcome.mean()),
+    }
+
+
+def segment_table(outcome, proba, count, name=str):
+    """Rows dealt out to `count` segments in turn."""
+    group = np.arange(len(outcome)) % count
+    sketches = {name(i): tc.Sketch(256).update(outcome[group == i], proba[group == i]) for i in range(count)}
+    return tc.assess_segments(tc.SketchTable.from_sketches(sketches, by="segment"))

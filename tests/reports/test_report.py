@@ -1,0 +1,349 @@
+import base64
+import dataclasses
+import datetime
+import hashlib
+import re
+import sys
+
+import numpy as np
+import pytest
+from reports.pages import IMAGE, SCRIPT, Page, forecasts, segment_table
+
+import truthcal as tc
+from truthcal.reports import reproducing
+from truthcal.reports.words import MEANING
+
+pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
+pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
+
+
+def text_of(report):
+    return " ".join(" ".join(text for _, text in Page(report.html).texts).split())
+
+
+def plain(text):
+    """As the page has it, on one line."""
+    return " ".join(text.replace("<=", "\u2264").split())
+
+
+@pytest.fixture(params=["single", "several"])
+def made(request):
+    return request.getfixturevalue(request.param)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_page_is_one_html_document(made):
+    page = Page(made.html)
+    assert made.html.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert page.text("title")[0] == made.title
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
+    assert page.all("meta")[0] == {"charset": "utf-8"}
+    ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes["href"] for attributes in page.all("a")]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    for _, attributes, _ in page.elements:
+        assert set(attributes.get("aria-labelledby", "").split()) <= set(ids)
+
+
+def test_page_has_no_script_no_address_and_no_style_of_its_own(made):
+    page = Page(made.html)
+    allowed = {"html", "head", "meta", "title", "style", "body", "a", "header", "main", "footer", "nav", "section"}
+    allowed |= {"h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "div", "span", "strong", "small", "code", "figure"}
+    allowed |= {"figcaption", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    allowed |= {"svg", "desc", "defs", "path", "g", "use", "text", "clippath", "rect"}
+    assert {tag for tag, _, _ in page.elements} <= allowed
+    for tag, attributes, _ in page.elements:
+        assert "style" not in attributes
+        assert not [name for name in attributes if name.startswith("on")]
+        assert attributes.get("href", "#").startswith("#"), tag
+        assert not {"src", "srcset", "action", "xlink:href"} & attributes.keys()
+    assert "url(" not in re.sub(r"url\(#f\d+-\d+\)", "", made.html)
+    assert "@import" not in made.html
+    assert "http://" not in made.html
+    assert "https://" not in made.html
+
+
+def test_policy_lets_in_the_one_style_sheet_and_nothing_else(made):
+    page = Page(made.html)
+    style = re.search(r"<style>(.*?)</style>", made.html, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (policy,) = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert len(page.all("style")) == 1
+
+
+def test_headings_are_in_order(made):
+    levels = [int(tag[1]) for tag, _, _ in Page(made.html).elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert max(np.diff(levels)) <= 1
+
+
+def test_figures_and_tables_say_what_they_are(made):
+    page = Page(made.html)
+    images = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
+    assert len(images) == len(page.all("figure")) == len(page.all("figcaption")) > 3
+    described = page.text("desc")
+    assert all(re.search(r"\d", text) for text in described)
+    assert len(described) == len(images)
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
+    scrolling = [attributes for attributes in page.all("div") if attributes.get("class") == "scroll"]
+    assert len(scrolling) == len(page.all("table")) + 1  # the wide figure of segments scrolls, too
+    assert all(attributes["tabindex"] == "0" and attributes["aria-label"] for attributes in scrolling)
+    assert len({attributes["aria-label"] for attributes in scrolling}) == len(scrolling)
+
+
+def test_every_number_of_the_assessment_is_shown_and_explained(models, single):
+    text = text_of(single)
+    evidence = models["overconfident"]._rows()
+    assert {name for name, _, _ in evidence} == set(MEANING)
+    for name, value, words in evidence:
+        assert name in text
+        assert plain(value) in text
+        assert plain(words) in text
+        assert MEANING[name] in text
+
+
+def test_verdict_comes_first(models, single):
+    text = text_of(single)
+    chip, verdict = text.index("Verdict Overconfident"), text.index(plain(models["overconfident"].verdict))
+    assert 0 < chip < verdict < text.index("Key numbers")
+
+
+def test_measures_are_those_of_the_rows(models, several):
+    outcome, proba = forecasts()
+    table = tc.all_measures(outcome, proba["honest"])
+    rows = re.findall(r'<tr><th scope="row">(\w+)</th><td class="n">([^<]+)</td>.*?</tr>', several.html)
+    assert dict(rows) == {row.name: f"{row.value:.4g}" for row in table.rows}
+
+
+def test_gameable_measures_are_named(single):
+    (sentence,) = re.findall(r"can be gamed: ([\w, ]+)\.", single.html)
+    assert set(sentence.split(", ")) == {name for name, measure in tc.MEASURES.items() if not measure.truthful}
+    assert "truthcal audit" in single.html
+
+
+def test_segments_are_shown_with_their_intervals(single, segments):
+    text = text_of(single)
+    assert " ".join(segments.verdict.split()) in text
+    worst = segments.segments[0]
+    assert f"{worst.bias_low:+.2g} to {worst.bias_high:+.2g}" in text
+    assert f"{worst.rms_low:.2g} to {worst.rms_high:.2g}" in text
+    assert len(re.findall('<tr><th scope="row">(?:segment|&#34;)', single.html)) == 4
+
+
+def test_warnings_are_shown(models, several):
+    (warning,) = models["gamed"].warnings
+    assert warning in text_of(several)
+
+
+def test_several_models_are_named_and_compared_by_name(models, several):
+    outcome, proba = forecasts()
+    found = tc.compare(outcome, proba["honest"], proba["gamed"])
+    text = text_of(several)
+    assert dataclasses.replace(found, names=("honest", SCRIPT)).verdict in text
+    for name, assessment in {"honest": models["honest"], "overconfident": models["overconfident"]}.items():
+        low, high = assessment.rms_interval.low, assessment.rms_interval.high
+        assert re.search(rf"{name} {assessment.kind.capitalize()} {assessment.rms:.4g} {low:.3g} to {high:.3g} ", text)
+
+
+def test_how_to_reproduce(single):
+    text = text_of(single)
+    assert "Command truthcal report rain.csv" in text
+    assert f"truthcal {tc.__version__}, Python 3." in text
+    assert f"numpy {np.__version__}, scipy " in text
+
+
+def test_same_input_gives_the_same_bytes_but_for_the_date(models, monkeypatch):
+    def make(day):
+        monkeypatch.setattr(reproducing, "today", lambda: datetime.date(2026, 11, day))
+        return tc.report({"honest": models["honest"]}).html
+
+    first, second = make(16), make(17)
+    assert first.count("2026-11-16") == 1
+    assert first.replace("2026-11-16", "2026-11-17") == second
+
+
+# --- what comes from the user -----------------------------------------------------------------------------------------
+
+
+def test_names_stay_text(single, several):
+    for made in (single, several):
+        assert "<script" not in made.html
+        assert "<img" not in made.html
+    assert Page(single.html).text("title")[:1] == [f"Rain \"in\" 'May' {SCRIPT}"]
+    assert f"column {SCRIPT} was guessed" in text_of(single)
+    assert f"{SCRIPT}.csv" in text_of(single)
+    assert IMAGE in Page(single.html).text("th")
+    assert SCRIPT in Page(several.html).text("h2")
+    assert any("<script>" in text for text in Page(several.html).text("text"))
+
+
+def test_twelve_models_of_strange_names_are_shown_as_they_are(models):
+    names = ["{{ 7*7 }} {% raw %}", "$\\frac{1}$", "_hidden", "a\nb\x00\x1b\x85\ud800\u202e", "long" * 500, ""]
+    names += ["\u6f22\u5b57 \U0001f600", "</style></svg>-->]]>"]
+    names += [f"model {i}" for i in range(4)]
+    made = tc.report(dict.fromkeys(names, models["gamed"]), notes=names)
+    page = Page(made.html)
+    assert len(names) == 12
+    assert len(page.all("figure")) == 1 + 12 * 2  # many models have two figures each
+    assert len(made.html.encode()) < 300_000
+    headings = page.text("h2")
+    for name in names:
+        assert (re.sub("[\x00\x1b\x85\ud800\u202e]", "\ufffd", name) or "(no name)") in headings
+    assert made.html.encode().decode() == made.html
+    legend = " ".join(page.text("text"))
+    for shown in (
+        "{{ 7*7 }} {% raw %}",
+        "$\\frac{1}$",
+        "_hidden",
+        "longlonglonglonglo\u2026glonglong",
+        "(no name)",
+        "\u6f22",
+    ):
+        assert shown in legend
+
+
+def test_title_is_the_users(models):
+    made = tc.report(models["gamed"], title='a\n"b" & {{ 7*7 }}\x00')
+    assert Page(made.html).text("title")[:1] == ['a\n"b" & {{ 7*7 }}\ufffd']
+
+
+def test_default_titles(models):
+    assert tc.report(models["gamed"]).title == "Can these probabilities be trusted?"
+    assert tc.report({"mine": models["gamed"]}).title == "Can the probabilities of mine be trusted?"
+
+
+# --- any data ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "proba"),
+    [
+        ([1], [0.3]),
+        ([0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0]),
+        ([0, 1, 1, 0], [0.0, 0.0, 1.0, 1.0]),
+        ([0, 0, 0], [0.5, 0.5, 0.5]),
+        ([0, 1], [0.2, 0.2]),
+    ],
+    ids=["one row", "always right", "half wrong", "one class", "two rows"],
+)
+def test_few_rows_make_a_report(outcome, proba):
+    found = tc.assess(outcome, proba)
+    made = tc.report(found)
+    assert plain(found.verdict) in text_of(made)
+    assert "nan" not in re.findall(r"[a-z]+", text_of(made))
+    assert "NaN" not in made.html
+
+
+def test_sketch_makes_a_report_with_certified_bounds():
+    outcome, proba = forecasts()
+    sketch = tc.Sketch(64).update(outcome, proba["overconfident"])
+    text = text_of(tc.report(tc.assess(sketch)))
+    bounds = sketch.atb()
+    assert (
+        f"sketch of 64 buckets. ATB is {bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
+        in text
+    )
+    assert f"atb_l1 {sketch.atb_l1().value:.4g}" in text
+    assert "only the measures that a sketch knows are shown" in text
+
+
+def test_weighted_rows_make_a_report_with_the_measures_of_these_weights():
+    outcome, proba = forecasts(300)
+    weight = np.arange(300) % 4
+    made = tc.report(tc.assess(outcome, proba["honest"], sample_weight=weight))
+    expected = tc.all_measures(outcome, proba["honest"], sample_weight=weight)
+    rows = dict(re.findall(r'<tr><th scope="row">(\w+)</th><td class="n">([^<]+)</td>', made.html))
+    assert rows == {row.name: f"{row.value:.4g}" for row in expected.rows}
+
+
+def test_six_models_with_fifty_segments_each_stay_small():
+    """The same model six times: intervals of segments, which take long, are computed once."""
+    outcome, proba = forecasts(5000)
+    p = np.clip(proba["honest"] + np.random.default_rng(1).normal(0, 0.1, 5000), 0, 1)
+    names = [f"model number {i}" for i in range(6)]
+    table = segment_table(outcome, p, 50, lambda i: f"segment number {i}")
+    made = tc.report(dict.fromkeys(names, tc.assess(outcome, p)), segments=dict.fromkeys(names, table))
+    assert len(made.html.encode()) < 300_000
+    assert len(re.findall('<tr><th scope="row">segment number', made.html)) == 300
+
+
+def test_more_segments_than_a_page_shows_are_counted(models):
+    outcome, proba = forecasts(3000)
+    made = tc.report(models["honest"], segments=segment_table(outcome, proba["honest"], 60, str))
+    assert "10 more are not shown." in made.html
+
+
+# --- what is returned, and errors -------------------------------------------------------------------------------------
+
+
+def test_report_prints_in_one_line_and_saves_whole(models, tmp_path):
+    made = tc.report(models["gamed"], title="Rain")
+    assert re.fullmatch(r"Report 'Rain': \d+ kB of HTML in one file; \.save\(path\) writes it\.", str(made))
+    assert repr(made) == str(made)
+    made.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == made.html.encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(FileNotFoundError, match=r"missing/report\.html"):
+        made.save(tmp_path / "missing" / "report.html")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.title = "Snow"
+
+
+def test_report_without_jinja2_says_how_to_get_it(models, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(
+        ImportError, match=re.escape("the report needs jinja2 and matplotlib: pip install 'truthcal[report]'.")
+    ):
+        tc.report(models["gamed"])
+
+
+def test_assessment_to_html_is_the_report(models):
+    assert models["gamed"].to_html(title="Rain") == tc.report(models["gamed"], title="Rain").html
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"assessments": {}}, ValueError, "`assessments` is empty; it needs one model at least."),
+        ({"assessments": [1]}, TypeError, "`assessments` must be what truthcal.assess returned, or a mapping of names to that; got [1]."),
+        ({"assessments": {"a": 3}}, TypeError, "`assessments` must hold what truthcal.assess returned; 'a' is 3."),
+        ({"assessments": {3: "gamed"}}, TypeError, "names in `assessments` must be str; got 3. Use str(name)."),
+        ({"assessments": dict.fromkeys(map(str, range(13)), "gamed")}, ValueError, "`assessments` holds 13 models, more than the 12 that one page can show"),
+        ({"assessments": {"a": "bare"}}, ValueError, "the assessment of 'a' has no rows or sketch behind it"),
+        ({"segments": 3}, TypeError, "`segments` must be what truthcal.assess_segments returned; got 3."),
+        ({"segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but `assessments` has 'a'."),
+        ({"segments": {"a": 3}}, TypeError, "`segments` must hold what truthcal.assess_segments returned; 'a' is 3."),
+        ({"assessments": "gamed", "segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but `assessments` has one model without a name; pass a mapping."),
+        ({"assessments": {"a": "gamed", "b": "gamed"}, "segments": "segments"}, ValueError, "`segments` must be a mapping of names to tables where there are 2 models: whose segments are these? For example {'a': segments}."),
+        ({"comparisons": 3}, TypeError, "`comparisons` must be a mapping of pairs of names to what truthcal.compare returned; got 3."),
+        ({"comparisons": {"ab": 3}}, TypeError, "keys of `comparisons` must be pairs of names, like ('old', 'new'); got 'ab'."),
+        ({"comparisons": {("a", "b"): 3}}, ValueError, "`comparisons` names 'b', but `assessments` has 'a'."),
+        ({"comparisons": {("a", "a"): 3}}, ValueError, "`comparisons` compares 'a' with itself; it needs two models."),
+        ({"assessments": {"a": "gamed", "b": "gamed"}, "comparisons": {("a", "b"): 3}}, TypeError, "`comparisons` must hold what truthcal.compare returned; ('a', 'b') is 3."),
+        ({"title": 3}, TypeError, "`title` must be str; got 3."),
+        ({"provenance": [1]}, TypeError, "`provenance` must be a mapping of str to str; got [1]."),
+        ({"provenance": {"rows": 3}}, TypeError, "`provenance` must map str to str; got 'rows': 3."),
+        ({"notes": "one"}, TypeError, "`notes` must be a sequence of str, like ['column p was guessed']; got 'one'."),
+        ({"notes": [3]}, TypeError, "`notes` must hold str; got 3."),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_get_clear_errors(models, segments, change, error, message):
+    def real(value):
+        if isinstance(value, dict):
+            return {key: real(own) for key, own in value.items()}
+        if value == "bare":
+            return dataclasses.replace(models["gamed"], _summary=None)
+        return {"gamed": models["gamed"], "segments": segments}.get(value, value) if isinstance(value, str) else value
+
+    arguments = {"assessments": {"a": models["gamed"]}} | {
+        key: value if key == "notes" else real(value) for key, value in change.items()
+    }
+    with pytest.raises(error, match=re.escape(message)):
+        tc.report(arguments.pop("assessments"), **arguments)
