@@ -20,8 +20,8 @@ TEMPLATE = """# Benchmarks of the command line
 
 Written by `make bench`; do not edit. {machine}.
 
-The median of {runs} runs, each a process of its own; compiled code is on disk, as it is after the first use. Files are CSV,
-with four columns of which two are used.
+The median of {runs} runs, each a process of its own; compiled code is on disk, as it is after the first use. Files are
+CSV, with four columns of which two are used.
 
 | command | seconds | x Python that does nothing | x Python that imports numpy, scipy.special, numba, pyarrow |
 |---|---:|---:|---:|
@@ -44,7 +44,8 @@ def predictions(folder: Path, n: int) -> str:
     p = rng.random(n).round(6)
     y = (rng.random(n) < p).astype(int)
     region = rng.choice(["north", "south", "west"], n)
-    lines = ["id,region,score,clicked", *(f"{i},{r},{q},{o}" for i, (r, q, o) in enumerate(zip(region, p, y, strict=True)))]
+    rows = enumerate(zip(region, p, y, strict=True))
+    lines = ["id,region,score,clicked", *(f"{i},{r},{q},{o}" for i, (r, q, o) in rows)]
     path = folder / f"{n}.csv"
     path.write_text("\n".join(lines))
     return str(path)

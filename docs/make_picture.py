@@ -1,4 +1,4 @@
-"""Take docs/report.png, the picture of the report in the README: `make demo`, then this. Needs playwright and Chromium."""
+"""Take docs/report.png, the picture in the README: `make demo`, then this. Needs playwright and Chromium."""
 
 import shutil
 from pathlib import Path

@@ -126,6 +126,8 @@ GOOD = {
     "failure": ({"failure": BITS, "p_failure": PROBAS}, "failure", "p_failure", None),
     "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
     "home and away": ({"home_win": BITS, "p_home": PROBAS}, "home_win", "p_home", None),
+    "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "win_loss", "win_prob", None),
+    "a negative event": ({"covid_negative": BITS, "p_covid_negative": PROBAS}, "covid_negative", "p_covid_negative", None),
     "p-values": ({"outcome": BITS, "p_value": MORE, "forecast": PROBAS}, "outcome", "forecast", None),
     "Brier scores": ({"outcome": BITS, "brier_score": MORE, "proba": PROBAS}, "outcome", "proba", None),
 }
@@ -179,6 +181,7 @@ ASKED = {
         {"id": IDS, "target": PROBAS},
         "None holds 0 and 1, True and False, or two labels only",
     ),
+    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, say: --proba target"),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
     "the other class only": (
@@ -309,7 +312,7 @@ def test_columns_of_the_path_make_groups_only(tmp_path):
     folder = tmp_path / "label=1"
     folder.mkdir()
     columns = look(sources_of(written(folder, {"won": BITS, "prob": PROBAS}))[0])
-    assert guess(columns, where="file.csv", by=["label"]).y_true == "won"
+    assert guess(columns, where="file.csv").y_true == guess(columns, where="file.csv", by=["label"]).y_true == "won"
     with pytest.raises(
         ValueError, match=r"--label names 'label', which is in the path of file\.csv and not in the file"
     ):

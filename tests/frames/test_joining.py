@@ -138,11 +138,17 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
         ),
         ({**A, "p": [0.3, 0.1, 7, 0.9]}, B, r"`p` \(y_proba\) must lie in \[0, 1\]; found 7\.0 at row 2 of .*a\.csv"),
         ({"id": [], "y": [], "p": []}, B, r"a\.csv has no rows"),
+        (A, {"id": B["id"], "p": [0.25, 0.35, 0.15, "x", 0.8]}, r"`p` \(y_proba\) must hold numbers; .*b\.csv \('x' at row 3\)"),
     ],
 )
 def test_what_cannot_be_joined_is_told_by_key(tmp_path, a, b, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         join(tmp_path, a, b)
+
+
+def test_a_key_that_is_not_a_number_is_missing(tmp_path):
+    with pytest.raises(ValueError, match=r"the key 'id' is missing at row 2 of .*a\.parquet \(1 of 4 rows\)"):
+        join(tmp_path, {**A, "id": [3.0, 1.0, float("nan"), 9.0]}, B, ("a.parquet", "b.parquet"))
 
 
 def test_weights_must_be_the_same_in_both(tmp_path):

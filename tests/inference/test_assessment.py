@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -466,3 +467,15 @@ def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
     assert result.test.greater == pytest.approx(tc.calibration_test(y, p, rng=0).pvalue, rel=0.5, abs=0)
     with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
         tc.assess(np.full(20_000, 0.3), np.linspace(0.1, 0.9, 20_000), sample_weight=np.full(20_000, 2.0))
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_an_assessment_survives_pickling(sketched):
+    """Workers exchange results that way; the copy can still be drawn and asked for intervals."""
+    y, p = some_rows(n=200)
+    found = tc.assess(tc.Sketch().update(y, p)) if sketched else tc.assess(y, p)
+    copy = pickle.loads(pickle.dumps(found))
+    assert copy == found
+    assert copy.test.confidence_interval() == found.test.confidence_interval()
+    assert type(copy._summary) is type(found._summary)
+    assert "_summary" not in copy.to_dict()

@@ -29,6 +29,8 @@ _HOME = {
     "demo": "demo",
     "completion": "completion",
 }
+# What errors of the library call an argument -> what it is called here.
+_FLAGS = {"`pos_label`": "--pos-label", "pos_label=": "--pos-label ", "n_buckets=": "--buckets ", "`by`": "--by"}
 _WRONG, _INTERRUPTED, _NOBODY_READS = 2, 130, 141
 
 
@@ -79,7 +81,10 @@ def _in_one_line(error: BaseException) -> str:
         return "not enough memory. `truthcal sketch` reduces files in little memory; assess that."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
-    return " ".join(str(error).split()) or type(error).__name__
+    words = " ".join(str(error).split()) or type(error).__name__
+    for name, flag in _FLAGS.items():
+        words = words.replace(name, flag)
+    return words
 
 
 def _say(message: str) -> None:

@@ -131,7 +131,7 @@ def _refuse_words(file: _File, numbers: dict[str, str], point: str, roles: Roles
         for name, role in numbers.items():
             column = batch.column(name)
             for i, word in _words(column, point):
-                refuse_type(name, role, f"text in {where} ({word[:40]!r} at row {row + i})", text=True)
+                refuse_type(name, role, f"text in {where} ({word[:40]!r} at row {row + i})", text=True, word=word)
             if column.null_count:
                 first = row + column.is_null().index(True).as_py()
                 refuse_bad_rows({_MISSING[role]: Found(column.null_count, row=first)}, len(batch), roles, where)

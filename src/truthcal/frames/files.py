@@ -184,7 +184,10 @@ def _suffix(path: Path) -> str:
 def _source(path: Path) -> Source:
     format_ = _FORMATS.get(_suffix(path))
     if format_ is None:
-        raise ValueError(f"{path}: the format is told by the ending of the name, which must be {', '.join(_FORMATS)}.")
+        raise ValueError(
+            f"{path}: the format is told by the ending of the name, which must be {', '.join(_FORMATS)}. Rename it; the "
+            f"command line also takes it as it is: truthcal assess - < {path}"
+        )
     pairs = (part.partition("=") for part in path.parts[:-1])
     values = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}
     return Source(path, format_, {name: None if value == _MISSING else value for name, value in values.items()})

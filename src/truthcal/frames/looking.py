@@ -162,11 +162,8 @@ def _with_point(text: str) -> str:
 def _json(source: Source, named: set[str]) -> Iterator[Column]:
     text = beginning(source, reading.BLOCK)
     refuse_other_encodings(source, text)
-    lines = text.removeprefix(b"\xef\xbb\xbf").splitlines()
-    if len(text) == reading.BLOCK and len(lines) > 1:
-        lines.pop()  # which is cut off
     rows, enough = list[dict[str, Any]](), _ROWS
-    for line in filter(bytes.strip, lines):
+    for line in filter(bytes.strip, text.removeprefix(b"\xef\xbb\xbf").splitlines()):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -1,6 +1,7 @@
 """What is said of rows that cannot be used, by codes that an engine, a file or a query found."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -112,11 +113,17 @@ def refuse_wrong_sums(where: str) -> NoReturn:
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
-def refuse_type(column: str, role: str, kind: str, *, text: bool) -> NoReturn:
-    """A column that does not hold numbers."""
+def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:
+    """A column that does not hold numbers, but text such as this word."""
     cure = "Convert it to numbers first."
     if text:
         cure = "Numbers written as text? Convert them first."
+        if re.fullmatch(r"[0-9.,]+ ?%", word):
+            cure = "Percentages? Remove the sign and divide by 100."
+        elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?", word) and role == "sample_weight":
+            cure = "Separators of thousands? Write 1200, not 1,200."
+        elif re.fullmatch(r"[0-9]*,[0-9]+", word):
+            cure = "A decimal comma? Write 0.5, not 0,5."
         if role == "y_true":
             cure = "Name the label that counts as 1 with `pos_label`."
     raise TypeError(f"`{column}` ({role}) must hold numbers; its type is {kind}. {cure}")

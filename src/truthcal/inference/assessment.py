@@ -282,7 +282,8 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
         )
     if kind == "too few rows":
         doubt = f"sum p(1 - p) is {test.information:.2g}"
-        return f"Too few rows to tell: {rows} like these leave little to chance ({doubt}), so errors may not show."
+        these = "like these leave" if facts.n != 1 else "like this leaves"
+        return f"Too few rows to tell: {rows} {these} little to chance ({doubt}), so errors may not show."
     if test.information == 0.0:
         return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
     far = ", which is not far" if detectable > _LARGE else ""

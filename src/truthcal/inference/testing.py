@@ -1,5 +1,6 @@
 """The calibration test: are these outcomes what calibrated predictions would have, or not?"""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -210,8 +211,12 @@ def test_of(
 
 
 def _interval(summary: Sample | Sketch, measure: str) -> Callable[[float, str], ConfidenceInterval]:
-    """What `CalibrationTest.confidence_interval` calls. It keeps the sorted rows."""
-    return lambda level, method: interval_of(summary, measure, check_level(level, "confidence_level"), method)
+    """What `CalibrationTest.confidence_interval` calls. It keeps the sorted rows, and can be pickled."""
+    return functools.partial(_interval_at, summary, measure)
+
+
+def _interval_at(summary: Sample | Sketch, measure: str, level: float, method: str) -> ConfidenceInterval:
+    return interval_of(summary, measure, check_level(level, "confidence_level"), method)
 
 
 def finish(

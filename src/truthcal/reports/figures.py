@@ -65,8 +65,8 @@ class Figures:
             lambda ax: _draw_all(displays, ax),
             "Reliability diagram",
             "How often it happened where p was predicted: right predictions lie on the diagonal. Calibrated ones are "
-            f"in {'their' if len(names) > 1 else 'the'} band {100 * bands[0].confidence_level:g}% of the time, at each p "
-            "by itself; a line is thick where it is outside.",
+            f"in {'their' if len(names) > 1 else 'the'} band {100 * bands[0].confidence_level:g}% of the time, at "
+            "each p by itself; a line is thick where it is outside.",
             _together(names, curves),
         )
 

@@ -61,7 +61,6 @@ class _Model:
     numbers: list[Number]
     figures: list[Figure]
     folded: Figure | None
-    assumed: list[str]
     segments: dict[str, Any] | None
     row: ModelRow
 
@@ -132,7 +131,7 @@ def report(
         "models": models,
         "together": together,
         "comparisons": [compared(pair, (short[pair[0]], short[pair[1]]), found) for pair, found in pairs.items()],
-        "notes": list(notes),
+        "assumed": [*assumed({short[name]: assessment for name, assessment in given.items()}), *notes],
         "origin": origin(provenance),
         "meaning": MEANING,
         "several": len(given) > 1,
@@ -166,7 +165,6 @@ def _model(
         numbers=numbers(assessment),
         figures=drawn,
         folded=folded,
-        assumed=assumed(assessment),
         segments=None if table is None else _segments(table, figures, count == 1),
         row=model_row(assessment),
     )

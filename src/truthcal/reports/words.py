@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from truthcal._assessments import Assessment
@@ -80,8 +81,17 @@ def compared(names: tuple[str, str], labels: tuple[str, str], comparison: Compar
     return Compared(" and ".join(labels), verdict, header, rows)
 
 
-def assumed(assessment: Assessment) -> list[str]:
-    """What the numbers of a model rest on."""
+def assumed(assessments: Mapping[str, Assessment]) -> list[str]:
+    """What the numbers rest on; what is not true of all models, with the names of those."""
+    found: dict[str, list[str]] = {}
+    for name, assessment in assessments.items():
+        for line in _assumed(assessment):
+            found.setdefault(line, []).append(name)
+    every = len(assessments)
+    return [line if len(names) == every else f"{', '.join(names)}: {line}" for line, names in found.items()]
+
+
+def _assumed(assessment: Assessment) -> list[str]:
     a, interval = assessment, assessment.rms_interval
     found = [
         _reduced(a),
