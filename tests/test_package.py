@@ -95,5 +95,3 @@ def test_a_disk_that_fills_up_while_caching_is_a_warning(tmp_path):
         "print(any('could not cache compiled code' in str(w.message) for w in caught))"
     )
     assert run(code, PYTHONPATH=str(package)).split() == ["0.015625", "True"]
-
-

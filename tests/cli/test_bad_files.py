@@ -48,7 +48,10 @@ def test_standard_input_tells_its_format_by_itself(quick, name):
 BAD = {
     "empty.csv": (b"", "empty.csv: the file is empty"),
     "header.csv": (b"label,prob\n", "header.csv has no rows; at least one is needed"),
-    "short.csv": (b"label,prob\n1,0.5\n0\n", "short.csv: could not be read as CSV (CSV parse error: Expected 2 columns, got 1"),
+    "short.csv": (
+        b"label,prob\n1,0.5\n0\n",
+        "short.csv: could not be read as CSV (CSV parse error: Expected 2 columns, got 1",
+    ),
     "long.csv": (b"label,prob\n1,0.5\n0,0.5,9\n", "Expected 2 columns, got 3"),
     "open-quote.csv": (b'label,prob\n1,0.5\n0,"0.3\n1,0.2\n', "open-quote.csv"),
     "utf16.csv": (table().encode("utf-16"), "it is text in UTF-16). Save it as UTF-8"),
@@ -58,16 +61,25 @@ BAD = {
     "sign.csv": (table("{y},{p}%").encode(), "Percentages? Remove the sign and divide by 100."),
     "logits.csv": (table(rows=[(y, 10 * p - 5) for y, p in ROWS]).encode(), "Logits or scores?"),
     "comma-in-quotes.csv": (table('{y},"{p}"').replace("0.", "0,").encode(), "A decimal comma? Write 0.5, not 0,5."),
-    "missing.csv": (b"label,prob\n1,0.5\n0,\n", "`prob` (y_proba) has a missing value (null or nan) at row 1 of missing.csv"),
+    "missing.csv": (
+        b"label,prob\n1,0.5\n0,\n",
+        "`prob` (y_proba) has a missing value (null or nan) at row 1 of missing.csv",
+    ),
     "word.csv": (b"label,prob\n1,0.5\n0,high\n", "('high' at row 1)"),
-    "double.csv": (table("{y},{p},{p}", "label,prob,prob").encode(), "double.csv has 2 columns named 'prob'; rename all but one."),
+    "double.csv": (
+        table("{y},{p},{p}", "label,prob,prob").encode(),
+        "double.csv has 2 columns named 'prob'; rename all but one.",
+    ),
     "headless.csv": (table(header="1,0.5").encode(), "the first line of headless.csv holds numbers"),
     "three.csv": (b"label,prob\n0,0.5\n1,0.4\n2,0.3\n", "Which column of three.csv holds the outcomes?"),
     "fake.csv.gz": (table().encode(), "fake.csv.gz: could not be read as CSV"),
     "fake.parquet": (table().encode(), "fake.parquet: could not be read as Parquet"),
     "list.json": (b'[{"label": 1, "prob": 0.5}]', "jq -c '.[]'"),
     "ending.dat": (table().encode(), "truthcal assess - < ending.dat"),
-    "team.csv": (table().replace("\n1,", "\nhome,").replace("\n0,", "\naway,").encode(), "Say --pos-label home or --pos-label away."),
+    "team.csv": (
+        table().replace("\n1,", "\nhome,").replace("\n0,", "\naway,").encode(),
+        "Say --pos-label home or --pos-label away.",
+    ),
 }
 
 

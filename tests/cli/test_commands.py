@@ -147,6 +147,17 @@ def test_compare_of_two_files_joins_them_on_a_key(quick, write, events):
     assert "200 rows of" in content.err
 
 
+def test_compare_needs_outcomes_and_weights_in_the_first_file_only(quick, write, events):
+    weight = [1 + i % 4 for i in range(900)]
+    old = write("old.csv", id=events["id"], hit=events["hit"], p=events["score"], w=weight)
+    new = write("new.csv", id=events["id"], q=events["sure"])
+    line = ["compare", old, new, "--key", "id", "--weight", "w", "--proba", "p", "--proba", "q", "--json"]
+    found = valid(quick(*line, check=0).out)
+    want = tc.compare(events["hit"], events["score"], events["sure"], sample_weight=weight)
+    assert found["comparison"]["difference"] == pytest.approx(want.difference, rel=1e-9)
+    assert found["comparison"]["names"] == ["p", "q"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

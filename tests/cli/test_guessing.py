@@ -127,7 +127,12 @@ GOOD = {
     "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
     "home and away": ({"home_win": BITS, "p_home": PROBAS}, "home_win", "p_home", None),
     "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "win_loss", "win_prob", None),
-    "a negative event": ({"covid_negative": BITS, "p_covid_negative": PROBAS}, "covid_negative", "p_covid_negative", None),
+    "a negative event": (
+        {"covid_negative": BITS, "p_covid_negative": PROBAS},
+        "covid_negative",
+        "p_covid_negative",
+        None,
+    ),
     "p-values": ({"outcome": BITS, "p_value": MORE, "forecast": PROBAS}, "outcome", "forecast", None),
     "Brier scores": ({"outcome": BITS, "brier_score": MORE, "proba": PROBAS}, "outcome", "proba", None),
 }
@@ -181,7 +186,10 @@ ASKED = {
         {"id": IDS, "target": PROBAS},
         "None holds 0 and 1, True and False, or two labels only",
     ),
-    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, say: --proba target"),
+    "soft labels beside an event": (
+        {"churn": BITS, "target": PROBAS},
+        "Candidate: target. If that is it, say: --proba target",
+    ),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
     "the other class only": (
@@ -212,6 +220,10 @@ ASKED = {
     "no names": (
         {"0": BITS, "0.5": PROBAS},
         "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names on top",
+    ),
+    "no names, with text": (
+        {"case-1": WORDS, "1": BITS, "0.734": PROBAS},
+        "holds numbers (case-1, 1, 0.734), where it should",
     ),
     "no rows": ({"label": [], "prob": []}, "file.csv has no rows; at least one is needed."),
     "signs for a terminal": (

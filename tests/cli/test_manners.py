@@ -65,8 +65,13 @@ def test_a_closed_standard_output_is_quiet_too(file):
     assert b"Traceback" not in done.stderr
 
 
-def test_an_interrupt_ends_with_a_word_and_leaves_nothing(tmp_path):
-    """A pipe that never ends is being read; Ctrl-C comes."""
+@pytest.mark.parametrize(
+    ("sent", "status", "words"),
+    [(signal.SIGINT, 130, ["truthcal: interrupted; nothing was left half-written."]), (signal.SIGTERM, 143, [])],
+    ids=["Ctrl-C", "kill"],
+)
+def test_an_interrupt_leaves_nothing(tmp_path, sent, status, words):
+    """A pipe that never ends is being read; then a signal comes."""
     before = set(os.listdir(tmp_path))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -82,10 +87,10 @@ def test_an_interrupt_ends_with_a_word_and_leaves_nothing(tmp_path):
     deadline = time.monotonic() + 60
     while not any(scratch.iterdir()) and time.monotonic() < deadline:  # it has begun to read
         time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(sent)
     _, err = child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert err.decode().splitlines() == ["truthcal: interrupted; nothing was left half-written."]
+    assert child.returncode == status
+    assert err.decode().splitlines() == words
     assert set(os.listdir(tmp_path)) == before | {"scratch"}
     assert list(scratch.iterdir()) == []
 
@@ -115,7 +120,10 @@ def test_missing_libraries_are_named_with_the_cure(process, file):
 
     def without(name, *arguments):
         return subprocess.run(
-            [sys.executable, "-c", code.format(name=name), *map(str, arguments)], capture_output=True, text=True, check=False
+            [sys.executable, "-c", code.format(name=name), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     done = without("pyarrow", "assess", file)

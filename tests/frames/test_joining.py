@@ -59,6 +59,7 @@ KEYS = [
     (text, text, ("a.csv", "b.parquet")),
     (same, same, ("a.csv", "b.parquet")),
     (float, same, ("a.parquet", "b.parquet")),
+    (lambda i: i * 1e15, lambda i: i * 10**15, ("a.parquet", "b.parquet")),
     (day, day, ("a.csv", "b.parquet")),
     (day, time, ("a.parquet", "b.parquet")),
     (text, text, ("a.jsonl", "b.csv")),
@@ -111,6 +112,8 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
     assert both.p_b.tolist() == [0.35, 0.15, 0.25]
     with pytest.raises(ValueError, match=r"`p` \(y_proba\) must lie in \[0, 1\]; found 70\.0 at row 3 of .*b\.csv"):
         join(tmp_path, a, {**b, "p": [0.25, 0.35, 0.15, 70, 0.8]}, roles_a=roles, roles_b=roles)
+    with pytest.raises(TypeError, match=r"`p` \(y_proba\) must hold numbers; .*b\.csv \('x' at row 3\)"):
+        join(tmp_path, a, {**b, "p": [0.25, 0.35, 0.15, "x", 0.8]}, roles_a=roles, roles_b=roles)
 
 
 @pytest.mark.parametrize(
@@ -138,11 +141,10 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
         ),
         ({**A, "p": [0.3, 0.1, 7, 0.9]}, B, r"`p` \(y_proba\) must lie in \[0, 1\]; found 7\.0 at row 2 of .*a\.csv"),
         ({"id": [], "y": [], "p": []}, B, r"a\.csv has no rows"),
-        (A, {"id": B["id"], "p": [0.25, 0.35, 0.15, "x", 0.8]}, r"`p` \(y_proba\) must hold numbers; .*b\.csv \('x' at row 3\)"),
     ],
 )
 def test_what_cannot_be_joined_is_told_by_key(tmp_path, a, b, message):
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=message):
         join(tmp_path, a, b)
 
 

@@ -145,7 +145,7 @@ def test_compact_path_of_a_thicket_has_few_points():
     points = np.column_stack([np.linspace(0, 300, 5000), 100 + np.cumsum(rng.normal(0, 1, 5000))])
     short = compact(written(points))
     line = points_of(short)
-    assert 50 < len(line) <= 300
+    assert 50 < len(line) <= 200
     assert max(away_from(point, line) for point in points[::100]) < 4
 
 

@@ -265,8 +265,8 @@ def test_weighted_rows_make_a_report_with_the_measures_of_these_weights():
 
 def test_six_models_with_fifty_segments_each_stay_small():
     """The same model six times: intervals of segments, which take long, are computed once."""
-    outcome, proba = forecasts(5000)
-    p = np.clip(proba["honest"] + np.random.default_rng(1).normal(0, 0.1, 5000), 0, 1)
+    outcome, proba = forecasts(2000)
+    p = np.clip(proba["honest"] + np.random.default_rng(1).normal(0, 0.1, 2000), 0, 1)
     names = [f"model number {i}" for i in range(6)]
     table = segment_table(outcome, p, 50, lambda i: f"segment number {i}")
     made = tc.report(dict.fromkeys(names, tc.assess(outcome, p)), segments=dict.fromkeys(names, table))

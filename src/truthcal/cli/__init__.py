@@ -1,17 +1,20 @@
 """The command line: arguments in, words and exit codes out.
 
 Data go to standard output, messages to standard error. Exit status: 0 done (`check`: pass), 1 `check` failed, 2 wrong
-use or bad data, 3 `check` has too little data to tell, 130 interrupted, 141 nobody reads the output any more.
+use or bad data, 3 `check` has too little data to tell, 130 interrupted, 141 nobody reads the output any more, 143 asked
+to end.
 """
 
 import argparse
 import contextlib
 import importlib
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from truthcal.cli.arguments import parser
 
@@ -31,13 +34,15 @@ _HOME = {
 }
 # What errors of the library call an argument -> what it is called here.
 _FLAGS = {"`pos_label`": "--pos-label", "pos_label=": "--pos-label ", "n_buckets=": "--buckets ", "`by`": "--by"}
-_WRONG, _INTERRUPTED, _NOBODY_READS = 2, 130, 141
+_WRONG, _INTERRUPTED, _NOBODY_READS, _ENDED = 2, 130, 141, 143
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _end)
         if not arguments:
             parser().print_help(sys.stderr)
             return _WRONG
@@ -50,6 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted; nothing was left half-written.")
         return _INTERRUPTED
+
+
+def _end(*_: Any) -> NoReturn:
+    """Whoever asks the program to end wants its scratch files gone, too."""
+    sys.exit(_ENDED)
 
 
 def _run(args: argparse.Namespace) -> int:

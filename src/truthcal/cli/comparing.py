@@ -57,7 +57,8 @@ def _of_two_files(args: argparse.Namespace) -> Data:
         raise ValueError(f"with --key two files are compared; got {len(sources)}.")
     if len(args.proba or []) > 2:
         raise ValueError("name one column for each of the two files: --proba in_the_first --proba in_the_second.")
-    meant = [_guessed(args, k, source) for k, source in enumerate(sources)]
+    first = _guessed(args, 0, sources[0], None)
+    meant = [first, _guessed(args, 1, sources[1], first.y_true)]
     roles = [Roles.of(g.y_true, g.y_proba[0], args.weight, None, g.pos_label) for g in meant]
     rows = joined(sources[0], sources[1], args.key, *roles)
     for source, alone in zip(sources, (rows.only_a, rows.only_b), strict=True):
@@ -80,19 +81,21 @@ def _of_two_files(args: argparse.Namespace) -> Data:
     return Data(both, tuple(map(str, sources)), columns, said, digest_of(sources) if args.report else "")
 
 
-def _guessed(args: argparse.Namespace, k: int, source: Source) -> Guess:
-    """Which column is what in one of the two files. Its predictions may have the same name as in the other."""
+def _guessed(args: argparse.Namespace, k: int, source: Source, elsewhere: str | None) -> Guess:
+    """Which column is what in one of the two files. The second may do without outcomes and weights of its own."""
     named = (args.proba or [])[k : k + 1] or (args.proba or [])[:1]
-    columns = [name for name in (args.label, *named, args.weight, args.key) if name is not None]
+    columns = look(source, [*named, args.key])
+    lacks = elsewhere is not None and all(column.name != args.weight for column in columns)
     meant = guess(
-        look(source, columns),
+        columns,
         label=args.label,
         proba=named,
-        weight=args.weight,
+        weight=None if lacks else args.weight,
         by=[],
         key=args.key,
         pos_label=args.pos_label,
         where=str(source),
+        label_elsewhere=elsewhere,
     )
     for line in meant.said:
         say(args, f"{source}: {line}")

@@ -413,10 +413,11 @@ def _refuse_nothing(columns: Sequence[Column], where: str) -> None:
     if all(column.kind == "nothing" for column in own):
         raise ValueError(f"{where} has no rows; at least one is needed.")
     names = [column.name for column in own]
-    if all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]:
+    numbers = all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]
+    if numbers or any(_is_unit(column) and "." in column.name and _is_number(column.name) for column in own):
         raise ValueError(
             f"the first line of {where} holds numbers ({_names(own, 4)}), where it should name the columns. Add a line "
-            "with names on top, such as `label,proba`."
+            "with names on top, such as `label,proba`; or name these by --label and --proba."
         )
 
 

@@ -185,8 +185,8 @@ def _source(path: Path) -> Source:
     format_ = _FORMATS.get(_suffix(path))
     if format_ is None:
         raise ValueError(
-            f"{path}: the format is told by the ending of the name, which must be {', '.join(_FORMATS)}. Rename it; the "
-            f"command line also takes it as it is: truthcal assess - < {path}"
+            f"{path}: the format is told by the ending of the name, which must be {', '.join(_FORMATS)}. Rename it; "
+            f"the command line also takes it as it is: truthcal assess - < {path}"
         )
     pairs = (part.partition("=") for part in path.parts[:-1])
     values = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}

@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
-from truthcal.reports.paths import compact, rounded
+from truthcal.reports.paths import compact, rounded, shifted
 from truthcal.reports.texts import clean
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -83,6 +83,7 @@ def inline_svg(svg: str, *, name: str, title: str, description: str, sheet: Styl
     for child in list(tree):
         if child.tag != f"{_SVG}g" and child.tag != f"{_SVG}defs":
             tree.remove(child)
+    _place_marks(tree)
     ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(_referred(tree)))}
     parts = _joined([kept for child in tree for kept in _kept(child, ids, sheet)])
     root = ET.Element("svg", {"viewBox": rounded(tree.attrib["viewBox"]), "role": "img"})
@@ -92,6 +93,23 @@ def inline_svg(svg: str, *, name: str, title: str, description: str, sheet: Styl
         label.text = clean(text)
     root.extend(parts)
     return ET.tostring(root, encoding="unicode").replace(" />", "/>")  # text and attributes hold no bare >
+
+
+def _place_marks(tree: ET.Element) -> None:
+    """Puts marks and ticks where they are used, each as a path of its own: that is shorter than a reference."""
+    marks = {path.get("id"): path for path in tree.iter(f"{_SVG}path") if "id" in path.attrib}
+    for used in tree.iter(f"{_SVG}use"):
+        mark = marks.get(used.get(_HREF, used.get("href", ""))[1:])
+        if mark is None or "transform" in used.attrib:
+            continue
+        place = float(used.get("x", "0")), float(used.get("y", "0"))
+        style = f"{used.get('style', '')};{mark.get('style', '')}"  # what the mark says of itself comes first in SVG
+        clip = {key: value for key, value in used.attrib.items() if key == "clip-path"}
+        used.tag, used.attrib = f"{_SVG}path", {"d": shifted(mark.attrib["d"], *place), **clip, "style": style}
+    for defs in tree.iter(f"{_SVG}defs"):
+        kept = set(_referred(tree))
+        for child in [child for child in defs if child.tag == f"{_SVG}path" and child.get("id") not in kept]:
+            defs.remove(child)
 
 
 def _referred(tree: ET.Element) -> list[str]:
@@ -121,12 +139,13 @@ def _kept(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> lis
 
 
 def _joined(elements: list[ET.Element]) -> list[ET.Element]:
-    """Neighbouring paths of the same look as one path."""
+    """Neighbouring paths of the same look as one path, over the text between ticks."""
     found: list[ET.Element] = []
     for element in elements:
+        before = next((other for other in reversed(found) if other.tag != "text"), None)
         own = {**element.attrib, "d": ""}
-        if element.tag == "path" and "id" not in own and found and {**found[-1].attrib, "d": ""} == own:
-            found[-1].attrib["d"] += element.attrib["d"]
+        if element.tag == "path" and "id" not in own and before is not None and {**before.attrib, "d": ""} == own:
+            before.attrib["d"] += element.attrib["d"]
         else:
             found.append(element)
     return found

@@ -130,7 +130,7 @@ def report(
         "title": heading,
         "models": models,
         "together": together,
-        "comparisons": [compared(pair, (short[pair[0]], short[pair[1]]), found) for pair, found in pairs.items()],
+        "comparisons": [compared((short[a], short[b]), found) for (a, b), found in pairs.items()],
         "assumed": [*assumed({short[name]: assessment for name, assessment in given.items()}), *notes],
         "origin": origin(provenance),
         "meaning": MEANING,

@@ -10,7 +10,7 @@ _Array = NDArray[np.float64]
 # In points of a figure some 370 wide: a third of a pixel of a large screen for lines, half of one for edges of areas.
 _LINE, _AREA = 0.25, 0.35
 # A line that would still have more points than this is drawn more coarsely: it is a thicket, not a line.
-_MOST = 300
+_MOST = 200
 # Lines of more points than this have one decimal, all else two: a tenth of a pixel does not show along a curve.
 _LONG = 8
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -24,15 +24,28 @@ def rounded(text: str) -> str:
     return re.sub(r"-?\d+\.\d+(?:e[+-]?\d+)?", lambda match: _short(round(100.0 * float(match[0])), 2), text)
 
 
+def shifted(d: str, x: float, y: float) -> str:
+    """The path elsewhere."""
+    return " ".join(
+        f"{name} {' '.join(str(number + (y if i % 2 else x)) for i, number in enumerate(numbers))}"
+        for name, numbers in _commands(d)
+    )
+
+
 def compact(d: str) -> str:
     """The same path, to the eye, in fewer bytes. Straight lines lose points they do not need; curves keep all."""
-    commands = [(name, [float(number) for number in _NUMBER.findall(rest)]) for name, rest in _COMMAND.findall(d)]
+    commands = _commands(d)
     names = "".join(name for name, _ in commands)
     if _CIRCLE.fullmatch(names):
         return _circle(np.array([numbers[-2:] for _, numbers in commands[1:9]]))
     if set(names) <= set("MLz"):
         return "".join(_polyline(points, closed) for points, closed in _runs(commands))
     return rounded(" ".join(d.split()))
+
+
+def _commands(d: str) -> list[tuple[str, list[float]]]:
+    """The commands of a path with their numbers, which are pairs of coordinates."""
+    return [(name, [float(number) for number in _NUMBER.findall(rest)]) for name, rest in _COMMAND.findall(d)]
 
 
 def _circle(ends: _Array) -> str:

@@ -10,11 +10,14 @@ from truthcal._segments import Segment, SegmentTable
 from truthcal._verdicts import ConfidenceInterval, p_in_words
 from truthcal.measures import MEASURES
 from truthcal.measures.overview import all_measures
+from truthcal.reports.texts import shortened
 from truthcal.reports.words import Chip, chip, typeset
 from truthcal.sketch import Sketch
 
 # Segments that a report shows, the clearest findings first: an interval of the error takes 20 ms.
 MOST_SEGMENTS = 50
+# Letters of a segment's name: 50 long names would fill the page.
+_LONGEST = 60
 # What a sketch knows, by the method of that name.
 _OF_SKETCH = ("atb", "atb_l1")
 
@@ -104,7 +107,7 @@ def segment_rows(table: SegmentTable) -> list[SegmentRow]:
 
 def _segment(segment: Segment) -> SegmentRow:
     return SegmentRow(
-        name=segment.name,
+        name=shortened(segment.name, _LONGEST),
         chip=chip(segment.kind),
         rows=f"{segment.n:,}",
         bias=_number(segment.bias, "+.2g"),

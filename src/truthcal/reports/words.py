@@ -74,11 +74,11 @@ def typeset(text: str) -> str:
     return text.replace("<=", "\u2264")
 
 
-def compared(names: tuple[str, str], labels: tuple[str, str], comparison: Comparison) -> Compared:
-    """What `compare` found, with the names of the models, and their short ones in the table."""
-    (_, *header), *rows = dataclasses.replace(comparison, names=labels)._lines()
-    verdict = dataclasses.replace(comparison, names=names).verdict
-    return Compared(" and ".join(labels), verdict, header, rows)
+def compared(labels: tuple[str, str], comparison: Comparison) -> Compared:
+    """What `compare` found, with short names of the models."""
+    named = dataclasses.replace(comparison, names=labels)
+    (_, *header), *rows = named._lines()
+    return Compared(" and ".join(labels), named.verdict, header, rows)
 
 
 def assumed(assessments: Mapping[str, Assessment]) -> list[str]:
