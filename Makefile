@@ -25,6 +25,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks*.md
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/inference.py
 	$(BIN)/python benchmarks/intervals.py
+	$(BIN)/python benchmarks/cli.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
