@@ -176,6 +176,27 @@ def test_neighbouring_paths_of_one_look_become_one():
     ]
 
 
+def test_what_refers_to_more_than_a_mark_stays_a_reference():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><defs><g id="a"><path d="M 1 1 L 2 2"/></g></defs>'
+        '<g><use href="#a" x="1.234"/></g></svg>'
+    )
+    text = inline_svg(svg, name="f", title="t", description="d", sheet=Stylesheet({}))
+    assert text.endswith('<defs><g id="f-0"><path d="M1 1l1 1"/></g></defs><use href="#f-0" x="1.23"/></svg>')
+
+
+def test_marks_are_drawn_where_they_are_used_in_their_own_look():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9"><g><defs>'
+        '<path id="m" d="M 0 0 L 0 3.5" style="stroke: red"/></defs><use xlink:href="#m" x="1" y="2" style="stroke: blue; fill: green"/>'
+        '<text>1</text><use xlink:href="#m" x="5" y="2" style="stroke: blue; fill: green"/></g></svg>'
+    )
+    sheet = Stylesheet({})
+    text = inline_svg(svg, name="f", title="t", description="d", sheet=sheet)
+    assert text.endswith('<path d="M1 2v3.5M5 2v3.5" class="s0"/><text>1</text></svg>')
+    assert sheet.css() == ".s0{fill:green;stroke:red}"
+
+
 def test_compact_path_of_straight_line_has_two_points():
     assert compact(written([(x, 2 * x) for x in range(50)])) == "M0 0l49 98"
 

@@ -162,7 +162,9 @@ def test_how_to_reproduce(single):
 def test_same_input_gives_the_same_bytes_but_for_the_date(models, monkeypatch):
     def make(day):
         monkeypatch.setattr(reproducing, "today", lambda: datetime.date(2026, 11, day))
-        return tc.report({"honest": models["honest"]}).html
+        made = tc.report({"honest": models["honest"]})
+        assert made.title == "Can the probabilities of honest be trusted?"
+        return made.html
 
     first, second = make(16), make(17)
     assert first.count("2026-11-16") == 1
@@ -209,16 +211,6 @@ def test_twelve_models_of_strange_names_are_shown_as_they_are(models):
         assert shown in legend
 
 
-def test_title_is_the_users(models):
-    made = tc.report(models["gamed"], title='a\n"b" & {{ 7*7 }}\x00')
-    assert Page(made.html).text("title")[:1] == ['a\n"b" & {{ 7*7 }}\ufffd']
-
-
-def test_default_titles(models):
-    assert tc.report(models["gamed"]).title == "Can these probabilities be trusted?"
-    assert tc.report({"mine": models["gamed"]}).title == "Can the probabilities of mine be trusted?"
-
-
 # --- any data ---------------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +228,7 @@ def test_default_titles(models):
 def test_few_rows_make_a_report(outcome, proba):
     found = tc.assess(outcome, proba)
     made = tc.report(found)
+    assert made.title == "Can these probabilities be trusted?"
     assert plain(found.verdict) in text_of(made)
     assert "nan" not in re.findall(r"[a-z]+", text_of(made))
     assert "NaN" not in made.html
@@ -263,29 +256,26 @@ def test_weighted_rows_make_a_report_with_the_measures_of_these_weights():
     assert rows == {row.name: f"{row.value:.4g}" for row in expected.rows}
 
 
-def test_six_models_with_fifty_segments_each_stay_small():
+def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty():
     """The same model six times: intervals of segments, which take long, are computed once."""
     outcome, proba = forecasts(2000)
     p = np.clip(proba["honest"] + np.random.default_rng(1).normal(0, 0.1, 2000), 0, 1)
     names = [f"model number {i}" for i in range(6)]
-    table = segment_table(outcome, p, 50, lambda i: f"segment number {i}")
+    table = segment_table(outcome, p, 60, lambda i: f"segment number {i}")
     made = tc.report(dict.fromkeys(names, tc.assess(outcome, p)), segments=dict.fromkeys(names, table))
     assert len(made.html.encode()) < 300_000
     assert len(re.findall('<tr><th scope="row">segment number', made.html)) == 300
-
-
-def test_more_segments_than_a_page_shows_are_counted(models):
-    outcome, proba = forecasts(3000)
-    made = tc.report(models["honest"], segments=segment_table(outcome, proba["honest"], 60, str))
-    assert "10 more are not shown." in made.html
+    assert made.html.count("10 more are not shown.") == 6
 
 
 # --- what is returned, and errors -------------------------------------------------------------------------------------
 
 
 def test_report_prints_in_one_line_and_saves_whole(models, tmp_path):
-    made = tc.report(models["gamed"], title="Rain")
-    assert re.fullmatch(r"Report 'Rain': \d+ kB of HTML in one file; \.save\(path\) writes it\.", str(made))
+    made = tc.report(models["gamed"], title='a\n"b" & {{ 7*7 }}\x00')
+    assert Page(made.html).text("title")[0] == 'a\n"b" & {{ 7*7 }}\ufffd'
+    line = r"Report 'a\\n\"b\" & \{\{ 7\*7 \}\}\\x00': \d+ kB of HTML in one file; \.save\(path\) writes it\."
+    assert re.fullmatch(line, str(made))
     assert repr(made) == str(made)
     made.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_bytes() == made.html.encode()

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal._curves import BiasBand
-from truthcal._parameters import check_level, check_rng, check_whole, refuse_beside_sketch, refuse_few_for_band
+from truthcal._parameters import check_level, check_rng, check_whole, refuse_few_for_band
 from truthcal._sample import Sample
-from truthcal._validation import check_proba, check_report, read_only
-from truthcal.measures.curves import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, Points, redrawn, thinned
+from truthcal.measures.curves import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, Points, predictions_of, redrawn, thinned
 from truthcal.sketch import Sketch
 
 _Array = NDArray[np.float64]
@@ -68,13 +67,7 @@ def bias_band(
 the time.
     """
     generator = check_rng(rng)
-    if isinstance(y_proba, Sketch):
-        refuse_beside_sketch(None, sample_weight, None)
-        return bias_band_of(y_proba, confidence_level, n_resamples, generator)
-    p = check_proba(y_proba, "y_proba")
-    rows = check_report(p, p, sample_weight, name="y_proba")
-    nothing = read_only(np.zeros(len(rows.p), np.uint8))  # sorts faster than fractions
-    return bias_band_of(Sample.from_checked(rows._replace(y=nothing)), confidence_level, n_resamples, generator)
+    return bias_band_of(predictions_of(y_proba, sample_weight), confidence_level, n_resamples, generator)
 
 
 def bias_band_of(

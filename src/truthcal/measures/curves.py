@@ -371,13 +371,18 @@ def consistency_band(
     ([0.25, 0.75], [0.125, 0.6], [0.375, 0.875])
     """
     generator = check_rng(rng)
+    return consistency_band_of(predictions_of(y_proba, sample_weight), confidence_level, n_resamples, generator)
+
+
+def predictions_of(y_proba: object, sample_weight: object) -> Sample | Sketch:
+    """Predictions whose outcomes nobody looks at: sorted, or the sketch that was given."""
     if isinstance(y_proba, Sketch):
         refuse_beside_sketch(None, sample_weight, None)
-        return consistency_band_of(y_proba, confidence_level, n_resamples, generator)
+        return y_proba
     p = check_proba(y_proba, "y_proba")
     rows = check_report(p, p, sample_weight, name="y_proba")
     nothing = read_only(np.zeros(len(rows.p), np.uint8))  # sorts faster than fractions
-    return consistency_band_of(Sample.from_checked(rows._replace(y=nothing)), confidence_level, n_resamples, generator)
+    return Sample.from_checked(rows._replace(y=nothing))
 
 
 def consistency_band_of(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from truthcal._parameters import shown
+from truthcal.plots import _drawing as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,11 @@ class Display:
 
 
 class ModelDisplay(Display):
-    """A Display of one model's predictions."""
+    """A Display of one model's predictions. Several of a kind can be drawn into the same axes."""
+
+    _KIND: str  # by which its artists are found again
+    _SIZE: tuple[float, float]
+    _MARKERS = False  # whether lines have markers
 
     @classmethod
     def from_predictions(cls, y_true: object, y_proba: object = None, **options: Any) -> Self:
@@ -103,6 +108,48 @@ class ModelDisplay(Display):
             ax=ax,
             **options,
         )
+
+    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default. What is there already stays: other models, for example.
+        name : str, optional
+            What the legend calls it, in place of the Display's own.
+
+        Returns
+        -------
+        Display
+            Itself, with `ax_` and `figure_`.
+        """
+        ax = draw.axes_for(ax, self._SIZE)
+        slot = len(draw.marked(ax, self._KIND, "curve"))
+        if slot == 0:
+            self._prepare(ax)
+        self._draw(ax, slot, name if name is not None else self.name)
+        lines = draw.legend_outside(ax, draw.lines_of(ax, self._KIND, markers=self._MARKERS), self._notes(ax))
+        draw.resize_own(ax, self._height(ax) + draw.legend_height(lines))
+        draw.make_room(ax)
+        self.ax_, self.figure_ = ax, draw.figure_of(ax)
+        return self
+
+    def _prepare(self, ax: "Axes") -> None:
+        """Labels and lines that are there once, however many models are drawn."""
+        raise NotImplementedError
+
+    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
+        """Draw this model, the `slot`-th of its kind."""
+        raise NotImplementedError
+
+    def _notes(self, ax: "Axes") -> Any:
+        """What the legend says beside the names."""
+        raise NotImplementedError
+
+    def _height(self, ax: "Axes") -> float:
+        """Inches of a figure of its own, without the legend."""
+        return self._SIZE[1]
 
 
 class _Predicted(NamedTuple):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _Array = NDArray[np.float64]
 
 _KIND = "bias"
-_SIZE = (6.4, 4.4)
 # Columns in which a long curve is drawn, by the lowest and the highest point of each: as wide as the line. More would
 # only fill files; six curves are 100 kB of SVG.
 _COLUMNS = 240
@@ -39,6 +38,8 @@ class BiasCurveDisplay(ModelDisplay):
     name : str, optional
         What the legend calls it.
     """
+
+    _KIND, _SIZE = _KIND, (6.4, 4.4)
 
     def __init__(self, curve: BiasCurve, band: BiasBand | None = None, name: str | None = None) -> None:
         self.curve, self.band, self.name = curve, band, name
@@ -87,33 +88,10 @@ class BiasCurveDisplay(ModelDisplay):
         """The columns of the curve, all of them: `q`, `bias`, `count` and `weight`."""
         return self.curve.to_dict()
 
-    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. What is there already stays: other models, for example.
-        name : str, optional
-            What the legend calls it, in place of the Display's own.
-
-        Returns
-        -------
-        BiasCurveDisplay
-            Itself, with `ax_` and `figure_`.
-        """
-        ax = draw.axes_for(ax, _SIZE)
-        slot = len(draw.marked(ax, _KIND, "curve"))
-        if slot == 0:
-            self._prepare(ax)
+    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
         self._draw_band(ax, slot)
-        self._draw_curve(ax, slot, name if name is not None else self.name)
+        self._draw_curve(ax, slot, name)
         self._fit(ax, slot)
-        lines = draw.legend_outside(ax, draw.lines_of(ax, _KIND), self._notes(ax))
-        draw.resize_own(ax, _SIZE[1] + draw.legend_height(lines))
-        draw.make_room(ax)
-        self.ax_, self.figure_ = ax, draw.figure_of(ax)
-        return self
 
     def _prepare(self, ax: "Axes") -> None:
         ax.set(xlabel="predicted probability", ylabel="bias of all predictions up to here", xlim=(-0.02, 1.02))

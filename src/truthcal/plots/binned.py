@@ -37,6 +37,8 @@ class BinnedReliabilityDisplay(ModelDisplay):
         What the legend calls it.
     """
 
+    _KIND, _SIZE, _MARKERS = _KIND, (_WIDTH, 5.6), True
+
     def __init__(self, curve: ReliabilityCurve, name: str | None = None) -> None:
         if curve.low is None or curve.high is None:
             raise ValueError(
@@ -98,33 +100,13 @@ class BinnedReliabilityDisplay(ModelDisplay):
         """The columns of the curve: a row for each bin that holds rows."""
         return self.curve.table()
 
-    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
-        """Draw it.
+    def _prepare(self, ax: "Axes") -> None:
+        unit_square(ax, _KIND)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. What is there already stays: other models, for example.
-        name : str, optional
-            What the legend calls it, in place of the Display's own.
+    def _height(self, ax: "Axes") -> float:
+        return _WIDTH + 0.05
 
-        Returns
-        -------
-        BinnedReliabilityDisplay
-            Itself, with `ax_` and `figure_`.
-        """
-        ax = draw.axes_for(ax, (_WIDTH, 5.6))
-        slot = len(draw.marked(ax, _KIND, "curve"))
-        if slot == 0:
-            unit_square(ax, _KIND)
-        self._draw_bins(ax, slot, name if name is not None else self.name)
-        lines = draw.legend_outside(ax, draw.lines_of(ax, _KIND, markers=True), self._notes(ax))
-        draw.resize_own(ax, _WIDTH + 0.05 + draw.legend_height(lines))
-        draw.make_room(ax)
-        self.ax_, self.figure_ = ax, draw.figure_of(ax)
-        return self
-
-    def _draw_bins(self, ax: "Axes", slot: int, name: str | None) -> None:
+    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
         curve, style = self.curve, draw.style_of(slot)
         low, high = self._ends()
         x, y = curve.mean_proba, curve.mean_true

@@ -54,6 +54,8 @@ class ReliabilityDisplay(ModelDisplay):
     'observed frequency'
     """
 
+    _KIND, _SIZE = _KIND, (_WIDTH, 5.8)
+
     def __init__(
         self,
         curve: ReliabilityCurve,
@@ -112,35 +114,17 @@ class ReliabilityDisplay(ModelDisplay):
         """The columns of the curve; `band.table()` and `density.table()` have those of the others."""
         return self.curve.table()
 
-    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
-        """Draw it.
+    def _prepare(self, ax: "Axes") -> None:
+        unit_square(ax, _KIND)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. What is there already stays: other models, for example.
-        name : str, optional
-            What the legend calls it, in place of the Display's own.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Itself, with `ax_` and `figure_`.
-        """
-        ax = draw.axes_for(ax, (_WIDTH, 5.8))
-        slot = len(draw.marked(ax, _KIND, "curve"))
-        if slot == 0:
-            unit_square(ax, _KIND)
+    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
         self._draw_band(ax, slot)
-        self._draw_curve(ax, slot, name if name is not None else self.name)
+        self._draw_curve(ax, slot, name)
         bottom = self._draw_density(ax, slot)
         ax.set_ylim(min(bottom, ax.get_ylim()[0]), 1.02)
-        lines = draw.legend_outside(ax, draw.lines_of(ax, _KIND), self._notes(ax))
-        tall = (_WIDTH - 0.65) * (1.02 - ax.get_ylim()[0]) / 1.04
-        draw.resize_own(ax, tall + 0.7 + draw.legend_height(lines))
-        draw.make_room(ax)
-        self.ax_, self.figure_ = ax, draw.figure_of(ax)
-        return self
+
+    def _height(self, ax: "Axes") -> float:
+        return (_WIDTH - 0.65) * (1.02 - ax.get_ylim()[0]) / 1.04 + 0.7
 
     def _draw_band(self, ax: "Axes", slot: int) -> None:
         """The band, where there is one model; for several, thick lines tell all the same."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _KIND = "scales"
-_SIZE = (6.4, 4.4)
 
 
 class ScaleProfileDisplay(ModelDisplay):
@@ -30,6 +29,8 @@ class ScaleProfileDisplay(ModelDisplay):
     name : str, optional
         What the legend calls it.
     """
+
+    _KIND, _SIZE, _MARKERS = _KIND, (6.4, 4.4), True
 
     def __init__(self, profile: ScaleProfile, name: str | None = None) -> None:
         self.profile, self.name = profile, name
@@ -84,32 +85,9 @@ class ScaleProfileDisplay(ModelDisplay):
         """The columns of the profile: a row for each width."""
         return self.profile.table()
 
-    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. What is there already stays: other models, for example.
-        name : str, optional
-            What the legend calls it, in place of the Display's own.
-
-        Returns
-        -------
-        ScaleProfileDisplay
-            Itself, with `ax_` and `figure_`.
-        """
-        ax = draw.axes_for(ax, _SIZE)
-        slot = len(draw.marked(ax, _KIND, "curve"))
-        if slot == 0:
-            self._prepare(ax)
+    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
         self._draw_band(ax, slot)
-        self._draw_curve(ax, slot, name if name is not None else self.name)
-        lines = draw.legend_outside(ax, draw.lines_of(ax, _KIND, markers=True), self._notes(ax))
-        draw.resize_own(ax, _SIZE[1] + draw.legend_height(lines))
-        draw.make_room(ax)
-        self.ax_, self.figure_ = ax, draw.figure_of(ax)
-        return self
+        self._draw_curve(ax, slot, name)
 
     def _prepare(self, ax: "Axes") -> None:
         widths = self.profile.width
