@@ -150,6 +150,8 @@ def test_several_models_are_named_and_compared_by_name(models, several):
     for name, assessment in {"honest": models["honest"], "overconfident": models["overconfident"]}.items():
         low, high = assessment.rms_interval.low, assessment.rms_interval.high
         assert re.search(rf"{name} {assessment.kind.capitalize()} {assessment.rms:.4g} {low:.3g} to {high:.3g} ", text)
+        knows = f"{assessment.brier:.4g} {assessment.decomposition.discrimination:.3g} 1,500"
+        assert knows in text
 
 
 def test_how_to_reproduce(single):

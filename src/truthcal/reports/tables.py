@@ -46,6 +46,7 @@ class ModelRow:
     bias: str
     bias_ends: str
     brier: str
+    discrimination: str
     pvalue: str
     rows: str
 
@@ -59,6 +60,7 @@ def model_row(assessment: Assessment) -> ModelRow:
         bias=_number(a.bias_interval.estimate, "+.4g"),
         bias_ends=_ends(a.bias_interval, "+.3g"),
         brier=_number(a.brier),
+        discrimination=_number(a.decomposition.discrimination, ".3g"),
         pvalue=_chance(a.test.greater, a.test.n_resamples),
         rows=f"{a.n:,}",
     )
