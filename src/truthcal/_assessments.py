@@ -9,7 +9,7 @@ from typing import Any
 
 from truthcal._markdown import literal, markdown_table
 from truthcal._results import ScoreDecomposition
-from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words, percent
+from truthcal._verdicts import CalibrationTest, ConfidenceInterval, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Assessment:
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Name, number and explanation of each piece of evidence."""
-        d, draws = self.decomposition, self.test.n_resamples
+        d = self.decomposition
         even = math.isclose(self.n, self.n_effective, rel_tol=1e-9)
         means = f"mean prediction {self.mean_proba:.4g}, outcome {self.mean_true:.4g}"
         could = "smallest mean error that would have shown, 4 times in 5"
@@ -105,8 +105,8 @@ class Assessment:
             ("error (rms)", _number(self.rms), _between(self.rms_interval)),
             ("bias", f"{_tidy(self.bias_interval.estimate):+.4g}", f"{_between(self.bias_interval)}; {means}"),
             ("ATB", _number(self.atb), f"chance alone gives {self.noise_floor:.3g}; excess {_number(self.excess)}"),
-            ("miscalibrated?", p_in_words(self.test.greater, draws), f"by {self.test.measure} ({self.test.method})"),
-            ("too good?", p_in_words(self.test.less, draws), "small if predictions were fitted on these outcomes"),
+            ("miscalibrated?", self.test.in_words(self.test.greater), f"by {self.test.measure} ({self.test.method})"),
+            ("too good?", self.test.in_words(self.test.less), "small if predictions were fitted on these outcomes"),
             ("largest bias", f"{self.largest_bias.bias:+.4g}", f"{self.largest_bias}"),
             (
                 "detectable",

@@ -137,13 +137,18 @@ class CalibrationTest:
         but = f"{start} {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
         return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
 
+    def in_words(self, p: float) -> str:
+        """One of its p-values as people write it: of a bound, or of few redraws, it is known to be no larger."""
+        words = p_in_words(p, self.n_resamples)
+        return words.replace("p = ", "p <= ") if self.method == "bound" and p < 1.0 else words
+
     def to_markdown(self) -> str:
         """What is printed, in Markdown."""
         first, *more = [literal(line) for line in str(self).splitlines()]
         return "\n\n".join([f"**{first}**", *more])
 
     def _verdict(self) -> str:
-        p = p_in_words(self.pvalue, self.n_resamples)
+        p = self.in_words(self.pvalue)
         below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
         if self.pvalue > 0.05:
             sign = "that these predictions are too good to be honest" if below else "of miscalibration"

@@ -195,7 +195,7 @@ def test_monte_carlo_without_formula_reports_the_draws():
 @pytest.mark.parametrize("n_resamples", [1, 2, 10, 999, 1000, 1001])
 def test_pvalue_of_few_draws_is_never_zero(n_resamples):
     y, p, _ = some_rows(200)
-    wrong = tc.calibration_test(1 - (p > 0.5), p, n_resamples=n_resamples, rng=0)
+    wrong = tc.calibration_test(1 - (p > 0.5), p, n_resamples=n_resamples, rng=0, method="exact")
     assert wrong.pvalue == 1 / (n_resamples + 1)
     assert wrong.n_resamples == n_resamples
     assert 0 < tc.calibration_test(y, p, n_resamples=n_resamples, rng=0).pvalue <= 1
@@ -208,7 +208,7 @@ def test_drawing_stops_once_the_answer_is_clear():
     assert result.n_resamples < 3_000
     assert (500 / result.pvalue) == pytest.approx(round(500 / result.pvalue), rel=1e-12)  # 500 / draws until the 500th
     assert "enough for so large a p-value" in result.why
-    wrong = tc.calibration_test(1 - y, p, rng=0)
+    wrong = tc.calibration_test(1 - y, p, rng=0, method="exact")
     assert "enough" not in wrong.why
     assert wrong.n_resamples == 9_999
 
@@ -280,7 +280,7 @@ def test_many_rows_of_rare_events_are_tested_by_their_surprises(monkeypatch):
         usual = tc.calibration_test(y, p, rng=0, n_resamples=2000)
     assert usual.statistic == result.statistic
     assert usual.pvalue == pytest.approx(result.pvalue, abs=4.5 * math.sqrt(result.pvalue / 2000))
-    assert tc.calibration_test(rng.random(20_000) < 3 * p, p, rng=0).pvalue == 1e-4
+    assert tc.calibration_test(rng.random(20_000) < 3 * p, p, rng=0, method="exact").pvalue == 1e-4
     assert tc.calibration_test(np.zeros(20_000), p, rng=0).pvalue < 0.01
 
 
@@ -384,8 +384,29 @@ def test_auto_is_exact_for_few_rows_or_little_information():
     w[9:] *= 1e-9  # nine rows carry all weight
     assert tc.calibration_test(y, p, sample_weight=w, n_resamples=9).method == "exact"
     rare = p / 100.0
-    assert tc.calibration_test(y * 0, rare, n_resamples=9).method == "exact"
-    assert tc.calibration_test(y * 0, rare, n_resamples=9).information == pytest.approx(np.sum(rare * (1 - rare)))
+    rare_y = np.random.default_rng(99).random(10_001) < rare
+    assert tc.calibration_test(rare_y, rare, n_resamples=9).method == "exact"
+    assert tc.calibration_test(rare_y, rare, n_resamples=9).information == pytest.approx(np.sum(rare * (1 - rare)))
+
+
+@pytest.mark.parametrize("alternative", ["greater", "two-sided", "less"])
+def test_auto_spares_redraws_that_could_show_nothing_smaller_than_the_bound(alternative):
+    y, p, _ = some_rows(3000)
+    wrong = np.clip(p + 0.1, 0, 1)
+    options = {"alternative": alternative, "rng": 0, "n_resamples": 499}
+    result, bound = (tc.calibration_test(y, wrong, method=method, **options) for method in ("auto", "bound"))
+    if alternative == "less":  # of which the bound of the other tail says nothing
+        assert result.method == "exact"
+        return
+    assert result.method == "bound"
+    assert result.pvalue == bound.pvalue < 1 / (4 * 500)
+    assert "499 redraws could not show one so small" in result.why
+    assert result.n_resamples == 0
+    # Asked for, or where the bound is no smaller, outcomes are redrawn; and few of them are gone through.
+    assert tc.calibration_test(y, wrong, method="exact", **options).pvalue == len(options["alternative"].split("-")) / 500
+    more = options | {"n_resamples": math.ceil(1 / bound.pvalue)}
+    assert tc.calibration_test(y[:300], wrong[:300], **(more | {"n_resamples": 9999})).method == "exact"
+    assert tc.calibration_test(np.zeros(12), np.full(12, 0.97), **options).method == "exact"
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class Gate:
             return []
         whole, wrong = found.assessment, []
         if whole.test.greater <= self.alpha:
-            chance = p_in_words(whole.test.greater, whole.test.n_resamples)
+            chance = whole.test.in_words(whole.test.greater)
             wrong.append(f"miscalibration is shown at level {self.alpha:g} ({whole.kind}, {chance})")
         if whole.test.impossible:
             wrong.append(f"{whole.test.impossible:,} outcomes had a predicted chance of exactly 0")

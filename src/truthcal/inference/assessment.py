@@ -11,7 +11,7 @@ from truthcal._assessments import Assessment, BiasedStretch
 from truthcal._parameters import check_level, check_whole
 from truthcal._results import ScoreDecomposition
 from truthcal._sample import Sample
-from truthcal._verdicts import CalibrationTest, ConfidenceInterval, p_in_words, percent
+from truthcal._verdicts import CalibrationTest, ConfidenceInterval, percent
 from truthcal.inference.cells import bucket_sample
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.planning import detectable_of
@@ -268,7 +268,7 @@ _WRONG = {
 def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInterval, detectable: float) -> str:
     rows = f"{facts.n:,} row{'s' if facts.n != 1 else ''}"
     if kind in _WRONG:
-        chance, ends = p_in_words(test.greater, test.n_resamples), f"{rms.low:.2g} to {rms.high:.2g}"
+        chance, ends = test.in_words(test.greater), f"{rms.low:.2g} to {rms.high:.2g}"
         size = f"The error is about {rms.estimate:.2g} ({percent(rms.confidence_level)}: {ends})"
         if math.isnan(rms.low):
             return f"{_WRONG[kind]} ({chance})."
@@ -277,7 +277,7 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
         return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {facts.stretch()}."
     if kind == "too good":
         return (
-            f"Better than any honest forecaster could be ({p_in_words(test.less, test.n_resamples)}): "
+            f"Better than any honest forecaster could be ({test.in_words(test.less)}): "
             "were these predictions fitted on these labels?"
         )
     if kind == "too few rows":

@@ -39,6 +39,8 @@ ENOUGH_INFORMATION = 100.0
 _MANY_STEPS = 400
 # Many rows of which so few are in doubt are redrawn by those few.
 _FEW_SURPRISES, _FEW_AT_A_TIME = 1000.0, 100
+# A bound this many times below the least p-value of redraws spares them.
+_WELL_BELOW = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,9 @@ def calibration_test(
         ones (2^16 for measures without a fast kernel), else `n_resamples` at random. Valid for every measure and any n.
         "asymptotic": the distribution for many rows; for atb, multiscale_atb, shifted_grid_ubse, ks_ce, step_ce and
         kuiper_ce. "bound": an upper limit of the p-value that always holds, for the first three of these.
-        "auto": exact for up to 10,000 rows, or where sum p(1 - p) is below 100, else asymptotic where there is one (for
-        ks_ce, step_ce and kuiper_ce not if there are few different predictions).
+        "auto": exact for up to 10,000 rows, or where sum p(1 - p) is below 100 (unless the bound is well below any
+        p-value that so many redraws could show), else asymptotic where there is one (for ks_ce, step_ce and kuiper_ce
+        not if there are few different predictions).
     alternative : {"greater", "less", "two-sided"}, default "greater"
         "greater": miscalibrated. "less": too good to be honest, for example fitted on these outcomes.
     n_resamples : int, default 9999
@@ -230,8 +233,10 @@ def finish(
     interval: Callable[[float, str], ConfidenceInterval] | None = None,
 ) -> CalibrationTest:
     """Choose a method, find both tails with it, and say what was found."""
-    method = _chosen(statistic, rows, method)
     sides = ("greater", "less") if alternative == "two-sided" else (alternative,)
+    asked, method = method, _chosen(statistic, rows, method)
+    settled = asked == "auto" and method == "exact" and _settled(statistic, sample, sides, n_resamples)
+    method = "bound" if settled else method
     if method == "exact" and statistic.values and sample is not None and generator is not None:
         tails, why = _exact(statistic, statistic.values, sample, sides, n_resamples, generator)
     elif method == "asymptotic" and statistic.limit:
@@ -239,6 +244,7 @@ def finish(
         why = f"the distribution for many rows, good where sum p(1 - p) is 100 or more; here it is {rows.effective:.4g}"
     elif statistic.bound:
         tails, why = statistic.bound(), "an upper limit of the p-value, which holds for any number of rows"
+        why += f"; {n_resamples:,} redraws could not show one so small" if settled else ""
     chances = {"greater": tails.greater, "less": tails.less}
     pvalue = float(min(1.0, len(sides) * min(chances[side] for side in sides)))
     mean, sd = statistic.moments or (tails.mean, tails.sd)
@@ -272,6 +278,18 @@ def _chosen(statistic: Statistic, rows: Rows, method: str) -> str:
     if statistic.values and not (statistic.limit and statistic.close and rows.n > MANY_ROWS and enough):
         return "exact"
     return "asymptotic" if enough or not statistic.bound else "bound"
+
+
+def _settled(statistic: Statistic, sample: Sample | None, sides: tuple[str, ...], n_resamples: int) -> bool:
+    """Whether a bound is well below any p-value that random outcomes could show, so that none need be drawn.
+
+    To choose by looking at the bound adds at most the chance that it is so small to the size of the test: with 9,999
+    redraws 0.000025, and in truth far less, for a bound is seldom near.
+    """
+    if statistic.bound is None or sample is None or "greater" not in sides:
+        return False
+    least = 1.0 / (1 + n_resamples)
+    return len(sides) * statistic.bound().greater < least / _WELL_BELOW and Outcomes(sample).cases > MOST_CASES
 
 
 def _exact(

@@ -61,7 +61,7 @@ def model_row(assessment: Assessment) -> ModelRow:
         bias_ends=_ends(a.bias_interval, "+.3g"),
         brier=_number(a.brier),
         discrimination=_number(a.decomposition.discrimination, ".3g"),
-        pvalue=_chance(a.test.greater, a.test.n_resamples),
+        pvalue=_without_p(a.test.in_words(a.test.greater)),
         rows=f"{a.n:,}",
     )
 
@@ -129,5 +129,10 @@ def _ends(interval: ConfidenceInterval, form: str) -> str:
     return "" if math.isnan(interval.low) else f"{interval.low:{form}} to {interval.high:{form}}"
 
 
-def _chance(p: float, draws: int = 0) -> str:
-    return "\u2013" if math.isnan(p) else typeset(p_in_words(p, draws)).removeprefix("p = ").removeprefix("p ")
+def _chance(p: float) -> str:
+    return "\u2013" if math.isnan(p) else _without_p(p_in_words(p))
+
+
+def _without_p(words: str) -> str:
+    """For a column whose header says it."""
+    return typeset(words).removeprefix("p = ").removeprefix("p ")
