@@ -47,7 +47,7 @@ class Assessment:
     ----------
     kind : str
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident", "miscalibrated" (none of
-        these four clearly) or "too good".
+        these four clearly, or an outcome had a predicted chance of exactly 0) or "too good".
     verdict : str
         In one to three lines.
     atb, noise_floor, excess, rms, brier : float

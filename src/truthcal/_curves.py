@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 _Array = NDArray[np.float64]
 
 
+def _tidy(x: float) -> float:
+    """Without what rounding leaves of 0."""
+    return 0.0 if abs(x) < 1e-15 else float(x)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BiasCurve:
     """The curve ATB integrates. Returned by `cumulative_bias_curve`.
@@ -37,11 +42,12 @@ class BiasCurve:
     sketched: bool = False
 
     def __str__(self) -> str:
-        peak = int(np.abs(self.bias).argmax())
+        peak, many, rows = int(np.abs(self.bias).argmax()), len(self.q), int(self.count.sum())
         places = "buckets of a sketch" if self.sketched else "different predictions"
+        where = f"{many:,} {places}" if many > 1 else "1 bucket of a sketch" if self.sketched else "one prediction"
         return (
-            f"Cumulative bias at {len(self.q):,} {places} ({int(self.count.sum()):,} rows): "
-            f"largest {self.bias[peak]:+.4g} at q = {self.q[peak]:.4g}, {self.bias[-1]:+.4g} in all."
+            f"Cumulative bias at {where} ({rows:,} row{'' if rows == 1 else 's'}): "
+            f"largest {_tidy(self.bias[peak]):+.4g} at q = {self.q[peak]:.4g}, {_tidy(self.bias[-1]):+.4g} in all."
         )
 
     __repr__ = __str__
@@ -249,6 +255,9 @@ class ScaleProfile:
         Unbiased estimate of `value` without the noise, as in `AtbSummary`; nan for one row.
     pvalue : ndarray
         How often calibrated predictions would have so large a `value`, at each width by itself.
+    common : ndarray
+        The share of all pairs of rows, by weight, that are in the same bin: the `value` of predictions that are all
+        off by 1. In narrow bins there are fewer, so that values of different widths do not compare; `error` does.
     confidence_level : float
         The probability that `low` and `high` are for.
     method : str
@@ -269,6 +278,7 @@ class ScaleProfile:
     high: _Array
     excess: _Array
     pvalue: _Array
+    common: _Array
     confidence_level: float
     method: str
     n_resamples: int
@@ -277,18 +287,21 @@ class ScaleProfile:
 
     @property
     def error(self) -> _Array:
-        """What `value` has beyond chance, on the scale of a probability: the root of `value - null_mean`, signed."""
-        return _signed_root(self.value - self.null_mean)
+        """By how much all predictions would have to be off, to the same side, to have as much beyond chance.
+
+        The root of ``(value - null_mean) / common``, with its sign: on the scale of a probability, at every width.
+        """
+        return _signed_root((self.value - self.null_mean) / self.common)
 
     @property
     def error_low(self) -> _Array:
         """The lower end of where `error` would lie if predictions were calibrated."""
-        return _signed_root(self.low - self.null_mean)
+        return _signed_root((self.low - self.null_mean) / self.common)
 
     @property
     def error_high(self) -> _Array:
         """The upper end, likewise."""
-        return _signed_root(self.high - self.null_mean)
+        return _signed_root((self.high - self.null_mean) / self.common)
 
     @property
     def names(self) -> list[str]:
@@ -297,7 +310,7 @@ class ScaleProfile:
 
     def __str__(self) -> str:
         level, many = f"{100 * self.confidence_level:g}%", int(np.count_nonzero(self.value > self.high))
-        first = f"{many or 'None'} of {len(self.width)} scales {'has' if many == 1 else 'have'} an error above the"
+        first = f"{many or 'None'} of {len(self.width)} scales {'have' if many > 1 else 'has'} an error above the"
         lines = [f"{first} range that holds {level} of calibrated ones ({_rows(self.n)})."]
         lines.append(f"  {'width':<6} {'error':>9}   {level + ' by chance':<22} p")
         for name, error, low, high, p in zip(
@@ -311,7 +324,7 @@ class ScaleProfile:
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Columns of equal length, ready for a data frame."""
-        names = ("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue")
+        names = ("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue", "common")
         derived = ("error", "error_low", "error_high")
         return {name: getattr(self, name) for name in (*names, *derived)}
 

@@ -17,10 +17,11 @@ _READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Put `data` at `path`. On any failure (full disk, interrupt) what stood there before still stands."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a pipe or a device must be written to, not replaced
-        target.write_bytes(data)
+    given = Path(path)
+    if given.exists() and not given.is_file():  # a pipe or a device must be written to, not replaced
+        given.write_bytes(data)
         return
+    target = Path(os.path.realpath(path))
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with open(scratch, "xb") as file:

@@ -31,7 +31,7 @@ def process(tmp_path):
             timeout=300,
             **given,
         )
-        result = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        result = Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
         assert check is None or result.status == check, result
         return result
 

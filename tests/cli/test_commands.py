@@ -163,6 +163,7 @@ def test_compare_needs_outcomes_and_weights_in_the_first_file_only(quick, write,
     [
         (["models.csv"], "two models are compared: name both columns, as in --proba old --proba new"),
         (["models.csv", "models.csv"], "Name a column that both have: --key id"),
+        (["models.csv", "models.csv", "--key", "id"], "named twice"),
         (["models.csv", "--key", "id"], "with --key two files are compared; got 1"),
         (["models.csv", "-", "--key", "id"], "standard input cannot be one of them"),
     ],
@@ -200,6 +201,13 @@ def test_audit_of_truth_and_of_a_file(quick, file, events):
     assert out == f"{want}\n"
 
 
+def test_audit_needs_no_outcomes(quick, write, events):
+    path = write("p.csv", score=events["score"][:50])
+    want = tc.audit_on(events["score"][:50], ["binned_ece"])
+    assert quick("audit", path, "--measure", "binned_ece", check=0).out == f"{want}\n"
+    assert "has no column 'zzz' (named by --proba)" in quick("audit", path, "--proba", "zzz", check=2).err
+
+
 @pytest.mark.parametrize("command", ["test", "compare", "measures", "audit"])
 def test_unknown_measures_are_refused_before_anything_is_read(quick, command):
     done = quick(command, "nowhere.csv", "--measure", "ece15", check=2)
@@ -219,14 +227,18 @@ def test_sketches_merge_and_are_assessed(quick, write, events, tmp_path):
     assert tc.Sketch.load(tmp_path / "week.sketch").atb().value == pytest.approx(sketch.atb().value, rel=1e-12)
     content = valid(quick("assess", "week.sketch", "--json", check=0).out)
     assert content["models"][0]["assessment"]["verdict"] == tc.assess(sketch).verdict
+    assert quick("assess", "?.sketch", check=0).out == quick("assess", "week.sketch", check=0).out
     # And from standard input.
     piped = quick("assess", "-", stdin=(tmp_path / "week.sketch").read_bytes(), check=0)
     assert piped.out == quick("assess", "week.sketch", check=0).out
 
 
-def test_sketches_of_segments_keep_them(quick, file, tmp_path):
-    quick("sketch", file, "-o", "r.sketch", "--by", "region", "--buckets", "1024", check=0)
-    assert tc.SketchTable.load(tmp_path / "r.sketch").n_buckets == 1024
+@pytest.mark.parametrize(
+    ("asked", "n_buckets"), [([], 4096), (["--buckets", "1024"], 1024), (["--buckets", "8192"], 8192)]
+)
+def test_sketches_of_segments_keep_them(quick, file, tmp_path, asked, n_buckets):
+    quick("sketch", file, "-o", "r.sketch", "--by", "region", *asked, check=0)
+    assert tc.SketchTable.load(tmp_path / "r.sketch").n_buckets == n_buckets
     content = valid(quick("assess", "r.sketch", "--json", check=0).out)
     assert content["models"][0]["segments"]["by"] == ["region"]
 
@@ -239,6 +251,13 @@ def test_sketches_and_rows_do_not_mix(quick, file, events, tmp_path):
     assert "it has no segments" in quick("assess", "a.sketch", "--by", "region", check=2).err
     assert "of two kinds" in quick("merge", "a.sketch", "r.sketch", "-o", "b.sketch", check=2).err
     assert "not a truthcal sketch" in quick("merge", file, "-o", "b.sketch", check=2).err
+    assert "not a truthcal sketch (no such file)" in quick("merge", "none.sketch", "-o", "b.sketch", check=2).err
+    assert "named twice" in quick("merge", "a.sketch", "./a.sketch", "-o", "b.sketch", check=2).err
+    assert "named twice" in quick("assess", "a.sketch", "a.sketch", check=2).err
+    assert "standard input: not a sketch" in quick("assess", "a.sketch", "-", stdin=file.read_bytes(), check=2).err
+    assert "leave --buckets out" in quick("sketch", "a.sketch", "-o", "b.sketch", "--buckets", "64", check=2).err
+    assert "a sketch has none" in quick("audit", "a.sketch", check=2).err
+    assert "a sketch has no rows" in quick("compare", "a.sketch", "r.sketch", "--key", "id", check=2).err
     assert "most measures need the rows" in quick("measures", "a.sketch", check=2).err
     assert not (tmp_path / "b.sketch").exists()
 

@@ -480,3 +480,39 @@ def test_an_assessment_survives_pickling(sketched):
     assert copy.test.confidence_interval() == found.test.confidence_interval()
     assert type(copy._summary) is type(found._summary)
     assert "_summary" not in copy.to_dict()
+
+
+def test_an_outcome_that_could_not_be_is_never_called_calibrated():
+    y, p = some_rows(n=400)
+    p[3], y[3] = 1.0, 0
+    found = tc.assess(y, p)
+    assert found.test.greater > 0.05
+    assert found.kind == "miscalibrated"
+    assert found.verdict.startswith("Miscalibrated: 1 of 400 rows had an outcome with a predicted chance of exactly 0.")
+    assert "The other rows show no miscalibration" in found.verdict
+    assert tc.assess([0], [1.0]).kind == "too high"
+
+
+def test_predictions_of_the_opposite_event_are_warned_of():
+    y, p = some_rows(n=400)
+    warning = "predictions fall where outcomes rise: are they probabilities of the opposite event?"
+    assert warning in tc.assess(y, 1 - p).warnings
+    assert warning in tc.assess(tc.Sketch().update(y, 1 - p)).warnings
+    assert warning in tc.assess(y, 1 - p, sample_weight=np.full(400, 7.0)).warnings
+    assert warning not in tc.assess(y, p).warnings
+    # Predictions that know nothing run against outcomes by chance, but not by so much.
+    rng = np.random.default_rng(0)
+    assert not any(warning in tc.assess(rng.permutation(y), p, n_resamples=99).warnings for _ in range(50))
+
+
+def test_rows_of_rare_events_that_show_only_large_errors_do_not_see_far():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 999, 40_000)
+    found = tc.assess(rng.random(40_000) < p, p)
+    assert found.kind == "calibrated"
+    assert found.mean_proba / 3 < found.detectable < 0.1
+    far = found.detectable > found.mean_proba / 2
+    assert ("which is not far" in found.verdict) == far
+    few = tc.assess(rng.random(9_000) < p[:9_000], p[:9_000], n_resamples=99)
+    assert few.detectable > few.mean_proba / 2
+    assert "which is not far" in few.verdict

@@ -59,12 +59,31 @@ def test_width_one_is_atb(w):
 
 def test_error_is_the_signed_root_of_what_exceeds_chance():
     profile = tc.scale_profile(Y, P, rng=0)
-    for value, mean, low, high, error, error_low, error_high in zip(
-        profile.value, profile.null_mean, profile.low, profile.high,
+    for value, mean, low, high, common, error, error_low, error_high in zip(
+        profile.value, profile.null_mean, profile.low, profile.high, profile.common,
         profile.error, profile.error_low, profile.error_high, strict=True,
     ):  # fmt: skip
         for x, root in ((value, error), (low, error_low), (high, error_high)):
-            assert root * abs(root) == pytest.approx(x - mean)
+            assert root * abs(root) * common == pytest.approx(x - mean)
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_common_is_the_share_of_pairs_in_a_bin(sketched):
+    """By the definition: two rows are in one bin of a randomly shifted grid with chance 1 - distance / width."""
+    w = np.random.default_rng(1).uniform(0.5, 2.0, len(P))
+    given = (tc.Sketch(2**20).update(Y, P, w),) if sketched else (Y, P)
+    profile = tc.scale_profile(*given, rng=0, **({} if sketched else {"sample_weight": w}))
+    distance = np.abs(np.subtract.outer(np.asarray(P), np.asarray(P)))
+    for width, common in zip(profile.width, profile.common, strict=True):
+        pairs = np.maximum(1.0 - distance / width, 0.0) * np.outer(w, w)
+        assert common == pytest.approx(pairs.sum() / w.sum() ** 2, rel=1e-4)
+
+
+def test_an_error_that_is_the_same_everywhere_is_the_same_at_every_width():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.9, 100_000)
+    profile = tc.scale_profile(rng.random(100_000) < p - 0.1, p, rng=0)
+    assert profile.error == pytest.approx(np.full(6, 0.1), abs=0.005)
 
 
 def rows(n, slope, seed=0):
@@ -141,7 +160,7 @@ def test_prints_in_words_and_has_a_table():
     lines = str(profile).splitlines()
     assert lines[0] == "6 of 6 scales have an error above the range that holds 95% of calibrated ones (40 rows)."
     assert [line.split()[0] for line in lines[2:]] == ["1", "1/2", "1/4", "1/8", "1/16", "1/32"]
-    assert str(tc.scale_profile([1], [0.3], rng=0)).startswith("None of 6 scales have an error above")
+    assert str(tc.scale_profile([1], [0.3], rng=0)).startswith("None of 6 scales has an error above")
     table = profile.table()
     assert {len(column) for column in table.values()} == {6}
     assert table["pvalue"] is profile.pvalue

@@ -8,10 +8,12 @@ to end.
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -33,13 +35,22 @@ _HOME = {
     "completion": "completion",
 }
 # What errors of the library call an argument -> what it is called here.
-_FLAGS = {"`pos_label`": "--pos-label", "pos_label=": "--pos-label ", "n_buckets=": "--buckets ", "`by`": "--by"}
+_FLAGS = {
+    "`pos_label`": "--pos-label",
+    "pos_label=": "--pos-label ",
+    "`n_buckets`": "--buckets",
+    "n_buckets=": "--buckets ",
+    "`by`": "--by",
+    "The order is (y_true, y_proba), outcomes first.": "Swap --label and --proba.",
+}
 _WRONG, _INTERRUPTED, _NOBODY_READS, _ENDED = 2, 130, 141, 143
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what cannot be encoded must not end the program
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _end)
@@ -74,12 +85,14 @@ def _run(args: argparse.Namespace) -> int:
         raise
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if args.debug:
-            raise
-        _say(_in_one_line(error))
+            traceback.print_exc()
+        else:
+            _say(_in_one_line(error))
         return _WRONG
     except Exception as error:
         if args.debug:
-            raise
+            traceback.print_exc()
+            return _WRONG
         what = f"{type(error).__name__}: {_in_one_line(error)}"
         _say(f"something went wrong inside truthcal ({what}); run again with --debug and report what it prints.")
         return _WRONG
@@ -99,7 +112,7 @@ def _in_one_line(error: BaseException) -> str:
 
 def _say(message: str) -> None:
     with contextlib.suppress(OSError, ValueError):  # nobody reads that either
-        sys.stderr.write(f"truthcal: {message}\n")
+        sys.stderr.write(f"truthcal: {''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)}\n")
 
 
 def _show_warnings_in_a_line(quiet: bool) -> None:

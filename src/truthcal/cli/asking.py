@@ -7,9 +7,11 @@ import numpy as np
 
 import truthcal as tc
 from truthcal._markdown import markdown_table
-from truthcal.cli.inputs import guessed, one_model, opened, read
+from truthcal.cli.guessing import guess
+from truthcal.cli.inputs import one_model, opened, read, sketches_in
 from truthcal.cli.showing import out, out_json, say
 from truthcal.frames.loading import Loaded, load
+from truthcal.frames.looking import look
 from truthcal.frames.roles import Roles
 
 _FLAGS = ("truthful", "continuous", "complete", "sound")
@@ -98,13 +100,16 @@ def _all_rows(loaded: Loaded) -> Loaded:
 
 def _predictions(args: argparse.Namespace) -> Any:
     """One column of predictions; outcomes are not looked at."""
-    args.label = args.weight = args.pos_label = None
     if len(args.proba or []) > 1:
         raise ValueError("`audit` looks at one column of predictions; name one with --proba.")
+    if sketches_in(args.files):
+        raise ValueError("`audit` looks at predictions one by one, and a sketch has none; name a file of rows.")
     with opened(args.files) as sources:
-        name = args.proba[0] if args.proba else guessed(args, sources).y_proba[0]
-        if not args.proba:
-            say(args, f"predictions: `{name}`; say otherwise with --proba")
+        columns = look(sources[0], args.proba or [])
+        meant = guess(columns, proba=args.proba or [], where=str(sources[0]), label_elsewhere="")
+        for line in meant.said:
+            say(args, line)
+        (name,) = meant.y_proba
         roles = Roles(y_true=name, y_proba=name, sample_weight=None, by=(), pos_label=None)
         return load(sources, roles, exact_rows=None).p
 

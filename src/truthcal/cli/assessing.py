@@ -5,17 +5,13 @@ import importlib
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import truthcal as tc
-from truthcal._files import write_atomically
 from truthcal._markdown import literal
 from truthcal.cli.inputs import STDIN, Data, read, refuse_unwritable
-from truthcal.cli.showing import coloured, out, out_json, say
-from truthcal.frames.loading import EXACT_ROWS, Loaded
-
-# Models are compared pair by pair with the first one; more would not fit a page.
-_MOST_MODELS = 12
+from truthcal.cli.showing import STDOUT, coloured, out, out_json, say, write_file
+from truthcal.frames.loading import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +35,7 @@ class Found:
     def __str__(self) -> str:
         parts = [coloured(str(self.assessment), self.assessment.kind)]
         if self.certified is not None:
-            parts[0] += (
-                f"\n  {'certified':<15} ATB is {self.certified}; more than {EXACT_ROWS:,} rows are read as a sketch"
-            )
+            parts[0] += f"\n  {'certified':<15} ATB is {self.certified}: the rows were reduced to a sketch"
         if self.segments is not None:
             parts.append(f"By {', '.join(self.segments.by)}: {self.segments}")
         return "\n\n".join(parts)
@@ -56,11 +50,26 @@ class Found:
         return "\n\n".join(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """At which levels models and their segments are assessed."""
+
+    alpha: float
+    confidence_level: float
+    adjust: str = "holm"
+    min_rows: int = 30
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Self:
+        """As the arguments have them."""
+        return cls(args.alpha, args.confidence_level, args.adjust, args.min_rows)
+
+
 def assess(args: argparse.Namespace) -> int:
     """`truthcal assess`."""
-    prepare_report(args.report)
+    prepare_report(args, args.report)
     data = read(args, digest=args.report is not None)
-    found = [assessed(name, loaded, args) for name, loaded in data.models.items()]
+    found = [assessed(name, loaded, Levels.of(args)) for name, loaded in data.models.items()]
     if args.json:
         out_json("assess", {"input": data.to_dict(), "models": [each.to_dict() for each in found]})
     elif args.markdown:
@@ -76,24 +85,25 @@ def assess(args: argparse.Namespace) -> int:
 def report(args: argparse.Namespace) -> int:
     """`truthcal report`."""
     path = args.output or _named_after(args.files[0])
-    prepare_report(path)
+    prepare_report(args, path)
     data = read(args, digest=True)
-    found = [assessed(name, loaded, args) for name, loaded in data.models.items()]
+    found = [assessed(name, loaded, Levels.of(args)) for name, loaded in data.models.items()]
     write_report(args, path, data, found)
-    out(path)
+    if path != STDOUT:
+        out(path)
     return 0
 
 
-def assessed(name: str, loaded: Loaded, args: argparse.Namespace) -> Found:
+def assessed(name: str, loaded: Loaded, levels: Levels) -> Found:
     """The assessment of one model, and of its segments."""
-    levels = {"alpha": args.alpha, "confidence_level": args.confidence_level}
+    own: dict[str, Any] = {"alpha": levels.alpha, "confidence_level": levels.confidence_level}
     if loaded.exact:
-        whole, certified = tc.assess(loaded.y, loaded.p, sample_weight=loaded.w, **levels), None
+        whole, certified = tc.assess(loaded.y, loaded.p, sample_weight=loaded.w, **own), None
     else:
-        whole, certified = tc.assess(loaded.sketch, **levels), loaded.sketch.atb()
+        whole, certified = tc.assess(loaded.sketch, **own), loaded.sketch.atb()
     segments = None
     if loaded.table is not None:
-        segments = tc.assess_segments(loaded.table, adjust=args.adjust, min_rows=args.min_rows, **levels)
+        segments = tc.assess_segments(loaded.table, adjust=levels.adjust, min_rows=levels.min_rows, **own)
     return Found(name, whole, segments, certified)
 
 
@@ -115,8 +125,9 @@ def write_report(
         provenance=_provenance(args, data),
         notes=_notes(args, data),
     )
-    write_atomically(path, made.html.encode())
-    say(args, f"the report is in {path}")
+    write_file(path, made.html.encode())
+    if path != STDOUT:
+        say(args, f"the report is in {path}")
 
 
 def _comparisons(data: Data) -> dict[tuple[str, str], tc.Comparison]:
@@ -151,11 +162,11 @@ def _notes(args: argparse.Namespace, data: Data) -> list[str]:
     return notes
 
 
-def prepare_report(path: str | None) -> None:
+def prepare_report(args: argparse.Namespace, path: str | None) -> None:
     """What would go wrong with a report should go wrong before the work."""
     if path is None:
         return
-    refuse_unwritable(path)
+    refuse_unwritable(args, path)
     for library in ("jinja2", "matplotlib"):
         try:
             importlib.import_module(library)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import truthcal as tc
 from truthcal.cli.asking import refuse_unknown, show
-from truthcal.cli.assessing import assessed, prepare_report, write_report
+from truthcal.cli.assessing import Levels, assessed, prepare_report, write_report
 from truthcal.cli.guessing import Guess, guess
-from truthcal.cli.inputs import STDIN, Data, digest_of, read
+from truthcal.cli.inputs import STDIN, Data, digest_of, read, sketches_in
 from truthcal.cli.showing import say
 from truthcal.frames.files import Source, sources_of
 from truthcal.frames.joining import joined
@@ -21,15 +21,15 @@ from truthcal.sketch import Sketch
 def compare(args: argparse.Namespace) -> int:
     """`truthcal compare`."""
     refuse_unknown([args.measure])
-    prepare_report(args.report)
+    prepare_report(args, args.report)
     data = _of_two_files(args) if args.key is not None else _of_two_columns(args)
     (name_a, a), (name_b, b) = data.models.items()
     found = tc.compare(a.y, a.p, b.p, measure=args.measure, confidence_level=args.confidence_level, sample_weight=a.w)
     result = dataclasses.replace(found, names=(name_a, name_b))
     show(args, result, {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict})
     if args.report is not None:
-        args.alpha = 1.0 - args.confidence_level
-        each = [assessed(name, loaded, args) for name, loaded in data.models.items()]
+        levels = Levels(1.0 - args.confidence_level, args.confidence_level)
+        each = [assessed(name, loaded, levels) for name, loaded in data.models.items()]
         write_report(args, args.report, data, each, {(name_a, name_b): result})
     return 0
 
@@ -52,7 +52,9 @@ def _of_two_columns(args: argparse.Namespace) -> Data:
 def _of_two_files(args: argparse.Namespace) -> Data:
     if STDIN in args.files:
         raise ValueError("with --key two files are compared, and standard input cannot be one of them.")
-    sources = [source for file in args.files for source in sources_of(file)]
+    if sketches_in(args.files):
+        raise ValueError("models are compared row by row, and a sketch has no rows; name files of rows.")
+    sources = sources_of(args.files)
     if len(sources) != 2:
         raise ValueError(f"with --key two files are compared; got {len(sources)}.")
     if len(args.proba or []) > 2:
@@ -77,8 +79,7 @@ def _of_two_files(args: argparse.Namespace) -> Data:
         "by": [],
         "key": args.key,
     }
-    said = tuple(line for g in meant for line in g.said)
-    return Data(both, tuple(map(str, sources)), columns, said, digest_of(sources) if args.report else "")
+    return Data(both, tuple(map(str, sources)), columns, digest_of(sources) if args.report else "")
 
 
 def _guessed(args: argparse.Namespace, k: int, source: Source, elsewhere: str | None) -> Guess:

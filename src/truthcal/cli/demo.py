@@ -25,7 +25,7 @@ def demo(args: argparse.Namespace) -> int:
     folder = Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     data, page = folder / "predictions.csv", folder / "report.html"
-    prepare_report(str(page))
+    prepare_report(argparse.Namespace(files=[]), str(page))
     say(args, "the first run on a machine compiles what it needs, which takes a minute or two; later ones do not.")
     outcome, forecasts = _events()
     columns = {"outcome": outcome, **forecasts}

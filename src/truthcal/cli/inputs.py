@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import glob
 import hashlib
 import os
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from truthcal.cli.guessing import Guess, guess
-from truthcal.cli.showing import say
+from truthcal.cli.showing import STDOUT, say
 from truthcal.frames.files import Source, sources_of
 from truthcal.frames.loading import EXACT_ROWS, Loaded, load
 from truthcal.frames.looking import look
@@ -21,7 +22,6 @@ from truthcal.sketch import Sketch
 from truthcal.sketch_table import SketchTable
 
 STDIN = "-"
-_BUCKETS = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,6 @@ class Data:
     models: dict[str, Loaded]
     files: tuple[str, ...]
     columns: dict[str, Any]
-    said: tuple[str, ...]
     digest: str = ""
 
     @property
@@ -61,12 +60,14 @@ def read(
     digest: bool = False,
 ) -> Data:
     """All rows that the arguments name, and a message about what was guessed."""
-    kept = [name for name in args.files if name != STDIN and is_kept(name)]
+    kept = sketches_in(args.files)
     if kept:
-        return _from_sketches(args, kept)
+        _refuse_beside_sketches(args, kept, n_buckets)
+        return _from_sketches(args, kept, tuple(kept))
     with opened(args.files) as sources:
         if sources[0].format == "sketch":
-            return _from_sketches(args, [str(sources[0].path)])
+            _refuse_beside_sketches(args, [str(sources[0])], n_buckets)
+            return _from_sketches(args, [str(sources[0].path)], (str(sources[0]),))
         meant = guessed(args, sources)
         for line in meant.said:
             say(args, line)
@@ -75,7 +76,7 @@ def read(
             name: load(
                 sources,
                 Roles.of(meant.y_true, name, args.weight, by, meant.pos_label),
-                n_buckets=n_buckets or _BUCKETS,
+                n_buckets=n_buckets,
                 exact_rows=exact_rows,
             )
             for name in meant.y_proba
@@ -90,7 +91,6 @@ def read(
                 "pos_label": meant.pos_label,
                 "by": list(by or []),
             },
-            said=meant.said,
             digest=digest_of(sources) if digest else "",
         )
 
@@ -99,7 +99,10 @@ def read(
 def opened(files: list[str]) -> Iterator[list[Source]]:
     """The files that are meant; standard input is one for as long as this lasts."""
     if STDIN not in files:
-        yield sources_of(files)
+        sources = sources_of(files)
+        for source in sources:
+            _refuse_strange_name(source)
+        yield sources
         return
     if len(files) > 1:
         raise ValueError("`-` is standard input, which must be the only file. Put the others into it with cat.")
@@ -119,6 +122,7 @@ def guessed(args: argparse.Namespace, sources: list[Source]) -> Guess:
         raise ValueError(f"--proba {twice} is named twice; name each model once.")
     by = getattr(args, "by", None) or []
     key = getattr(args, "key", None)
+    several = args.command in ("assess", "report")
     return guess(
         look(sources[0], [name for name in (args.label, *proba, args.weight, *by, key) if name is not None]),
         label=args.label,
@@ -128,6 +132,7 @@ def guessed(args: argparse.Namespace, sources: list[Source]) -> Guess:
         key=key,
         pos_label=args.pos_label,
         where=str(sources[0]),
+        several=several,
     )
 
 
@@ -138,11 +143,15 @@ def one_model(data: Data, args: argparse.Namespace) -> Loaded:
     return data.first
 
 
-def refuse_unwritable(path: str | None) -> None:
-    """Say that a file cannot be written before the work, not after it."""
-    if path is None:
+def refuse_unwritable(args: argparse.Namespace, path: str | None, *, may_be_read: bool = False) -> None:
+    """Say that a file cannot be written before the work, not after it; nor may it be one that is read."""
+    if path is None or path == STDOUT:
         return
     target = Path(path)
+    if not path:
+        raise ValueError("a file to write has an empty name; name it, or leave the option out.")
+    if not may_be_read and target.is_file():
+        _refuse_own_input(args, target)
     if target.is_dir():
         raise IsADirectoryError(f"{path}: is a folder; name a file in it.")
     folder = target.resolve().parent
@@ -152,35 +161,79 @@ def refuse_unwritable(path: str | None) -> None:
         raise PermissionError(f"{path}: nothing can be written into {folder}; name another folder.")
 
 
+def _refuse_own_input(args: argparse.Namespace, target: Path) -> None:
+    named = [name for name in args.files if name != STDIN]
+    paths = (
+        [Path(name) for name in named if is_kept(name)] or [source.path for source in sources_of(named)]
+        if named
+        else []
+    )
+    if any(path.exists() and path.samefile(target) for path in paths):
+        raise ValueError(f"{target}: is read, and would be overwritten; name another file to write.")
+
+
+def _refuse_strange_name(source: Source) -> None:
+    try:
+        os.fspath(source.path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{source}: the name of this file is not in UTF-8, so it cannot be opened. Rename it, or pipe it: "
+            "truthcal ... - < FILE"
+        ) from None
+
+
 # --- sketches ---------------------------------------------------------------------------------------------------------
 
 
-def _from_sketches(args: argparse.Namespace, kept: list[str]) -> Data:
-    other = next((name for name in args.files if name not in kept and name != STDIN), None)
-    if other is not None:
-        raise ValueError(f"{other}: not a sketch, but {kept[0]} is one; give sketches, or files of rows.")
+def sketches_in(files: list[str]) -> list[str]:
+    """The files among these that are sketches, patterns included."""
+    found = []
+    for name in files:
+        matches = sorted(glob.glob(name)) if glob.has_magic(name) and not Path(name).exists() else [name]
+        found += [match for match in matches if match != STDIN and is_kept(match)]
+    return found
+
+
+def _refuse_beside_sketches(args: argparse.Namespace, kept: list[str], n_buckets: int | None) -> None:
+    """What sketches cannot be together with: rows, names of columns, numbers of buckets."""
+    other = next(
+        (name for name in args.files if name not in kept and (name == STDIN or not glob.has_magic(name))), None
+    )
+    if other is not None and kept != ["standard input"]:
+        what = "standard input" if other == STDIN else other
+        raise ValueError(f"{what}: not a sketch, but {kept[0]} is one; give sketches, or files of rows.")
     flags = {"--label": args.label, "--proba": args.proba, "--weight": args.weight, "--pos-label": args.pos_label}
     given = next((flag for flag, value in flags.items() if value), None)
     if given is not None:
         raise ValueError(f"{given} names a column, but {kept[0]} is a sketch, which has none: leave it out.")
-    whole = merged(kept)
+    if n_buckets is not None:
+        raise ValueError(f"{kept[0]}: is a sketch, whose buckets are as they are; leave --buckets out.")
+
+
+def _from_sketches(args: argparse.Namespace, paths: list[str], names: tuple[str, ...]) -> Data:
+    whole = merged(paths)
     by = getattr(args, "by", None)
     table = whole if isinstance(whole, SketchTable) else None
     if by and (table is None or tuple(by) != table.by):
         has = f"its segments are by {', '.join(table.by)}" if table else "it has no segments"
-        raise ValueError(f"--by {' --by '.join(by)}: {kept[0]} is a sketch, and {has}.")
-    sketch = table.total() if table is not None else whole
-    assert isinstance(sketch, Sketch)
-    files = tuple("standard input" if STDIN in args.files else name for name in kept)
-    return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n)}, files, {}, ())
+        raise ValueError(f"--by {' --by '.join(by)}: {names[0]} is a sketch, and {has}.")
+    sketch = whole.total() if isinstance(whole, SketchTable) else whole
+    return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n)}, names, {})
 
 
 def merged(paths: list[str]) -> Sketch | SketchTable:
     """Sketches put together; a table of segments only with its like."""
+    paths = sketches_in(paths) if any(map(glob.has_magic, paths)) else paths
+    if not paths:
+        raise FileNotFoundError("no sketch fits this pattern.")
+    twice = next((path for i, path in enumerate(paths) if any(_same(path, other) for other in paths[:i])), None)
+    if twice is not None:
+        raise ValueError(f"{twice}: named twice, so its rows would count twice. Name it once.")
     kinds = {path: is_kept(path) for path in paths}
     strange = next((path for path, kind in kinds.items() if kind is None), None)
     if strange is not None:
-        raise ValueError(f"{strange}: not a truthcal sketch; write one with: truthcal sketch FILE -o OUT")
+        missing = "" if Path(strange).exists() else " (no such file)"
+        raise ValueError(f"{strange}: not a truthcal sketch{missing}; write one with: truthcal sketch FILE -o OUT")
     if len(set(kinds.values())) > 1:
         raise ValueError(
             f"{paths[0]} and the others are of two kinds, with and without segments; merge like with like."
@@ -194,6 +247,10 @@ def merged(paths: list[str]) -> Sketch | SketchTable:
     for other in others:
         sketch.merge(other)
     return sketch
+
+
+def _same(one: str, other: str) -> bool:
+    return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
 
 
 def digest_of(sources: list[Source]) -> str:

@@ -11,12 +11,23 @@ from typing import Any, TextIO
 import numpy as np
 
 from truthcal import __version__
+from truthcal._files import write_atomically
 
 # The number of a schema changes when a field is removed or changes its meaning; docs/cli.md describes it.
 SCHEMA = 1
+STDOUT = "-"
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "unclear": "\x1b[1;33m"}
 _PLAIN = "\x1b[0m"
 _MOODS = {"calibrated": "good", "too few rows": "unclear", "too good": "unclear"}
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file, whole or not at all; `-` is standard output."""
+    if path == STDOUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    else:
+        write_atomically(path, data)
 
 
 def out(text: str) -> None:
@@ -27,7 +38,12 @@ def out(text: str) -> None:
 def say(args: argparse.Namespace, message: str) -> None:
     """Print a message, unless nobody wants any."""
     if not args.quiet:
-        sys.stderr.write(f"truthcal: {message}\n")
+        sys.stderr.write(f"truthcal: {printable(message)}\n")
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would obey: names of files may hold anything."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def out_json(command: str, content: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from truthcal.frames.files import Source
 from truthcal.frames.roles import Roles
 from truthcal.frames.scanning import reduced
-from truthcal.inference.cells import TOO_MANY_TO_SORT
+from truthcal.inference.cells import BUCKETS, TOO_MANY_TO_SORT
 from truthcal.sketch import Sketch
 from truthcal.sketch_table import SketchTable
 
@@ -17,8 +17,8 @@ _Rows = NDArray[Any]
 
 # Above so many rows `assess` works on buckets anyway, so that rows need not be kept.
 EXACT_ROWS = TOO_MANY_TO_SORT
-# Of each group: there may be thousands of them.
-_GROUP_BUCKETS = 4096
+# Of all rows, as in `assess`; and of each group, of which there may be thousands.
+_BUCKETS, _GROUP_BUCKETS = BUCKETS, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ class Loaded:
         return self.p is not None
 
 
-def load(sources: list[Source], roles: Roles, *, n_buckets: int = 16384, exact_rows: int | None = EXACT_ROWS) -> Loaded:
+def load(
+    sources: list[Source], roles: Roles, *, n_buckets: int | None = None, exact_rows: int | None = EXACT_ROWS
+) -> Loaded:
     """Read the named columns of files in one pass.
 
     Parameters
@@ -60,8 +62,8 @@ def load(sources: list[Source], roles: Roles, *, n_buckets: int = 16384, exact_r
         As `sources_of` finds them.
     roles : Roles
         Which column is what.
-    n_buckets : int, default 16384
-        Of the sketch. With groups there are 4096 at most.
+    n_buckets : int, optional
+        Of the sketch. By default 16,384, and 4096 of each group.
     exact_rows : int or None, default 1,048,576
         So many rows are also kept as they are; of more rows only the sketch is left. None keeps all of them, however
         many.
@@ -77,8 +79,7 @@ def load(sources: list[Source], roles: Roles, *, n_buckets: int = 16384, exact_r
     With the default that is 50 MB; with None it grows with the files.
     """
     kept = _Kept(exact_rows)
-    n_buckets = min(n_buckets, _GROUP_BUCKETS) if roles.by else n_buckets
-    found = reduced(sources, roles, n_buckets, kept.add)
+    found = reduced(sources, roles, n_buckets or (_GROUP_BUCKETS if roles.by else _BUCKETS), kept.add)
     table = found if isinstance(found, SketchTable) else None
     sketch = found.total() if isinstance(found, SketchTable) else found
     return Loaded(*kept.columns(), sketch, table, kept.n)

@@ -5,6 +5,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -120,6 +121,7 @@ def _csv(source: Source, named: set[str]) -> Iterator[Column]:
     size = max(len(first_lines(source)), reading.BLOCK)
     raw = beginning(source, size)
     text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").lstrip("\r\n")
+    _refuse_sep(source, text)
     enough, rows = _enough(len(names)), list[list[str]]()
     lines = (line for line in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if line)
     with contextlib.suppress(csv.Error):  # a field of more than 100,000 letters; reading all rows says what is wrong
@@ -129,6 +131,16 @@ def _csv(source: Source, named: set[str]) -> Iterator[Column]:
     fields = itertools.zip_longest(*rows, fillvalue="") if rows else itertools.repeat((), len(names))
     for name, texts in zip(names, fields, strict=False):  # a line may have too many fields
         yield _of_texts(name, texts, "." if delimiter == "," else ".,")
+
+
+def _refuse_sep(source: Source, text: str) -> None:
+    """Excel may write on top what parts the columns. It is the only one that knows."""
+    note = re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE)
+    if note:
+        raise ValueError(
+            f"{source}: its first line, {note[0]!r}, is a note for Excel, where the names of the columns should be. "
+            "Remove the first line: `tail -n +2 file > new`."
+        )
 
 
 def _of_texts(name: str, texts: Sequence[str], points: str) -> Column:

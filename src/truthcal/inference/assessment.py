@@ -29,6 +29,8 @@ _ACCUSATION = 5.0
 _CLEAR = 2.0
 # And if both directions together explain at least this share of what ten bins show beyond chance.
 _MOST_OF_IT, _BINS = 0.5, 10
+# Predictions that run against outcomes by so many standard errors are worth a word.
+_AGAINST = 4.0
 # Fewer different predictions than this are worth a word, if there are many rows.
 _COARSE = 20
 # Biases below this are rounding.
@@ -152,6 +154,13 @@ class _Facts:
     def mean_true(self) -> float:
         return min(max(self.mean_proba - float(np.sum(self.c) / np.sum(self.w)), 0.0), 1.0)
 
+    def against(self) -> float:
+        """How many standard errors predictions run against outcomes, were the two independent."""
+        w, x = self.w / np.sum(self.w), self.x - self.mean_proba
+        slope = float(np.sum(w * x * (self.x - self.c / self.w)))
+        spread = float(np.sum(w * x * x)) * self.mean_true * (1.0 - self.mean_true) * self.ww
+        return -slope / math.sqrt(spread) if spread > 0.0 else 0.0
+
     def stretch(self) -> BiasedStretch:
         """From where the cumulative bias is lowest to where it is highest, or the other way round."""
         curve = np.concatenate([[0.0], np.cumsum(self.c)])
@@ -227,7 +236,7 @@ def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, lev
     kind = _kind(facts, test, alpha, detectable)
     return Assessment(
         kind=kind,
-        verdict=_verdict(kind, facts, test, rms, detectable),
+        verdict=_verdict(kind, facts, test, rms, detectable, alpha),
         atb=facts.atb,
         noise_floor=facts.noise_floor,
         excess=facts.excess,
@@ -251,6 +260,8 @@ def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, lev
 def _kind(facts: _Facts, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
         return Gaps(facts.x, facts.c, facts.noise).kind(test.greater)
+    if test.impossible:  # whatever the p-value, which does not look at them
+        return "miscalibrated"
     if test.less <= alpha / _ACCUSATION:
         return "too good"
     return "too few rows" if math.isnan(detectable) and test.information > 0.0 else "calibrated"
@@ -265,8 +276,15 @@ _WRONG = {
 }
 
 
-def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInterval, detectable: float) -> str:
+def _verdict(
+    kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInterval, detectable: float, alpha: float
+) -> str:
     rows = f"{facts.n:,} row{'s' if facts.n != 1 else ''}"
+    if kind == "miscalibrated" and test.impossible and test.greater > alpha:
+        return (
+            f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted chance of exactly 0.\n"
+            f"No calibrated forecaster has that. The other rows show no miscalibration ({test.in_words(test.greater)})."
+        )
     if kind in _WRONG:
         chance, ends = test.in_words(test.greater), f"{rms.low:.2g} to {rms.high:.2g}"
         size = f"The error is about {rms.estimate:.2g} ({percent(rms.confidence_level)}: {ends})"
@@ -286,12 +304,15 @@ def _verdict(kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInt
         return f"Too few rows to tell: {rows} {these} little to chance ({doubt}), so errors may not show."
     if test.information == 0.0:
         return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
-    far = ", which is not far" if detectable > _LARGE else ""
+    rarer = min(facts.mean_proba, 1.0 - facts.mean_proba)
+    far = ", which is not far" if detectable > min(_LARGE, rarer / 2.0) else ""
     return f"Calibrated as far as {rows} can tell{far}: errors above {detectable:.2g} would have shown, 4 times in 5."
 
 
 def _warnings(facts: _Facts, test: CalibrationTest) -> list[str]:
     found = []
+    if facts.against() > _AGAINST:
+        found.append("predictions fall where outcomes rise: are they probabilities of the opposite event?")
     if facts.mean_true in (0.0, 1.0):
         found.append(f"all outcomes are {facts.mean_true:.0f}: nothing is known of the other class.")
     if test.impossible:

@@ -42,9 +42,13 @@ class _Null(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What is known of the rows at each width; `own`: what pairs of a row with itself add; `ww`: sum of (w/W)^2."""
+    """What is known of the rows at each width; `own`: what pairs of a row with itself add; `ww`: sum of (w/W)^2.
+
+    `common`: the share of pairs of rows in the same bin.
+    """
 
     values: list[float]
+    common: list[float]
     mean: float
     sds: list[float]
     own: float
@@ -78,13 +82,15 @@ def scale_profile(
     Returns
     -------
     ScaleProfile
-        ``width``, ``value``, ``null_mean``, ``null_sd``, ``low``, ``high``, ``excess`` and ``pvalue``, an entry for
-        each of the widths 1, 1/2 ... 1/32. Prints in words; ``.table()`` has the columns.
+        ``width``, ``value``, ``null_mean``, ``null_sd``, ``low``, ``high``, ``excess``, ``pvalue`` and ``common``, an
+        entry for each of the widths 1, 1/2 ... 1/32. Prints in words; ``.table()`` has the columns.
 
     Notes
     -----
-    An error that has one sign along all predictions shows most at width 1, which is ATB; one that changes sign at
-    narrow widths. The value at each width is `shifted_grid_ubse`, and `multiscale_atb` is a weighted mean of the six.
+    ``.error`` is the constant error that would show as much at that width. If predictions are all off to one side it is
+    about the same at every width; if errors change sign it is small in wide bins, where they cancel, and large in
+    narrow ones. The value at each width is `shifted_grid_ubse`, at width 1 ATB; `multiscale_atb` is a weighted mean of
+    the six.
 
     Six p-values are not one: each is right for its own width, and the smallest of the six is small more often than it
     says. For a single answer use `calibration_test`, whose default looks at all six scales at once.
@@ -125,10 +131,18 @@ def scale_profile_of(
     else:
         null = _redraws(summary, kernels, level, n_resamples, generator)
     excess = [(v - facts.own) / (1.0 - facts.ww) if facts.ww < 1.0 else math.nan for v in facts.values]
-    columns = (WIDTHS, facts.values, [facts.mean] * len(WIDTHS), facts.sds, *zip(*null, strict=True), excess)
-    width, value, mean, sd, low, high, pvalue, excesses = (read_only(np.array(column)) for column in columns)
+    columns = (
+        WIDTHS,
+        facts.values,
+        [facts.mean] * len(WIDTHS),
+        facts.sds,
+        *zip(*null, strict=True),
+        excess,
+        facts.common,
+    )
+    width, value, mean, sd, low, high, pvalue, excesses, common = (read_only(np.array(column)) for column in columns)
     return ScaleProfile(
-        width, value, mean, sd, low, high, excesses, pvalue,
+        width, value, mean, sd, low, high, excesses, pvalue, common,
         confidence_level=level,
         method="asymptotic" if many else "redrawn",
         n_resamples=0 if many else n_resamples,
@@ -142,7 +156,8 @@ def _of_sample(sample: Sample, kernels: list[Tents]) -> _Facts:
     moments = [null_moments(kernel, sample) for kernel in kernels]
     m = sample.moments
     ww = m.ww / m.w**2 if sample.n > 1 else 1.0
-    return _Facts(values, moments[0].mean, [each.sd for each in moments], m.wwcc / m.w**2, ww, Rows.of(sample))
+    common = _common(sample.groups.r, sample.groups.w, kernels)
+    return _Facts(values, common, moments[0].mean, [each.sd for each in moments], m.wwcc / m.w**2, ww, Rows.of(sample))
 
 
 def _of_sketch(sketch: Sketch, kernels: list[Tents]) -> _Facts:
@@ -154,7 +169,14 @@ def _of_sketch(sketch: Sketch, kernels: list[Tents]) -> _Facts:
     values = [sketch.atb().value, *(tent_measure(sketch, kernel) for kernel in kernels[1:])]
     sds = [math.sqrt(max(2.0 * kernel.squares(x, wwv) + own, 0.0)) for kernel in kernels]
     one_row = float(np.sum(ww)) if sketch.n > 1 else 1.0
-    return _Facts(values, floor, sds, float(np.sum(table["wwcc"])) / total**2, one_row, rows_of(sketch))
+    common = _common(x, table["weight"], kernels)
+    return _Facts(values, common, floor, sds, float(np.sum(table["wwcc"])) / total**2, one_row, rows_of(sketch))
+
+
+def _common(x: _Array, w: _Array, kernels: list[Tents]) -> list[float]:
+    """The share of pairs of rows, by weight, that are in the same bin."""
+    masses = np.ascontiguousarray(w / np.sum(w))[None, :]
+    return [float(kernel.sums(np.ascontiguousarray(x), masses)[0]) for kernel in kernels]
 
 
 def _limit(value: float, cells: Cells, kernel: Tents, level: float) -> _Null:

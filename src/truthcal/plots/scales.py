@@ -99,7 +99,7 @@ class ScaleProfileDisplay(ModelDisplay):
         draw.plain_look(ax)
         zero = ax.axhline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, label="_zero", zorder=2)
         draw.mark(zero, _KIND, 0, "zero")
-        parts = "root of the squared error in the bins", "beyond what chance gives"
+        parts = "the error, were it the same everywhere,", "that would show as much beyond chance"
         draw.note_above(ax, parts, f"{_KIND}-note")
 
     def _draw_band(self, ax: "Axes", slot: int) -> None:

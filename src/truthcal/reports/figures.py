@@ -42,7 +42,7 @@ class Figure:
     svg: Any
     title: str
     reading: str
-    shows: str
+    shows: list[str]
 
 
 class Figures:
@@ -67,7 +67,8 @@ class Figures:
             "How often it happened where p was predicted: right predictions lie on the diagonal. Calibrated ones are "
             f"in {'their' if len(names) > 1 else 'the'} band {100 * bands[0].confidence_level:g}% of the time, at "
             "each p by itself; a line is thick where it is outside.",
-            _together(names, curves),
+            _in_words(curves[0]) if len(names) == 1 else "",
+            items=[f"{name}: {_in_words(curve)}" for name, curve in zip(names, curves, strict=True)],
         )
 
     def bias(self, summary: Sample | Sketch) -> Figure:
@@ -77,7 +78,8 @@ class Figures:
             plots.BiasCurveDisplay(curve=curve, band=band, name=None).plot,
             "Cumulative bias",
             "The bias of all predictions up to q: where the curve rises they are too high, where it falls too low. ATB "
-            "integrates its square. By chance alone the whole curve stays in the band "
+            "is the square of the bias below a threshold plus the square of that above it, averaged over all "
+            "thresholds. By chance alone the whole curve stays in the band "
             f"{100 * band.confidence_level:g}% of the time.",
             f"{curve} {band}",
         )
@@ -88,7 +90,7 @@ class Figures:
         return self._figure(
             plots.ScaleProfileDisplay(profile).plot,
             "Error by scale",
-            "Errors of one sign along all predictions show in wide bins, errors that change sign in narrow ones. The "
+            "Errors of one sign show at every width, errors that change sign along the predictions in narrow bins. The "
             f"range is where calibrated predictions would be {100 * profile.confidence_level:g}% of the time, at each "
             "width by itself.",
             str(profile),
@@ -102,7 +104,7 @@ class Figures:
             "Reliability in bins",
             "The same in bins of equal width, for those who must have bins: their number is a choice, and the choice "
             "changes the picture.",
-            str(curve),
+            _in_words(curve),
         )
 
     def forest(self, table: SegmentTable, alone: bool) -> Figure:

@@ -1,5 +1,6 @@
 """The tables of the report: models, measures, segments. Strings only, so that the page has nothing to compute."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from truthcal._verdicts import ConfidenceInterval, p_in_words
 from truthcal.measures import MEASURES
 from truthcal.measures.overview import all_measures
 from truthcal.reports.texts import shortened
-from truthcal.reports.words import Chip, chip, typeset
+from truthcal.reports.words import Chip, segment_chip, typeset
 from truthcal.sketch import Sketch
 
 # Segments that a report shows, the clearest findings first: an interval of the error takes 20 ms.
@@ -56,11 +57,11 @@ def model_row(assessment: Assessment) -> ModelRow:
     a = assessment
     return ModelRow(
         rms=_number(a.rms),
-        rms_ends=_ends(a.rms_interval, ".3g"),
-        bias=_number(a.bias_interval.estimate, "+.4g"),
-        bias_ends=_ends(a.bias_interval, "+.3g"),
+        rms_ends=_ends(a.rms_interval),
+        bias=_number(a.bias_interval.estimate, "+"),
+        bias_ends=_ends(a.bias_interval, "+"),
         brier=_number(a.brier),
-        discrimination=_number(a.decomposition.discrimination, ".3g"),
+        discrimination=_number(a.decomposition.discrimination),
         pvalue=_without_p(a.test.in_words(a.test.greater)),
         rows=f"{a.n:,}",
     )
@@ -81,11 +82,16 @@ def _of_sketch(name: str, value: float) -> MeasureValue:
     return MeasureValue(name=name, value=value, scale=m.scale, **flags)
 
 
-def merged(tables: Sequence[MeasureTable]) -> list[tuple[MeasureValue, list[str]]]:
-    """A row for each measure that any model has: its properties, and its value for each model."""
+def merged(tables: Sequence[MeasureTable]) -> list[tuple[MeasureValue, str, list[str]]]:
+    """A row for each measure that any model has: its properties, what it is, and its value for each model."""
     rows = {row.name: row for table in tables for row in table.rows}
     order = [name for name in MEASURES if name in rows]
-    return [(rows[name], [_value(table, name) for table in tables]) for name in order]
+    return [(rows[name], _what_it_is(name), [_value(table, name) for table in tables]) for name in order]
+
+
+def _what_it_is(name: str) -> str:
+    """The first line of the measure's documentation; nothing where Python runs without it (-OO)."""
+    return (MEASURES[name].function.__doc__ or "").strip().split("\n")[0].replace("`", "")
 
 
 def notes_of(tables: Sequence[MeasureTable]) -> list[tuple[str, list[str]]]:
@@ -107,26 +113,32 @@ def segment_rows(table: SegmentTable) -> list[SegmentRow]:
     return [_segment(segment) for segment in table.segments[:MOST_SEGMENTS]]
 
 
+def fit_names(table: SegmentTable) -> SegmentTable:
+    """The table with short names: its verdict has some of them."""
+    short = (dataclasses.replace(segment, name=shortened(segment.name, _LONGEST)) for segment in table.segments)
+    return dataclasses.replace(table, segments=tuple(short), by=tuple(shortened(name, _LONGEST) for name in table.by))
+
+
 def _segment(segment: Segment) -> SegmentRow:
     return SegmentRow(
-        name=shortened(segment.name, _LONGEST),
-        chip=chip(segment.kind),
+        name=segment.name,
+        chip=segment_chip(segment.kind),
         rows=f"{segment.n:,}",
-        bias=_number(segment.bias, "+.2g"),
-        bias_ends=_ends(segment.bias_interval, "+.2g"),
-        rms=_number(segment.rms, ".2g"),
-        rms_ends=_ends(segment.rms_interval, ".2g") if segment.miscalibrated else "",
+        bias=_number(segment.bias, "+"),
+        bias_ends=_ends(segment.bias_interval, "+"),
+        rms=_number(segment.rms),
+        rms_ends=_ends(segment.rms_interval) if segment.miscalibrated else "",
         pvalue=_chance(segment.pvalue),
         adjusted=_chance(segment.adjusted),
     )
 
 
-def _number(x: float, form: str = ".4g") -> str:
-    return "\u2013" if math.isnan(x) else format(0.0 if abs(x) < 1e-15 else x, form)
+def _number(x: float, sign: str = "") -> str:
+    return "\u2013" if math.isnan(x) else f"{0.0 if abs(x) < 1e-15 else x:{sign}.3g}"
 
 
-def _ends(interval: ConfidenceInterval, form: str) -> str:
-    return "" if math.isnan(interval.low) else f"{interval.low:{form}} to {interval.high:{form}}"
+def _ends(interval: ConfidenceInterval, sign: str = "") -> str:
+    return "" if math.isnan(interval.low) else f"{_number(interval.low, sign)} to {_number(interval.high, sign)}"
 
 
 def _chance(p: float) -> str:
