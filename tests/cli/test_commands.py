@@ -281,6 +281,15 @@ def test_every_example_of_help_is_a_valid_command(own):
         assert parser().parse_args(words[1:]).command
 
 
+def test_a_word_that_is_no_command_gets_the_one_that_was_meant(quick, file):
+    assert (
+        quick("asses", "x.csv", check=2).err
+        == "truthcal: 'asses' is not a command. Did you mean: truthcal assess ...\n"
+    )
+    assert f"Did you mean: truthcal assess {file.name}" in quick(file.name, check=2).err
+    assert quick("hello", check=2).err == "truthcal: 'hello' is not a command. See: truthcal --help\n"
+
+
 def test_nothing_given_shows_help(quick):
     done = quick(check=2)
     assert "COMMAND" in done.err
@@ -289,7 +298,6 @@ def test_nothing_given_shows_help(quick):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["asses", "x.csv"], "invalid choice: 'asses'"),
         (["assess"], "the following arguments are required: FILE"),
         (["assess", "x.csv", "--alpha", "5"], "must lie between 0 and 1; got 5"),
         (["assess", "x.csv", "--alpha", "five"], "must be a number; got 'five'"),

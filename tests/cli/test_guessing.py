@@ -19,6 +19,10 @@ IDS = ["17", "18", "19", "20"]
 DAYS = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
 WORDS = ["a", "b", "c", "d"]
 YES = ["No", "Yes", "No", "Yes"]
+SURE = ["0.5", "0.97", "0.75", "0.6"]
+SPECIES = ["setosa", "virginica", "versicolor", "setosa"]
+PERCENT = ["12%", "87%", "35 %", "60%"]
+LOGITS = ["-2.1", "1.9", "0.3", "4"]
 
 
 def written(folder, columns, delimiter=","):
@@ -122,6 +126,31 @@ GOOD = {
         "probability",
         None,
     ),
+    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "label", "model", None),
+    "logits": ({"label": BITS, "log_odds": LOGITS}, "label", "log_odds", None),
+    "a probability beside percentages": ({"y": BITS, "discount": PERCENT, "prob": PROBAS}, "y", "prob", None),
+    "a probability beside logits": ({"y": BITS, "logit": LOGITS, "prob": PROBAS}, "y", "prob", None),
+    "decisions, all sure and judged": (
+        {"question": WORDS, "prediction": ["x", "y", "x", "y"], "is_correct": BITS, "confidence": SURE},
+        "is_correct",
+        "confidence",
+        None,
+    ),
+    "decisions, judged in words": (
+        {"prediction": ["x", "y", "x", "y"], "result": ["wrong", "right"] * 2, "confidence": SURE},
+        "result",
+        "confidence",
+        "right",
+    ),
+    "answers in many words": (
+        {"prediction": WORDS, "label": BITS, "confidence": SURE},
+        "label",
+        "confidence",
+        None,
+    ),
+    "sure without decisions": ({"label": BITS, "confidence": SURE}, "label", "confidence", None),
+    "no-show in one word": ({"no_show": BITS, "p_noshow": PROBAS}, "no_show", "p_noshow", None),
+    "no event": ({"unpaid": BITS, "prob_unpaid": PROBAS}, "unpaid", "prob_unpaid", None),
     "letters": ({"outcome": ["t", "f", "f", "t"], "P": PROBAS}, "outcome", "P", "t"),
     "failure": ({"failure": BITS, "p_failure": PROBAS}, "failure", "p_failure", None),
     "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
@@ -150,13 +179,46 @@ def test_the_only_sensible_reading_is_taken_and_told(tmp_path, name):
     assert found.said[0].endswith(f"; say otherwise with {flags}")
 
 
-@pytest.mark.parametrize("name", [name for name in GOOD if "percentages" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in GOOD if not {PERCENT[0], LOGITS[0], "12"} & set(GOOD[name][0][GOOD[name][2]])]
+)
 def test_what_is_guessed_can_be_read(tmp_path, name):
     columns, label, proba, positive = GOOD[name]
     loaded = load(sources_of(written(tmp_path, columns)), Roles.of(label, proba, None, None, positive))
     ones = {"1", "True"} if positive is None else {str(positive)}
     assert loaded.y.tolist() == [field in ones for field in columns[label]]
     assert loaded.p.tolist() == [float(field) for field in columns[proba]]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "cure"),
+    [
+        ("model", PERCENT, r"Percentages\? Remove the sign and divide by 100\."),
+        ("logit", LOGITS, r"Apply the sigmoid"),
+        ("Log-Odds", LOGITS, r"Apply the sigmoid"),
+    ],
+)
+def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, name, fields, cure):
+    columns = {"label": BITS, name: fields}
+    (proba,) = guessed(tmp_path, columns).y_proba
+    with pytest.raises((TypeError, ValueError), match=cure):
+        load(sources_of(written(tmp_path, columns)), Roles.of("label", proba, None, None, None))
+
+
+def doubted(proba, decided, label, one="1"):
+    return (
+        f"`{proba}` is never below 0.5, and `{decided}` holds decisions. If `{proba}` is the confidence in the "
+        "decision, make a column that says whether the decision was right "
+        f"(`correct = {decided} == {label}`) and name it: --label correct. "
+        f"If it is the probability that the label is {one}, say --proba {proba}."
+    )
+
+
+def against_the_rest(name, values, first):
+    return (
+        f"If it is `{name}`: that holds more than two classes ({values}). For one class against the rest make a 0/1 "
+        f"column, such as `is_it = {name} == {first}`, name it by --label, and that class's column of probabilities by --proba."
+    )
 
 
 WHICH = "holds the predicted probabilities?"
@@ -234,6 +296,51 @@ ASKED = {
         {"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS},
         "holds the outcomes? None holds",
     ),
+    "confidence in a decision": (
+        {"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE},
+        doubted("confidence", "predicted_label", "true_label"),
+    ),
+    "confidence called a probability": (
+        {"label": BITS, "pred": HARD, "prob": SURE},
+        doubted("prob", "pred", "label"),
+    ),
+    "confidence called a score, in words": (
+        {"gold": YES, "predicted": YES, "score": SURE},
+        doubted("score", "predicted", "gold", "'Yes'"),
+    ),
+    "confidence, one decision so far": (
+        {"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE},
+        doubted("confidence", "predicted", "correct_label"),
+    ),
+    "confidence in one of three classes": (
+        {"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS},
+        f"{against_the_rest('gold', "'setosa', 'virginica', 'versicolor'", "'setosa'")} If `confidence` is the confidence in the decision, make a column that says whether the decision was right (`correct = predicted == gold`) and name it: --label correct.",
+    ),
+    "three species": (
+        {"species": SPECIES, "prob_setosa": PROBAS},
+        against_the_rest("species", "'setosa', 'virginica', 'versicolor'", "'setosa'"),
+    ),
+    "many species": (
+        {"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]},
+        against_the_rest("species", "'a', 'b', 'c', ...", "'a'"),
+    ),
+    "three results, and something else": (
+        {"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS},
+        f"Candidate: neutral. If that is it, say: --label neutral. {against_the_rest('result', "'H', 'D', 'A'", "'H'")}",
+    ),
+    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, against_the_rest("label", "0, 1, 2", "0")),
+    "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, "or --pos-label 0."),
+    "the opposite, of who left": ({"churned": BITS, "stay_probability": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a not": ({"spam": BITS, "p_not_spam": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a non": ({"default": BITS, "prob_non_default": PROBAS}, "or --pos-label 0."),
+    "the opposite, in one word": ({"defaulted": BITS, "nondefault_prob": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a no in the label": ({"no_show": BITS, "p_show": PROBAS}, "or --pos-label 0."),
+    "the opposite, of half a name": ({"home_win": BITS, "p_away_win": PROBAS}, "or --pos-label 0."),
+    "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, "--proba p_no_show, or --pos-label No."),
+    "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: chance, x"),
+    "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: logit, x"),
+    "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, "If that is it, say: --proba logit."),
     "weights only": ({"label": BITS, "w": PROBAS}, WHICH),
 }
 
@@ -245,6 +352,32 @@ def test_more_than_one_reading_or_none_is_asked_with_the_flags(tmp_path, name):
         guessed(tmp_path, columns)
     assert "\n" not in str(error.value)
     assert "\x1b" not in str(error.value)
+
+
+def test_a_confidence_is_not_asked_about_if_it_is_named_or_seen_below_a_half(tmp_path):
+    columns = {"gold": BITS, "predicted": HARD, "score": SURE}
+    assert guessed(tmp_path, columns, proba=["score"]).y_proba == ("score",)
+    assert guessed(tmp_path, columns | {"score": ["0.49", *SURE[1:]]}).y_proba == ("score",)
+
+
+@pytest.mark.parametrize("label", [SPECIES, WORDS, ["0", "1", "2", "0"]])
+@pytest.mark.parametrize("given", [{}, {"proba": ["conf"]}])
+def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, label, given):
+    columns = {"kind": label, "pred": label, "conf": PROBAS}
+    with pytest.raises(
+        ValueError,
+        match=r"`kind` in file\.csv holds more than two different labels .* one class against the rest make a 0/1 column, "
+        r"such as `is_it = kind == .*If `conf` is the .*`correct = pred == kind`\) and name it: --label correct\.$",
+    ):
+        guessed(tmp_path, columns, label="kind", **given)
+    with pytest.raises(ValueError, match=r"column of probabilities by --proba\.$"):
+        guessed(tmp_path, {"kind": label, "conf": PROBAS}, label="kind", **given)
+
+
+def test_classes_of_which_no_value_is_known_are_refused():
+    columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
+    with pytest.raises(ValueError, match=r"against the rest make a 0/1 column, name it by --label"):
+        guess(columns, where="x", label="kind")
 
 
 def test_both_questions_are_asked_at_once(tmp_path):
@@ -286,7 +419,8 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
     assert guessed(tmp_path, columns, by=["won"], weight="prob_old").y_true == "home"
     assert guessed(tmp_path, columns, key="prob_old").y_proba == ("prob",)
     with pytest.raises(
-        ValueError, match=r"Which columns of file\.csv hold the predicted .* --proba prob --proba prob_old"
+        ValueError,
+        match=r"Which columns of file\.csv hold the predicted .* Name one or more: --proba prob --proba prob_old\.",
     ):
         guessed(tmp_path, columns, several=True)
     assert guessed(tmp_path, columns, proba=["prob_old", "prob"], several=True).y_proba == ("prob_old", "prob")
@@ -301,7 +435,8 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
         ),
         ({"proba": ["prbo"]}, r"no column 'prbo' \(named by --proba\)\. Did you mean prob\?"),
         ({"weight": "mass"}, r"no column 'mass' \(named by --weight\)\. Its columns: won, prob, y\."),
-        ({"by": ["x"]}, r"no column 'x' \(named by --by or --key\)"),
+        ({"by": ["x"]}, r"no column 'x' \(named by --by\)"),
+        ({"key": "x"}, r"no column 'x' \(named by --key\)"),
         (
             {"label": "won", "proba": ["won"]},
             r"the column 'won' is named by both --label and --proba; each must be another",
@@ -312,6 +447,32 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
 def test_named_columns_must_be_there(tmp_path, given, message):
     with pytest.raises(ValueError, match=message):
         guessed(tmp_path, {"won": BITS, "prob": PROBAS, "y": IDS}, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"by": ["p"]}, r"probabilities\? `p` is taken by --by\. Candidate: x\. If that is it, say: --proba x\."),
+        ({"key": "p"}, r"probabilities\? `p` is taken by --key\. "),
+        ({"weight": "p"}, r"probabilities\? `p` is taken by --weight\. "),
+        ({"by": ["y"]}, r"outcomes\? `y` is taken by --by\. None holds"),
+        ({"by": ["x", "p"]}, r"probabilities\? `p` is taken by --by\. None holds"),
+    ],
+)
+def test_a_column_in_other_use_is_told_where_it_is_missed(tmp_path, given, message):
+    with pytest.raises(ValueError, match=message):
+        guessed(tmp_path, {"y": BITS, "p": PROBAS, "x": MORE}, **given)
+
+
+@pytest.mark.parametrize("given", [{}, {"label": "z"}, {"label": "t"}, {"label": "t", "pos_label": "z"}])
+def test_names_of_files_cannot_steer_a_terminal(given):
+    columns = [Column(name, "number", 0.1, 0.9, (), True) for name in "ab"] + [Column("t", "text", values=("u", "v"))]
+    with pytest.raises(ValueError, match=r"'x\\x1b\[31m\.csv'") as error:
+        guess(columns, where="x\x1b[31m.csv", **given)
+    assert "\x1b" not in str(error.value)
+    where = "folder/" * 20 + "file.csv"  # the whole path is of use, however long
+    with pytest.raises(ValueError, match=where):
+        guess(columns, where=where, **given)
 
 
 def test_a_long_list_of_columns_is_cut():
@@ -390,9 +551,77 @@ def test_a_pair_of_columns_follows_the_positive_label(tmp_path):
         guessed(tmp_path, {"died": BITS, "mortality": PROBAS}, label="died", pos_label="0")
 
 
+@pytest.mark.parametrize(
+    ("label", "fields", "positive", "proba", "other"),
+    [
+        ("churn", YES, "No", "churn_probability", "Yes"),
+        ("churn", BITS, "0", "churn_probability", "1"),
+        ("clicked", BITS, "0", "p_click", "1"),
+        ("clicked", ["True", "False"] * 2, "false", "p_click", "True"),
+        ("no_show", BITS, "0", "p_noshow", "1"),
+        ("animal", ["cat", "dog"] * 2, "dog", "cat_prob", "cat"),
+        ("animal", ["cat", "dog"] * 2, "dog", "p_not_dog", "cat"),
+    ],
+)
+def test_a_name_that_speaks_of_the_other_label_than_the_positive_one_is_asked(
+    tmp_path, label, fields, positive, proba, other
+):
+    columns = {label: fields, proba: PROBAS}
+    with pytest.raises(ValueError, match=rf"Say --proba {proba}, or --pos-label {other}\."):
+        guessed(tmp_path, columns, label=label, pos_label=positive)
+    assert guessed(tmp_path, columns, label=label, pos_label=other).y_proba == (proba,)
+    assert guessed(tmp_path, columns, label=label, pos_label=positive, proba=[proba]).y_proba == (proba,)
+
+
+@pytest.mark.parametrize("proba", ["p_no_churn", "prob_no", "churn_prob_no", "y_proba"])
+def test_a_name_that_speaks_of_the_positive_label_is_not_asked(tmp_path, proba):
+    assert guessed(tmp_path, {"churn": YES, proba: PROBAS}, pos_label="No").y_proba == (proba,)
+
+
 def test_a_file_joined_to_another_may_do_without_outcomes(tmp_path):
-    found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "seen": BITS}, key="id", label_elsewhere="won")
+    found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "a": BITS, "b": BITS}, key="id", label_elsewhere="won")
     assert (found.y_true, found.y_proba, found.pos_label) == ("won", ("prob",), None)
     assert found.said == ("probability: `prob` (0.12 to 0.87); say otherwise with --proba",)
     found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "won": YES, "y": BITS}, key="id", label_elsewhere="won")
     assert (found.y_true, found.pos_label) == ("won", "Yes")
+    assert len(found.said) == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [(["target"], "`target` here was"), (["seen"], "`seen` here was"), (["y", "label"], "`y`, `label` here were")],
+)
+def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
+    columns = {"id": IDS, "prob": PROBAS, **dict.fromkeys(others, BITS)}
+    found = guessed(tmp_path, columns, key="id", label_elsewhere="won")
+    assert found.said[1:] == (f"outcomes are taken from the other file; {said} not looked at",)
+
+
+def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path):
+    columns = {"id": IDS, "survival_prob": PROBAS}
+    with pytest.raises(ValueError, match=r"Say --proba survival_prob, or make a column of 1 minus it\."):
+        guessed(tmp_path, columns, key="id", label_elsewhere="died")
+    assert guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0").pos_label is None
+    columns = {"id": IDS, "prob_0": PROBAS, "prob_1": MORE}
+    assert guessed(tmp_path, columns, key="id", label_elsewhere="died").y_proba == ("prob_1",)
+    columns = {"id": IDS, "pred": HARD, "prob": SURE}
+    with pytest.raises(ValueError, match=re.escape(doubted("prob", "pred", "died"))):
+        guessed(tmp_path, columns, key="id", label_elsewhere="died")
+
+
+def test_probabilities_alone_where_no_outcomes_are_needed(tmp_path):
+    columns = {"": IDS, "prob": SURE, "pred": HARD, "target": BITS, "w": IDS}
+    found = guessed(tmp_path, columns, label_elsewhere="")
+    assert (found.y_true, found.y_proba, found.pos_label) == ("", ("prob",), None)
+    assert found.said == ("probability: `prob` (0.5 to 0.97); say otherwise with --proba",)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"a": PROBAS, "b": MORE, "y": BITS}, {"y": BITS}, {"0.5": PROBAS, "0.7": MORE}, {"species": SPECIES}],
+)
+def test_questions_are_about_probabilities_alone_where_no_outcomes_are_needed(tmp_path, columns):
+    with pytest.raises(ValueError, match=r"--proba") as error:
+        guessed(tmp_path, columns, label_elsewhere="")
+    assert "label" not in str(error.value)
+    assert "outcomes" not in str(error.value)

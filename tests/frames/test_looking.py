@@ -76,6 +76,22 @@ def test_odd_text_does_not_stop_a_look(tmp_path):
         of_text(tmp_path, "")
 
 
+@pytest.mark.parametrize("delimiter", [";", ",", "\t"])
+@pytest.mark.parametrize("first", ["sep={}", '"sep={}"', "\ufeffSEP={}\r", "sep={},"])
+def test_a_note_for_excel_is_refused_with_the_cure(tmp_path, first, delimiter):
+    text = f"{first.format(delimiter)}\ny{delimiter}p\n0{delimiter}0.5\n"
+    for named in ([], ["y", "p"]):
+        with pytest.raises(
+            ValueError, match=r"(?i)file\.csv: its first line, .*sep=.* is a note for Excel.*`tail -n \+2 file > new`"
+        ):
+            of_text(tmp_path, text, named=named)
+
+
+@pytest.mark.parametrize("header", ["sep,p", "sep=a,p", "y,sep=", "sepal=,p"])
+def test_names_that_begin_like_a_note_for_excel(tmp_path, header):
+    assert [column.name for column in of_text(tmp_path, f"{header}\n0,0.5\n")] == header.split(",")
+
+
 def test_only_the_first_rows_are_looked_at(tmp_path):
     text = "y\n" + "0\n" * 1000 + "word\n"
     assert of_text(tmp_path, text) == (Column("y", "number", 0.0, 0.0, (0,)),)

@@ -7,9 +7,11 @@ to end.
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import io
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -57,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not arguments:
             parser().print_help(sys.stderr)
             return _WRONG
+        _refuse_no_command(arguments[0])
         args = parser().parse_args(arguments)
         args.line = arguments
         return _run(args)
@@ -66,6 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted; nothing was left half-written.")
         return _INTERRUPTED
+
+
+def _refuse_no_command(word: str) -> None:
+    """Say what may have been meant by a first word that is no command."""
+    if word in _HOME or word.startswith("-"):
+        return
+    close = difflib.get_close_matches(word, _HOME, n=1)
+    meant = f"truthcal {close[0]} ..." if close else f"truthcal assess {shlex.quote(word)}"
+    cure = f"Did you mean: {meant}" if close or os.path.exists(word) else "See: truthcal --help"
+    _say(f"{word!r} is not a command. {cure}")
+    sys.exit(_WRONG)
 
 
 def _end(*_: Any) -> NoReturn:

@@ -309,7 +309,7 @@ def _says_zero(name: str, event: _Event) -> bool:
         upside_down = event.positive.strip().casefold() in [zero for zero, _ in TRUTHS]
         told = set(words(name)).difference(event.words)
         if any(told.issuperset(words(other)) for other in map(str, event.others) if words(other)):
-            return not upside_down or last != squashed(event.positive)
+            return True
     if upside_down:
         return last != squashed(str(event.positive)) and says_event(name, own)
     return says_opposite(name, event.words)

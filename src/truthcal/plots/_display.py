@@ -1,16 +1,18 @@
 """What all Displays share beside the canvas: where predictions come from, and data frames of what is shown."""
 
 import importlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from truthcal._parameters import shown
+from truthcal._parameters import check_flag, shown
 from truthcal.plots import _drawing as draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _FRAMES = ("pandas", "polars", "pyarrow")
 
@@ -55,6 +57,7 @@ class ModelDisplay(Display):
     _KIND: str  # by which its artists are found again
     _SIZE: tuple[float, float]
     _MARKERS = False  # whether lines have markers
+    _ALONE: str  # what the legend calls a single model without a name
 
     @classmethod
     def from_predictions(cls, y_true: object, y_proba: object = None, **options: Any) -> Self:
@@ -109,7 +112,7 @@ class ModelDisplay(Display):
             **options,
         )
 
-    def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
+    def plot(self, ax: "Axes | None" = None, *, name: str | None = None, legend: bool = True) -> Self:
         """Draw it.
 
         Parameters
@@ -118,38 +121,65 @@ class ModelDisplay(Display):
             Where to draw; a new figure by default. What is there already stays: other models, for example.
         name : str, optional
             What the legend calls it, in place of the Display's own.
+        legend : bool, default True
+            Whether a legend is drawn. Small axes beside each other have no room for one in each.
 
         Returns
         -------
         Display
             Itself, with `ax_` and `figure_`.
         """
+        check_flag(legend, "legend")
         ax = draw.axes_for(ax, self._SIZE)
         slot = len(draw.marked(ax, self._KIND, "curve"))
         if slot == 0:
             self._prepare(ax)
-        self._draw(ax, slot, name if name is not None else self.name)
-        lines = draw.legend_outside(ax, draw.lines_of(ax, self._KIND, markers=self._MARKERS), self._notes(ax))
-        draw.resize_own(ax, self._height(ax) + draw.legend_height(lines))
+        curve = self._draw(ax, slot)
+        draw.mark(curve, self._KIND, slot, "curve")
+        draw.remember(curve, draw.Drawn(self, name if name is not None else self.name))
+        draw.name_curves(ax, self._KIND, self._ALONE)
+        self._fit(ax)
+        lines = self._legend(ax) if legend else 0
+        draw.resize_own(ax, self._height(ax), lines)
         draw.make_room(ax)
         self.ax_, self.figure_ = ax, draw.figure_of(ax)
         return self
+
+    def _legend(self, ax: "Axes") -> int:
+        """Draws the legend. Returns how many lines it takes below the axes."""
+        models = draw.lines_of(ax, self._KIND, markers=self._MARKERS)
+        shown = [each.display for each in draw.drawn(ax, self._KIND)]
+        notes = self._notes(ax) if len(shown) == 1 else self._notes_for_all(shown)
+        return draw.legend_outside(ax, self._KIND, models, notes)
 
     def _prepare(self, ax: "Axes") -> None:
         """Labels and lines that are there once, however many models are drawn."""
         raise NotImplementedError
 
-    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
-        """Draw this model, the `slot`-th of its kind."""
+    def _draw(self, ax: "Axes", slot: int) -> "Line2D":
+        """Draw this model, the `slot`-th of its kind. Returns its curve."""
         raise NotImplementedError
 
-    def _notes(self, ax: "Axes") -> Any:
-        """What the legend says beside the names."""
+    def _fit(self, ax: "Axes") -> None:
+        """Make the axes suit all models in them."""
+
+    def _notes(self, ax: "Axes") -> draw.Entries:
+        """What the legend says beside the name of a single model."""
+        raise NotImplementedError
+
+    def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
+        """What the legend says beside the names of several models: what is true of each of them."""
         raise NotImplementedError
 
     def _height(self, ax: "Axes") -> float:
         """Inches of a figure of its own, without the legend."""
         return self._SIZE[1]
+
+
+def common_level(levels: Iterable[float | None]) -> float | None:
+    """The confidence level of all models, if they have the same."""
+    first, *others = set(levels)
+    return None if others else first
 
 
 class _Predicted(NamedTuple):

@@ -1,7 +1,10 @@
 """What all Displays share on the canvas: axes, colours, literal text, legends. matplotlib is looked up here."""
 
 import importlib
+import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truthcal._parameters import shown
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -22,8 +25,12 @@ BAND_ALPHA, RULE_ALPHA = 0.14, 0.45
 _OWN = "truthcal-figure"
 # Handles and texts of a legend.
 Entries = list[tuple[Any, str]]
-# Width and height of small letters, as shares of their size in points: enough to know what fits.
-_LETTER, _ROW = 0.6, 1.6
+# Width of letters and height of a line of a legend, as shares of the size in points: enough to know what fits.
+_LETTER, _LINE = 0.6, 1.65
+# Letters that the line or marker before a text takes; letters on a line of a legend, at least.
+_HANDLE, _NARROWEST = 8, 30
+# Print up to this size, in points, fits into figures of the usual size.
+_USUAL = 13.0
 
 
 class Style(NamedTuple):
@@ -45,8 +52,15 @@ def matplotlib_module(name: str) -> Any:
 def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     """The axes to draw into: the user's, or those of a new figure of this size in inches."""
     if ax is not None:
+        if not isinstance(ax, matplotlib_module("matplotlib.axes").Axes):
+            raise TypeError(
+                f"`ax` must be one matplotlib Axes, or None for a new figure; got {shown(ax)}. "
+                "Of several, as plt.subplots(2, 3) returns them, pass one."
+            )
         return ax
-    figure, new = matplotlib_module("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+    scale = _scale()
+    inches = size[0] * scale, size[1] * scale
+    figure, new = matplotlib_module("matplotlib.pyplot").subplots(figsize=inches, layout="constrained")
     figure.set_gid(_OWN)
     made: Axes = new
     return made
@@ -61,10 +75,25 @@ def figure_of(ax: "Axes") -> "Figure":
     return whole
 
 
-def resize_own(ax: "Axes", height: float) -> None:
-    """Another height for a figure that a Display has made; users' figures are left as they are."""
+def resize_own(ax: "Axes", height: float, legend: int = 0) -> None:
+    """Another height for a figure that a Display has made; users' figures are left as they are.
+
+    Inches of all but the legend, for print of the usual size, and the lines of the legend.
+    """
     if figure_of(ax).get_gid() == _OWN:
-        figure_of(ax).set_figheight(height)
+        size = small_size()
+        figure_of(ax).set_figheight(height * _scale() + (_LINE * legend + 0.9 * bool(legend)) * size / 72.0)
+
+
+def _scale() -> float:
+    """How much larger a figure is for print that is larger than usual."""
+    return max(1.0, float(matplotlib_module("matplotlib").rcParams["font.size"]) / _USUAL)
+
+
+def small_size() -> float:
+    """Points of small print."""
+    size: float = matplotlib_module("matplotlib.font_manager").FontProperties(size="small").get_size_in_points()
+    return size
 
 
 def ink() -> str:
@@ -89,9 +118,30 @@ def hide(ax: "Axes", kind: str, part: str) -> None:
         artist.set_visible(False)
 
 
-def called(name: str | None, slot: int, alone: str) -> str:
-    """What the legend calls a model: `alone`, if it has no name and is the first."""
-    return literal(name if name is not None else f"model {slot + 1}" if slot else alone)
+class Drawn(NamedTuple):
+    """Whose an artist is, and what the legend was told to call it."""
+
+    display: Any
+    name: str | None
+
+
+def remember(artist: "Artist", drawn: Drawn) -> None:
+    """Keeps with an artist what it shows: what follows for the axes depends on all models in them."""
+    anything: Any = artist
+    anything.truthcal = drawn
+
+
+def drawn(ax: "Axes", kind: str, part: str = "curve") -> list[Drawn]:
+    """What the artists of that kind and part show, one for each model."""
+    return [getattr(artist, "truthcal") for artist in marked(ax, kind, part)]  # noqa: B009  no artist declares it
+
+
+def name_curves(ax: "Axes", kind: str, alone: str) -> None:
+    """Labels for the curves: their names; for those without, `alone`, or "model 2" among several."""
+    curves = marked(ax, kind, "curve")
+    for slot, (curve, each) in enumerate(zip(curves, drawn(ax, kind), strict=True)):
+        unnamed = f"model {slot + 1}" if len(curves) > 1 else alone
+        curve.set_label(literal(unnamed if each.name is None else each.name))
 
 
 def _is(gid: str | None, kind: str, part: str) -> bool:
@@ -123,25 +173,29 @@ def as_it_is(text: "Text") -> "Text":
     return text
 
 
-def legend_outside(ax: "Axes", models: Entries, notes: Entries) -> int:
+def legend_outside(ax: "Axes", kind: str, models: Entries, notes: Entries) -> int:
     """A legend where no curve can be. Returns how many lines it takes below the axes.
 
     It is under the label of the x axis, or beside axes of equal aspect in a wide place that they cannot fill. Names of
-    models are shortened to fit; notes, which say what the looks mean, are not.
+    models are shortened to fit; notes, which say what the looks mean, go on in another line. What else has a label in
+    the axes keeps it.
     """
-    size = matplotlib_module("matplotlib.font_manager").FontProperties(size="small").get_size_in_points()
-    beside = _spare_width(ax)
+    size, beside, others = small_size(), _spare_width(ax), _others(ax, kind)
     width = beside if beside else ax.bbox.width * 72.0 / figure_of(ax).dpi
-    room = max(int(width / (size * _LETTER)), 30)  # letters on a line
-    texts = [*(literal(text, max(room - 8, 26)) for _, text in models), *(text for _, text in notes)]
-    columns = 1 if beside else max(1, min(3, len(texts), room // (max(map(len, texts)) + 8)))
+    room = max(int(width / (size * _LETTER)), _NARROWEST) - _HANDLE  # letters on a line
+    texts = [literal(text, max(room, 26)) for _, text in models]
+    texts += [textwrap.fill(text, max(room, 26)) for _, text in notes]
+    own = len(texts)
+    texts += [text for _, text in others]
+    longest = max(len(line) for text in texts for line in text.split("\n"))
+    columns = 1 if beside else max(1, min(3, len(texts), (room + _HANDLE) // (longest + _HANDLE)))
     where: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
     where["borderaxespad"] = _below_label(ax) / size
     if beside:
         ax.set_anchor("NW")
         where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.5}
     legend = ax.legend(
-        [handle for handle, _ in (*models, *notes)],
+        [handle for handle, _ in (*models, *notes, *others)],
         [" "] * len(texts),  # set below, since a name may start with _ or hold $
         frameon=False,
         fontsize=size,
@@ -150,9 +204,16 @@ def legend_outside(ax: "Axes", models: Entries, notes: Entries) -> int:
         columnspacing=1.5,
         **where,
     )
-    for place, text in zip(legend.get_texts(), texts, strict=True):
-        as_it_is(place).set_text(text)
-    return 0 if beside else -(-len(texts) // columns)
+    for number, (place, text) in enumerate(zip(legend.get_texts(), texts, strict=True)):
+        (as_it_is(place) if number < own else place).set_text(text)
+    return 0 if beside else -(-sum(text.count("\n") + 1 for text in texts) // columns)
+
+
+def _others(ax: "Axes", kind: str) -> Entries:
+    """What has a label in the axes and is not of this kind: a line of the user's, for example."""
+    handles, texts = ax.get_legend_handles_labels()
+    both = zip(handles, texts, strict=True)
+    return [(handle, text) for handle, text in both if not str(handle.get_gid() or "").startswith(f"{kind}-")]
 
 
 def _spare_width(ax: "Axes") -> float:
@@ -190,11 +251,6 @@ def full_marker(color: str, **look: Any) -> Any:
     return line([], [], color=color, linestyle="none", marker=_MARKERS[0], **look)
 
 
-def legend_height(lines: int) -> float:
-    """Inches that a legend of so many lines takes."""
-    return 0.19 * lines + 0.1
-
-
 def _below_label(ax: "Axes") -> float:
     """Points from the axes down to below the label of the x axis."""
     parameters = matplotlib_module("matplotlib").rcParams
@@ -224,11 +280,10 @@ def make_room(ax: "Axes") -> None:
 
 def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> None:
     """Small print above the axes, where no curve can be: on one line, with gaps, if there is room for it."""
-    width = ax.bbox.width * 72.0 / figure_of(ax).dpi
-    size = matplotlib_module("matplotlib.font_manager").FontProperties(size="small").get_size_in_points()
+    letters = int(ax.bbox.width * 72.0 / figure_of(ax).dpi / (small_size() * _LETTER))
     one = gap.join(parts)
     note = ax.annotate(
-        one if len(one) * size * _LETTER < width else "\n".join(parts),
+        one if len(one) < letters else "\n".join(textwrap.fill(part, max(letters, 12)) for part in parts),
         (0.0, 1.0),
         (0.0, 4.0),
         xycoords="axes fraction",
@@ -237,6 +292,13 @@ def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> 
         va="bottom",
     )
     note.set_gid(gid)
+
+
+def label_y(ax: "Axes", text: str) -> None:
+    """What the y axis shows, in as many lines as its height asks for."""
+    label: Any = ax.yaxis.label
+    letters = int(ax.bbox.height * 72.0 / figure_of(ax).dpi / (label.get_fontsize() * _LETTER))
+    ax.set_ylabel(textwrap.fill(text, max(letters, 12)))
 
 
 def plain_look(ax: "Axes") -> None:

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from truthcal._curves import ScaleProfile
 from truthcal.inference.profile import scale_profile
 from truthcal.plots import _drawing as draw
-from truthcal.plots._display import ModelDisplay
+from truthcal.plots._display import ModelDisplay, common_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 _KIND = "scales"
 
@@ -30,7 +31,7 @@ class ScaleProfileDisplay(ModelDisplay):
         What the legend calls it.
     """
 
-    _KIND, _SIZE, _MARKERS = _KIND, (6.4, 4.4), True
+    _KIND, _SIZE, _MARKERS, _ALONE = _KIND, (6.4, 4.4), True, "error"
 
     def __init__(self, profile: ScaleProfile, name: str | None = None) -> None:
         self.profile, self.name = profile, name
@@ -85,9 +86,9 @@ class ScaleProfileDisplay(ModelDisplay):
         """The columns of the profile: a row for each width."""
         return self.profile.table()
 
-    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
+    def _draw(self, ax: "Axes", slot: int) -> "Line2D":
         self._draw_band(ax, slot)
-        self._draw_curve(ax, slot, name)
+        return self._draw_curve(ax, slot)
 
     def _prepare(self, ax: "Axes") -> None:
         widths = self.profile.width
@@ -95,7 +96,8 @@ class ScaleProfileDisplay(ModelDisplay):
         ax.set_xlim(np.max(widths) * 1.2, np.min(widths) / 1.2)  # wide at the left
         ax.set_xticks(widths, self.profile.names)
         ax.set_xticks([], minor=True)
-        ax.set(xlabel="width of the bins (1 is ATB)", ylabel="error beyond chance")
+        ax.set(xlabel="width of the bins (1 is ATB)")
+        draw.label_y(ax, "error beyond chance")
         draw.plain_look(ax)
         zero = ax.axhline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, label="_zero", zorder=2)
         draw.mark(zero, _KIND, 0, "zero")
@@ -119,24 +121,25 @@ class ScaleProfileDisplay(ModelDisplay):
         )
         draw.mark(area, _KIND, slot, "band")
 
-    def _draw_curve(self, ax: "Axes", slot: int, name: str | None) -> None:
+    def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
         profile, style = self.profile, draw.style_of(slot)
         (line,) = ax.plot(
             profile.width, profile.error, color=style.color, linestyle=style.line, linewidth=draw.THIN, zorder=3
         )
-        line.set_label(draw.called(name, slot, "error"))
-        draw.mark(line, _KIND, slot, "curve")
         points = ax.scatter(profile.width, profile.error, s=42, marker=style.marker, linewidths=1.2, zorder=4)
         points.set_facecolor([style.color if out else "none" for out in profile.value > profile.high])
         points.set_edgecolor(style.color)
         points.set_label("_points")
         draw.mark(points, _KIND, slot, "points")
+        return line
 
     def _notes(self, ax: "Axes") -> draw.Entries:
-        """What grey and filled markers mean."""
-        level = f"{100 * self.profile.confidence_level:g}%"
-        shown = [artist for artist in draw.marked(ax, _KIND, "band") if artist.get_visible()]
-        if not shown:
-            return [(draw.full_marker(draw.ink()), f"filled: above its own {level} range")]
+        (band,) = draw.marked(ax, _KIND, "band")
         full = draw.full_marker(draw.style_of(0).color)
-        return [(shown[0], f"{level} of errors if calibrated"), (full, "filled: above that range")]
+        level = f"{100 * self.profile.confidence_level:g}%"
+        return [(band, f"{level} of errors if calibrated"), (full, "filled: above that range")]
+
+    def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
+        level = common_level(display.profile.confidence_level for display in displays)
+        share = "" if level is None else f"{100 * level:g}% "
+        return [(draw.full_marker(draw.ink()), f"filled: above its own {share}range")]

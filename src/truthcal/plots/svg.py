@@ -5,13 +5,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from truthcal.plots._drawing import matplotlib_module
+from truthcal.plots._drawing import _OWN, matplotlib_module
 
 # The colour of text, axes and ticks, for a page to replace by its own: no palette has it.
 INK = "#010203"
-# Marks figures whose height a Display may choose, as in `_drawing`.
-_OWN = "truthcal-figure"
-_FONT_SIZE = 11.0
+# Points: what is written small has 11 pixels still where a telephone shows the figure 365 pixels wide.
+_FONT_SIZE = 14.0
 _SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: smaller, sharper, found by a search, read by a screen reader
     "text.parse_math": False,  # a dollar in a name is a dollar

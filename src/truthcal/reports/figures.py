@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from truthcal import plots
+from truthcal._curves import ReliabilityCurve
 from truthcal._sample import Sample
 from truthcal._segments import SegmentTable
 from truthcal.inference.profile import scale_profile_of
@@ -15,7 +18,7 @@ from truthcal.measures.curves import consistency_band_of, reliability_curve_of
 from truthcal.plots.svg import INK, figure_svg
 from truthcal.reports.inlining import Stylesheet, inline_svg
 from truthcal.reports.pages import safe
-from truthcal.reports.texts import labels
+from truthcal.reports.texts import labels, rounded
 from truthcal.sketch import Sketch
 
 _SEED = 0
@@ -55,6 +58,7 @@ class Figures:
     def reliability(self, summaries: Sequence[Sample | Sketch], names: Sequence[str | None]) -> Figure:
         """Reliability diagrams of one or several models in one axes."""
         curves = [reliability_curve_of(summary) for summary in summaries]
+        told = [_in_words(curve) for curve in curves]
         bands = [consistency_band_of(summary, rng=_SEED) for summary in summaries]
         densities = [reliability_curve_of(summary, "uniform", _DENSITY_BINS) for summary in summaries]
         displays = [
@@ -67,8 +71,7 @@ class Figures:
             "How often it happened where p was predicted: right predictions lie on the diagonal. Calibrated ones are "
             f"in {'their' if len(names) > 1 else 'the'} band {100 * bands[0].confidence_level:g}% of the time, at "
             "each p by itself; a line is thick where it is outside.",
-            _in_words(curves[0]) if len(names) == 1 else "",
-            items=[f"{name}: {_in_words(curve)}" for name, curve in zip(names, curves, strict=True)],
+            *(f"{name}: {words}" if len(names) > 1 else words for name, words in zip(names, told, strict=True)),
         )
 
     def bias(self, summary: Sample | Sketch) -> Figure:
@@ -81,7 +84,7 @@ class Figures:
             "is the square of the bias below a threshold plus the square of that above it, averaged over all "
             "thresholds. By chance alone the whole curve stays in the band "
             f"{100 * band.confidence_level:g}% of the time.",
-            f"{curve} {band}",
+            rounded(f"{curve} {band}"),
         )
 
     def scales(self, summary: Sample | Sketch) -> Figure:
@@ -93,7 +96,7 @@ class Figures:
             "Errors of one sign show at every width, errors that change sign along the predictions in narrow bins. The "
             f"range is where calibrated predictions would be {100 * profile.confidence_level:g}% of the time, at each "
             "width by itself.",
-            str(profile),
+            rounded(str(profile)),
         )
 
     def binned(self, summary: Sample | Sketch) -> Figure:
@@ -118,7 +121,7 @@ class Figures:
             "Bias of the segments",
             "Mean prediction minus mean outcome of each segment with its interval, for the segment alone.",
             table.verdict,
-            (_FOREST, _AXES + _EACH * min(len(table), most + 1)),
+            size=(_FOREST, _AXES + _EACH * min(len(table), most + 1)),
         )
 
     def _figure(
@@ -126,13 +129,14 @@ class Figures:
         draw: Callable[[Any], object],
         title: str,
         reading: str,
-        shows: str,
+        *shows: str,
         size: tuple[float, float] = _SIZE,
     ) -> Figure:
         self._drawn += 1
         name = f"f{self._drawn}"
-        svg = inline_svg(figure_svg(draw, size, salt=name), name=name, title=title, description=shows, sheet=self.sheet)
-        return Figure(safe(svg), title, reading, shows.splitlines()[0])
+        drawn, told = figure_svg(draw, size, salt=name), " ".join(shows)
+        svg = inline_svg(drawn, name=name, title=title, description=told, sheet=self.sheet)
+        return Figure(safe(svg), title, reading, [text.splitlines()[0] for text in shows])
 
 
 def _draw_all(displays: Sequence[Any], ax: Any) -> None:
@@ -140,7 +144,7 @@ def _draw_all(displays: Sequence[Any], ax: Any) -> None:
         display.plot(ax)
 
 
-def _together(names: Sequence[str | None], curves: Sequence[Any]) -> str:
-    if len(names) == 1:
-        return str(curves[0])
-    return " ".join(f"{name}: {curve}" for name, curve in zip(names, curves, strict=True))
+def _in_words(curve: ReliabilityCurve) -> str:
+    """What the curve shows, but for where it is worst: the verdict names such a place by another rule."""
+    gap = float(np.sum(curve.weight * np.abs(curve.mean_proba - curve.mean_true)))
+    return f"Reliability in {curve._places()}: mean gap {gap:.3g}{curve._band()}."

@@ -13,9 +13,18 @@ from truthcal.reports.checking import check_assessments, check_comparisons, chec
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.pages import page, page_template
 from truthcal.reports.reproducing import origin
-from truthcal.reports.tables import MOST_SEGMENTS, ModelRow, measures_of, merged, model_row, notes_of, segment_rows
-from truthcal.reports.texts import labels
-from truthcal.reports.words import MEANING, Chip, Number, assumed, chip, compared, numbers, typeset
+from truthcal.reports.tables import (
+    MOST_SEGMENTS,
+    ModelRow,
+    fit_names,
+    measures_of,
+    merged,
+    model_row,
+    notes_of,
+    segment_rows,
+)
+from truthcal.reports.texts import OF_HEADING, OF_NOTE, cut, labels, shortened
+from truthcal.reports.words import MEANING, Chip, Number, assumed, compared, model_chips, numbers, verdict_lines
 from truthcal.sketch import Sketch
 
 # Beyond so many models each has two figures of its own, so that the file stays small.
@@ -55,7 +64,7 @@ class _Model:
     name: str
     label: str
     anchor: str
-    chip: Chip
+    chips: list[Chip]
     verdict: list[str]
     warnings: tuple[str, ...]
     numbers: list[Number]
@@ -114,7 +123,7 @@ def report(
     'Rain in 2025'
     """
     given = check_assessments(assessments)
-    tables = check_segments(segments, list(given))
+    tables = {name: fit_names(table) for name, table in check_segments(segments, list(given)).items()}
     pairs = check_comparisons(comparisons, list(given))
     check_texts(title, provenance, notes)
     template, figures = page_template(), Figures()
@@ -127,12 +136,12 @@ def report(
     ]
     heading = title if title is not None else _title(list(given))
     content = {
-        "title": heading,
+        "title": cut(heading, OF_HEADING),
         "models": models,
         "together": together,
         "comparisons": [compared((short[a], short[b]), found) for (a, b), found in pairs.items()],
-        "assumed": [*assumed({short[name]: assessment for name, assessment in given.items()}), *notes],
-        "origin": origin(provenance),
+        "assumed": [*assumed({short[name]: assessment for name, assessment in given.items()}), *(cut(note, OF_NOTE) for note in notes)],
+        "origin": [(cut(name, OF_HEADING), cut(value, OF_NOTE)) for name, value in origin(provenance)],
         "meaning": MEANING,
         "several": len(given) > 1,
         **_measures(list(given.values())),
@@ -156,11 +165,11 @@ def _model(
         drawn.append(figures.scales(summary))
         folded = figures.binned(summary)
     return _Model(
-        name=name,
+        name=shortened(name, OF_HEADING),
         label=label,
         anchor=f"m{place}",
-        chip=chip(assessment.kind),
-        verdict=typeset(assessment.verdict).splitlines(),
+        chips=model_chips(assessment, table),
+        verdict=verdict_lines(assessment, table),
         warnings=assessment.warnings,
         numbers=numbers(assessment),
         figures=drawn,
@@ -186,8 +195,8 @@ def _measures(assessments: Sequence[Assessment]) -> dict[str, Any]:
     return {
         "measures": rows,
         "measure_notes": notes_of(tables),
-        "honest": [row.name for row, _ in rows if row.truthful],
-        "gameable": [row.name for row, _ in rows if not row.truthful],
+        "honest": [row.name for row, *_ in rows if row.truthful],
+        "gameable": [row.name for row, *_ in rows if not row.truthful],
         "sketched": any(isinstance(assessment._summary, Sketch) for assessment in assessments),
     }
 
@@ -195,4 +204,6 @@ def _measures(assessments: Sequence[Assessment]) -> dict[str, Any]:
 def _title(names: Sequence[str]) -> str:
     if len(names) > 1:
         return f"Which of these {len(names)} models can be trusted?"
-    return f"Can the probabilities of {names[0]} be trusted?" if names[0] else "Can these probabilities be trusted?"
+    if not names[0].strip():
+        return "Can these probabilities be trusted?"
+    return f"Can the probabilities of {cut(names[0], OF_HEADING - 40)} be trusted?"
