@@ -37,7 +37,8 @@ def guessed(folder, columns, delimiter=",", **given):
     return guess(look(sources_of(path)[0]), where="file.csv", **given)
 
 
-GOOD = {
+# fmt: off
+GOOD = {  # one case a line
     "truthcal's own names": ({"y_true": BITS, "y_proba": PROBAS}, "y_true", "y_proba", None),
     "scikit-learn, with decisions": ({"y_true": BITS, "y_pred": HARD, "y_score": PROBAS}, "y_true", "y_score", None),
     "scikit-learn, test set": ({"": IDS, "y_test": BITS, "y_pred_proba": PROBAS}, "y_test", "y_pred_proba", None),
@@ -46,108 +47,38 @@ GOOD = {
     "both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "target", "1", None),
     "both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "churn", "prob_yes", "Yes"),
     "Kaggle": ({"id": IDS, "target": BITS, "prediction": PROBAS}, "target", "prediction", None),
-    "Titanic": (
-        {"PassengerId": IDS, "Survived": BITS, "Pclass": ["3", "1", "2", "3"], "Sex": WORDS, "Probability": PROBAS},
-        "Survived",
-        "Probability",
-        None,
-    ),
-    "telecom": (
-        {"customerID": WORDS, "SeniorCitizen": BITS, "Partner": YES, "Churn": YES, "churnProbability": PROBAS},
-        "Churn",
-        "churnProbability",
-        "Yes",
-    ),
+    "Titanic": ({"PassengerId": IDS, "Survived": BITS, "Pclass": ["3", "1", "2", "3"], "Sex": WORDS, "Probability": PROBAS}, "Survived", "Probability", None),
+    "telecom": ({"customerID": WORDS, "SeniorCitizen": BITS, "Partner": YES, "Churn": YES, "churnProbability": PROBAS}, "Churn", "churnProbability", "Yes"),
     "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "y", "p_subscribe", "Yes"),
-    "fraud": (
-        {"amount": IDS, "is_weekend": BITS, "is_fraud": BITS, "model_score": PROBAS},
-        "is_fraud",
-        "model_score",
-        None,
-    ),
+    "fraud": ({"amount": IDS, "is_weekend": BITS, "is_fraud": BITS, "model_score": PROBAS}, "is_fraud", "model_score", None),
     "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "defaulted", "PD", None),
     "credit, a rating beside it": ({"credit_score": IDS, "prob": PROBAS, "default": BITS}, "default", "prob", None),
-    "clinical": (
-        {"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS},
-        "died_30d",
-        "risk_score",
-        None,
-    ),
-    "clinical, interval": (
-        {"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE},
-        "outcome",
-        "risk",
-        None,
-    ),
+    "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, "died_30d", "risk_score", None),
+    "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, "outcome", "risk", None),
     "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, "observed", "PoP", None),
     "weather, in brackets": ({"day": DAYS, "P(rain)": PROBAS, "rained": YES}, "rained", "P(rain)", "Yes"),
-    "language model": (
-        {"question": WORDS, "answer": WORDS, "confidence": PROBAS, "is_correct": ["True", "False", "True", "True"]},
-        "is_correct",
-        "confidence",
-        None,
-    ),
-    "tournament": (
-        {"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS},
-        "resolution",
-        "community prediction",
-        "yes",
-    ),
-    "sports": (
-        {"team": WORDS, "result": ["win", "loss", "win", "win"], "win_probability": PROBAS},
-        "result",
-        "win_probability",
-        "win",
-    ),
+    "language model": ({"question": WORDS, "answer": WORDS, "confidence": PROBAS, "is_correct": ["True", "False", "True", "True"]}, "is_correct", "confidence", None),
+    "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, "resolution", "community prediction", "yes"),
+    "sports": ({"team": WORDS, "result": ["win", "loss", "win", "win"], "win_probability": PROBAS}, "result", "win_probability", "win"),
     "features in [0, 1]": ({"x1": PROBAS, "x2": MORE, "clicked": BITS, "score": PROBAS}, "clicked", "score", None),
     "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "event", "prob", None),
     "one float column": ({"id": IDS, "flag": BITS, "value": PROBAS}, "flag", "value", None),
     "weights in [0, 1]": ({"label": BITS, "weight": MORE, "out": PROBAS}, "label", "out", None),
-    "German": (
-        {"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS},
-        "Kündigung",
-        "Kündigungswahrscheinlichkeit",
-        "ja",
-    ),
+    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Kündigung", "Kündigungswahrscheinlichkeit", "ja"),
     "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "résultat", "probabilité", "oui"),
     "signs as labels": ({"label": ["-1", "1", "-1", "1"], "proba": PROBAS}, "label", "proba", 1),
     "rare event, none so far": ({"label": ["0"] * 4, "proba": PROBAS}, "label", "proba", None),
     "rare event in words, none so far": ({"label": ["NO"] * 4, "proba": PROBAS}, "label", "proba", "YES"),
-    "label and its name": (
-        {"label": BITS, "label_name": ["cat", "dog", "cat", "dog"], "prob": PROBAS},
-        "label",
-        "prob",
-        None,
-    ),
+    "label and its name": ({"label": BITS, "label_name": ["cat", "dog", "cat", "dog"], "prob": PROBAS}, "label", "prob", None),
     "percentages": ({"label": BITS, "probability": ["12", "87", "35", "60"]}, "label", "probability", None),
-    "percentages with a sign": (
-        {"label": BITS, "probability": ["12%", "87%", "35%", "60%"]},
-        "label",
-        "probability",
-        None,
-    ),
+    "percentages with a sign": ({"label": BITS, "probability": ["12%", "87%", "35%", "60%"]}, "label", "probability", None),
     "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "label", "model", None),
     "logits": ({"label": BITS, "log_odds": LOGITS}, "label", "log_odds", None),
     "a probability beside percentages": ({"y": BITS, "discount": PERCENT, "prob": PROBAS}, "y", "prob", None),
     "a probability beside logits": ({"y": BITS, "logit": LOGITS, "prob": PROBAS}, "y", "prob", None),
-    "decisions, all sure and judged": (
-        {"question": WORDS, "prediction": ["x", "y", "x", "y"], "is_correct": BITS, "confidence": SURE},
-        "is_correct",
-        "confidence",
-        None,
-    ),
-    "decisions, judged in words": (
-        {"prediction": ["x", "y", "x", "y"], "result": ["wrong", "right"] * 2, "confidence": SURE},
-        "result",
-        "confidence",
-        "right",
-    ),
-    "answers in many words": (
-        {"prediction": WORDS, "label": BITS, "confidence": SURE},
-        "label",
-        "confidence",
-        None,
-    ),
+    "decisions, all sure and judged": ({"question": WORDS, "prediction": ["x", "y", "x", "y"], "is_correct": BITS, "confidence": SURE}, "is_correct", "confidence", None),
+    "decisions, judged in words": ({"prediction": ["x", "y", "x", "y"], "result": ["wrong", "right"] * 2, "confidence": SURE}, "result", "confidence", "right"),
+    "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, "label", "confidence", None),
     "sure without decisions": ({"label": BITS, "confidence": SURE}, "label", "confidence", None),
     "no-show in one word": ({"no_show": BITS, "p_noshow": PROBAS}, "no_show", "p_noshow", None),
     "no event": ({"unpaid": BITS, "prob_unpaid": PROBAS}, "unpaid", "prob_unpaid", None),
@@ -156,15 +87,11 @@ GOOD = {
     "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
     "home and away": ({"home_win": BITS, "p_home": PROBAS}, "home_win", "p_home", None),
     "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "win_loss", "win_prob", None),
-    "a negative event": (
-        {"covid_negative": BITS, "p_covid_negative": PROBAS},
-        "covid_negative",
-        "p_covid_negative",
-        None,
-    ),
+    "a negative event": ({"covid_negative": BITS, "p_covid_negative": PROBAS}, "covid_negative", "p_covid_negative", None),
     "p-values": ({"outcome": BITS, "p_value": MORE, "forecast": PROBAS}, "outcome", "forecast", None),
     "Brier scores": ({"outcome": BITS, "brier_score": MORE, "proba": PROBAS}, "outcome", "proba", None),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -222,112 +149,44 @@ def against_the_rest(name, values, first):
 
 
 WHICH = "holds the predicted probabilities?"
-ASKED = {
-    "two probabilities": (
-        {"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS},
-        f"Which column of file.csv {WHICH} Candidates: prob1, prob2. Name one: --proba prob1. All columns: game, prob1, prob2, won.",
-    ),
+# fmt: off
+ASKED = {  # one case a line
+    "two probabilities": ({"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS}, f"Which column of file.csv {WHICH} Candidates: prob1, prob2. Name one: --proba prob1. All columns: game, prob1, prob2, won."),
     "raw and calibrated": ({"y": BITS, "prob": PROBAS, "prob_calibrated": MORE}, "Candidates: prob, prob_calibrated"),
     "two models": ({"label": BITS, "model_a": PROBAS, "model_b": MORE}, "Candidates: model_a, model_b"),
     "two scores": ({"label": BITS, "score": PROBAS, "confidence": MORE}, "Candidates: score, confidence"),
-    "two outcomes": (
-        {"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS},
-        "Which column of file.csv holds the outcomes? Candidates: outcome_30d, outcome_90d. Name one: --label outcome_30d.",
-    ),
+    "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes? Candidates: outcome_30d, outcome_90d. Name one: --label outcome_30d."),
     "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: RainToday, RainTomorrow"),
     "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: male, smoker. Name one: --label male"),
-    "decisions only": (
-        {"y_true": BITS, "y_pred": HARD},
-        f"{WHICH} `y_pred` holds two values only: decisions. None holds numbers between 0 and 1 only. Name it: --proba COLUMN.",
-    ),
-    "three classes": (
-        {"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS},
-        "holds the outcomes? Candidate: member. If that is it, say: --label member.",
-    ),
-    "a submission without outcomes": (
-        {"id": IDS, "target": PROBAS},
-        "None holds 0 and 1, True and False, or two labels only",
-    ),
-    "soft labels beside an event": (
-        {"churn": BITS, "target": PROBAS},
-        "Candidate: target. If that is it, say: --proba target",
-    ),
+    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} `y_pred` holds two values only: decisions. None holds numbers between 0 and 1 only. Name it: --proba COLUMN."),
+    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes? Candidate: member. If that is it, say: --label member."),
+    "a submission without outcomes": ({"id": IDS, "target": PROBAS}, "None holds 0 and 1, True and False, or two labels only"),
+    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, say: --proba target"),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
-    "the other class only": (
-        {"y": BITS, "prob_0": PROBAS},
-        "Does `prob_0` of file.csv hold the probabilities of the label that counts as 1, or, as its name says, of the other one? Say --proba prob_0, or --pos-label 0.",
-    ),
-    "the other class only, in words": (
-        {"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS},
-        "--proba prob_loss, or --pos-label loss.",
-    ),
+    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities of the label that counts as 1, or, as its name says, of the other one? Say --proba prob_0, or --pos-label 0."),
+    "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, "--proba prob_loss, or --pos-label loss."),
     "the opposite": ({"died": BITS, "survival_probability": PROBAS}, "--proba survival_probability, or --pos-label 0."),
     "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, "--proba p_success, or --pos-label 0."),
     "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, "or --pos-label loss."),
-    "the event and its opposite": (
-        {"failure": BITS, "p_failure": PROBAS, "p_success": MORE},
-        "Candidates: p_failure, p_success",
-    ),
+    "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: p_failure, p_success"),
     "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: p_0, p_1, p_2"),
-    "labels in other words": (
-        {"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS},
-        "Which label in `label` of file.csv counts as 1, the event that the probabilities speak of? It holds 'spam', 'ham'. Say --pos-label spam or --pos-label ham.",
-    ),
-    "labels in other numbers": (
-        {"class": ["1", "2", "1", "2"], "prob": PROBAS},
-        "It holds 1, 2. Say --pos-label 1 or --pos-label 2.",
-    ),
+    "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in `label` of file.csv counts as 1, the event that the probabilities speak of? It holds 'spam', 'ham'. Say --pos-label spam or --pos-label ham."),
+    "labels in other numbers": ({"class": ["1", "2", "1", "2"], "prob": PROBAS}, "It holds 1, 2. Say --pos-label 1 or --pos-label 2."),
     "names that need quotes": ({"y": BITS, "my prob": PROBAS, "-prob": MORE}, "Name one: --proba 'my prob'"),
-    "no names": (
-        {"0": BITS, "0.5": PROBAS},
-        "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names on top",
-    ),
-    "no names, with text": (
-        {"case-1": WORDS, "1": BITS, "0.734": PROBAS},
-        "holds numbers (case-1, 1, 0.734), where it should",
-    ),
+    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names on top"),
+    "no names, with text": ({"case-1": WORDS, "1": BITS, "0.734": PROBAS}, "holds numbers (case-1, 1, 0.734), where it should"),
     "no rows": ({"label": [], "prob": []}, "file.csv has no rows; at least one is needed."),
-    "signs for a terminal": (
-        {"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE},
-        "Candidates: 'prob\\x1b[31m', prob_b",
-    ),
-    "split": (
-        {"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS},
-        "holds the outcomes? None holds",
-    ),
-    "confidence in a decision": (
-        {"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE},
-        doubted("confidence", "predicted_label", "true_label"),
-    ),
-    "confidence called a probability": (
-        {"label": BITS, "pred": HARD, "prob": SURE},
-        doubted("prob", "pred", "label"),
-    ),
-    "confidence called a score, in words": (
-        {"gold": YES, "predicted": YES, "score": SURE},
-        doubted("score", "predicted", "gold", "'Yes'"),
-    ),
-    "confidence, one decision so far": (
-        {"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE},
-        doubted("confidence", "predicted", "correct_label"),
-    ),
-    "confidence in one of three classes": (
-        {"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS},
-        f"{against_the_rest('gold', "'setosa', 'virginica', 'versicolor'", "'setosa'")} If `confidence` is the confidence in the decision, make a column that says whether the decision was right (`correct = predicted == gold`) and name it: --label correct.",
-    ),
-    "three species": (
-        {"species": SPECIES, "prob_setosa": PROBAS},
-        against_the_rest("species", "'setosa', 'virginica', 'versicolor'", "'setosa'"),
-    ),
-    "many species": (
-        {"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]},
-        against_the_rest("species", "'a', 'b', 'c', ...", "'a'"),
-    ),
-    "three results, and something else": (
-        {"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS},
-        f"Candidate: neutral. If that is it, say: --label neutral. {against_the_rest('result', "'H', 'D', 'A'", "'H'")}",
-    ),
+    "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates: 'prob\\x1b[31m', prob_b"),
+    "split": ({"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS}, "holds the outcomes? None holds"),
+    "confidence in a decision": ({"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE}, doubted("confidence", "predicted_label", "true_label")),
+    "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "pred", "label")),
+    "confidence called a score, in words": ({"gold": YES, "predicted": YES, "score": SURE}, doubted("score", "predicted", "gold", "'Yes'")),
+    "confidence, one decision so far": ({"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE}, doubted("confidence", "predicted", "correct_label")),
+    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, against_the_rest("gold", "'setosa', 'virginica', 'versicolor'", "'setosa'") + " If `confidence` is the confidence in the decision, make a column that says whether the decision was right (`correct = predicted == gold`) and name it: --label correct."),
+    "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, against_the_rest("species", "'setosa', 'virginica', 'versicolor'", "'setosa'")),
+    "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, against_the_rest("species", "'a', 'b', 'c', ...", "'a'")),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, say: --label neutral. " + against_the_rest("result", "'H', 'D', 'A'", "'H'")),
     "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, against_the_rest("label", "0, 1, 2", "0")),
     "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, "or --pos-label 0."),
     "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, "or --pos-label 0."),
@@ -343,6 +202,7 @@ ASKED = {
     "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, "If that is it, say: --proba logit."),
     "weights only": ({"label": BITS, "w": PROBAS}, WHICH),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -479,6 +339,9 @@ def test_a_long_list_of_columns_is_cut():
     columns = [Column(f"x{i}", "other") for i in range(100_000)]
     with pytest.raises(ValueError, match=r"Its columns: x0, .*, x19, \.\.\.\.$"):
         guess(columns, label="y", where="file.csv")
+    columns = [Column(f"x{i}", "number", 0.1, 0.9, (), True) for i in range(100_000)]
+    with pytest.raises(ValueError, match=r"Candidates: x0, .*, x7, \.\.\.\. Name one: --proba x0\."):
+        guess([*columns, Column("y", "bool")], where="file.csv")
 
 
 def test_columns_of_the_path_make_groups_only(tmp_path):

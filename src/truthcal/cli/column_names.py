@@ -179,7 +179,7 @@ def says_score(name: str) -> bool:
 
 def says_event(name: str, event: tuple[str, ...]) -> bool:
     """Whether a name speaks of an event that has these words: ``p_click`` of `clicked`, ``mortality`` of `died`."""
-    told_not, own_not = _denied(words(name)), _denied(event)
+    told_not, own_not = denied(words(name)), denied(event)
     told, own = set(words(name)) - told_not, set(event) - own_not
     same = any(told & a and own & a for a, _ in _BOTH_WAYS)
     return same or _meet(told - _NEUTRAL, own - _NEUTRAL) or _meet(told_not, own_not)
@@ -190,11 +190,11 @@ def says_opposite(name: str, event: tuple[str, ...]) -> bool:
     told, own = set(words(name)), set(event)
     if any(told & a and own & b and not told & b and not own & a for a, b in _BOTH_WAYS):
         return True
-    told_not, own_not = _denied(words(name)), _denied(event)
+    told_not, own_not = denied(words(name)), denied(event)
     return _meet(told_not, own - own_not) or _meet(told - told_not, own_not)
 
 
-def _denied(own: tuple[str, ...]) -> set[str]:
+def denied(own: tuple[str, ...]) -> set[str]:
     """What stands after a no: ``churn`` in `no churn` and, as far as one can tell, in `nonchurn`."""
     within = {word.removeprefix(no) for word in own for no in _NOT if word.startswith(no) and len(word) > len(no) + 2}
     return within.union(second for first, second in itertools.pairwise(own) if first in _NOT)

@@ -1,5 +1,6 @@
 """Which column holds the outcomes and which the probabilities, where the user did not say: by names and by content."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from truthcal.cli.column_names import (
     check_named,
     converted,
     cut,
+    denied,
     flagged,
     has,
     is_classes,
@@ -301,13 +303,14 @@ def _says_zero(name: str, event: _Event) -> bool:
     if event.column is None:
         return False
     own, last = words(event.column.name), "".join(words(name)[-1:])
-    if last in [zero for zero, _ in _endings(event) if zero not in own]:
+    told = set(words(name)) - denied(words(name))
+    if last in told and last in [zero for zero, _ in _endings(event) if zero not in own]:
         return True
     if not isinstance(event.positive, str):
         upside_down = event.positive in (0, -1)
     else:
         upside_down = event.positive.strip().casefold() in [zero for zero, _ in TRUTHS]
-        told = set(words(name)).difference(event.words)
+        told.difference_update(event.words)
         if any(told.issuperset(words(other)) for other in map(str, event.others) if words(other)):
             return True
     if upside_down:
@@ -415,7 +418,8 @@ def _ask_if_in_doubt(file: _File, labels: list[Column], probas: list[Column] | N
         told.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which_proba(file, probas))
     if not any(told):
         return
-    for name in dict.fromkeys(column.name for column in labels + (probas or [])):
+    times = Counter(column.name for column in file.columns)
+    for name in (column.name for column in labels + (probas or []) if times[column.name] > 1):
         refuse_double(file.columns, name, file.where)
     raise ValueError(f"{' '.join(filter(None, told))} All columns: {names(file.columns, _LISTED)}.")
 

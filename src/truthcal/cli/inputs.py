@@ -162,13 +162,11 @@ def refuse_unwritable(args: argparse.Namespace, path: str | None, *, may_be_read
 
 
 def _refuse_own_input(args: argparse.Namespace, target: Path) -> None:
-    named = [name for name in args.files if name != STDIN]
-    paths = (
-        [Path(name) for name in named if is_kept(name)] or [source.path for source in sources_of(named)]
-        if named
-        else []
-    )
-    if any(path.exists() and path.samefile(target) for path in paths):
+    rows = [name for name in args.files if name != STDIN]
+    paths = [Path(name) for name in sketches_in(args.files)]
+    if rows and not paths:
+        paths = [source.path for source in sources_of(rows)]
+    if any(path.samefile(target) for path in paths):
         raise ValueError(f"{target}: is read, and would be overwritten; name another file to write.")
 
 
