@@ -24,7 +24,7 @@ models = pytest.mark.parametrize("kind", MODELS)
 
 
 def draw(kind, *rows, **options):
-    seed = {} if kind == "binned" else {"rng": 0}
+    seed = {} if kind == "binned" else {"rng": 0, "n_resamples": 99}
     return MODELS[kind].from_predictions(*rows, **seed, **options)
 
 
@@ -54,26 +54,173 @@ def test_six_models_share_axes(kind, figure, data, artists):
 
 
 @models
-@pytest.mark.parametrize("count", [1, 2, 6])
-@pytest.mark.parametrize("size", [(6.4, 4.8), (4, 8), (9, 4)])
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [((6.4, 4.8), 1), ((6.4, 4.8), 6), ((4, 8), 2), ((4, 8), 6), ((9, 4), 1), ((9, 4), 6), ((3, 3), 1), ((3, 3), 2)],
+)
 def test_nothing_overlaps_or_is_cut_off(kind, count, size, figure, data):
     figure.set_size_inches(size)
     ax = figure.subplots()
     for i in range(count):
         draw(kind, *data(60, 1 + i), name=NAMES[1], ax=ax)
-    figure.canvas.draw()
+    assert_tidy(ax, ax.get_legend())
+
+
+@models
+@pytest.mark.parametrize("size", [(3, 3), (3, 2)])
+@pytest.mark.parametrize("small", [False, True])
+def test_small_axes_without_a_legend_are_tidy(kind, size, small, figure, data):
+    figure.set_size_inches(size)
+    y, p = data(60)
+    ax = draw(kind, y, p / 400 if small else p, ax=figure.subplots(), legend=False).ax_
+    assert ax.get_legend() is None
+    assert_tidy(ax)
+    if kind != "scales":
+        assert 2 <= len(ax.get_xticks()) <= 6
+
+
+@models
+def test_legends_that_leave_no_room_for_the_axes_are_outside_the_figure(kind, figure, data):
+    figure.set_size_inches(3, 2)
+    ax = draw(kind, *data(60), ax=figure.subplots()).ax_
+    assert ax.get_legend().get_in_layout()  # a tight box has it
+    assert_tidy(ax)
+
+
+def assert_tidy(ax, *legend):
+    """No text lies on another or on the axes, and all is in the figure."""
+    ax.figure.canvas.draw()
     ax.apply_aspect()
-    legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
-    assert not legend.overlaps(frame)
-    assert not legend.overlaps(ax.xaxis.label.get_window_extent())
-    whole = figure.bbox
-    for artist in (ax.get_legend(), ax.xaxis.label, ax.yaxis.label, *ax.texts):
-        box = artist.get_window_extent()
-        assert box.x0 >= whole.x0 - 2
-        assert box.x1 <= whole.x1 + 2
-        assert box.y0 >= whole.y0 - 2
-        assert box.y1 <= whole.y1 + 2
+    frame, whole = ax.get_window_extent(), ax.figure.bbox
+    ticks = [
+        tick.label1
+        for axis in (ax.xaxis, ax.yaxis)
+        for tick in axis.get_major_ticks()
+        if axis.get_view_interval().min() <= tick.get_loc() <= axis.get_view_interval().max()
+    ]
+    others = (*legend, ax.xaxis.label, ax.yaxis.label, *ax.texts, ax.yaxis.offsetText)
+    boxes = {str(each): each.get_window_extent() for each in (*ticks, *others) if each in legend or each.get_text()}
+    assert len(boxes) >= 6
+    for name, box in boxes.items():
+        assert not box.overlaps(frame), name
+        assert not [other for other in boxes if other != name and boxes[other].overlaps(box)], name
+        assert box.x0 >= whole.x0 - 2, name
+        assert box.x1 <= whole.x1 + 2, name
+        assert box.y0 >= whole.y0 - 2, name
+        assert box.y1 <= whole.y1 + 2, name
     assert frame.width > 0.2 * whole.width
+
+
+@models
+def test_own_figure_suits_large_print(kind, data):
+    with mpl.rc_context({"font.size": 18}):
+        ax = draw(kind, *data(300)).ax_
+        assert_tidy(ax, ax.get_legend())
+        draw(kind, *data(300, 2), ax=ax, name=NAMES[1])
+        assert_tidy(ax, ax.get_legend())
+    plt.close("all")
+
+
+@models
+def test_models_without_names_are_numbered(kind, figure, data):
+    ax = figure.subplots()
+    draw(kind, *data(50), ax=ax)
+    assert not texts(ax.get_legend())[0].startswith("model")
+    draw(kind, *data(50), ax=ax, name="honest")
+    draw(kind, *data(50), ax=ax)
+    assert texts(ax.get_legend())[:3] == ["model 1", "honest", "model 3"]
+
+
+@models
+def test_labels_of_the_user_stay_in_the_legend(kind, figure, data):
+    ax = figure.subplots()
+    (line,) = ax.plot([0, 1], [0, 0.1], label="mine: $x$")
+    for count in (1, 2):
+        draw(kind, *data(50), ax=ax)
+        assert texts(ax.get_legend())[-1] == "mine: $x$"
+        assert ax.get_legend().get_texts()[-1].get_parse_math()
+        assert len([text for text in texts(ax.get_legend()) if text == "mine: $x$"]) == 1
+        assert ax.get_legend().get_lines()[-1].get_color() == line.get_color(), count
+
+
+NOTES = {
+    "reliability": ("outside its own 95% band (5% by chance)", "outside its own band"),
+    "bias": ("outside its own 95% band (5% of calibrated curves)", "outside its own band"),
+    "binned": ("filled: outside its own 95% range (5% by chance)", "filled: outside its own range"),
+    "scales": ("filled: above its own 95% range", "filled: above its own range"),
+}
+
+
+@models
+def test_legend_says_what_is_true_of_all_models(kind, figure, data):
+    ax = figure.subplots()
+    for level, note in ((0.95, None), (0.95, NOTES[kind][0]), (0.8, NOTES[kind][1]), (0.95, NOTES[kind][1])):
+        draw(kind, *data(50), ax=ax, confidence_level=level)
+        assert note is None or texts(ax.get_legend())[-1].replace("\n", " ") == note
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_legend_knows_of_models_without_a_band(first, figure, data):
+    y, p = data(50)
+    for bare, kind in (
+        (plots.ReliabilityDisplay(tc.reliability_curve(y, p)), "reliability"),
+        (plots.BiasCurveDisplay(tc.cumulative_bias_curve(y, p)), "bias"),
+    ):
+        ax = Figure().subplots()
+        for with_band in (first, not first):
+            draw(kind, y, p, ax=ax) if with_band else bare.plot(ax)
+        assert texts(ax.get_legend()) == ["model 1", "model 2", "outside its own band"]
+        ax = bare.plot(bare.plot(Figure().subplots()).ax_).ax_
+        assert texts(ax.get_legend()) == ["model 1", "model 2"]
+
+
+@models
+def test_refuses_what_is_no_axes(kind, figure, data):
+    with pytest.raises(TypeError, match="`ax` must be one matplotlib Axes, or None for a new figure; got 3"):
+        draw(kind, *data(20), ax=3)
+    with pytest.raises(TypeError, match="pass one"):
+        draw(kind, *data(20), ax=figure.subplots(1, 2))
+    with pytest.raises(TypeError, match="`legend` must be True or False; got 'no'"):
+        draw(kind, *data(20), legend="no")
+    assert not plt.get_fignums()
+
+
+# --- rare events ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["reliability", "binned", "bias"])
+@pytest.mark.parametrize("scale", [1e-2, 1e-5])
+def test_axes_end_above_small_predictions(kind, scale, figure):
+    p = scale * np.linspace(0.1, 1, 500)
+    y = np.arange(500) % 2 * 0
+    ax = draw(kind, y, p, ax=figure.subplots()).ax_
+    left, right = ax.get_xlim()
+    assert -0.1 * right < left < 0
+    assert scale < right < (1.2 * scale if kind == "bias" else 1.0)
+    if kind != "bias":
+        assert ax.get_ylim()[1] == right
+    figure.canvas.draw()
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels[0] == "0"
+    assert 2 <= len(set(labels)) == len(labels)
+    np.testing.assert_allclose(
+        [float(label.replace("\N{MINUS SIGN}", "-")) for label in labels], ax.get_xticks(), rtol=1e-6
+    )
+    draw(kind, [0, 1], [0.2, 0.8], ax=ax)
+    assert ax.get_xlim() == (-0.02, 1.02)
+
+
+@models
+def test_odd_predictions_of_zero_alone_have_axes(kind, figure):
+    ax = draw(kind, [0] * 30, [0.0] * 30, ax=figure.subplots()).ax_
+    if kind != "scales":
+        assert ax.get_xlim() == (-0.02, 1.02)
+
+
+@pytest.mark.parametrize("kind", ["reliability", "binned", "bias"])
+def test_axes_of_large_predictions_stay_whole(kind, figure):
+    ax = draw(kind, [0, 1, 1], [0.01, 0.02, 0.5], ax=figure.subplots()).ax_
+    assert ax.get_xlim() == (-0.02, 1.02)
 
 
 @models
@@ -114,7 +261,7 @@ def test_rows_a_sketch_and_an_estimator_show_the_same(kind, figure, data, artist
             return np.stack([1 - X, X], axis=1)
 
     labels = np.where(y == 1, "yes", "no")
-    seed = {} if kind == "binned" else {"rng": 0}
+    seed = {} if kind == "binned" else {"rng": 0, "n_resamples": 99}
     drawn = [
         draw(kind, y, p, ax=figure.subplots()),
         draw(kind, tc.Sketch().update(y, p), ax=Figure().subplots()),
@@ -172,12 +319,25 @@ def test_refuses_estimators(estimator, options, error, message):
 @pytest.mark.parametrize(
     "case", [([1], [0.3]), ([1, 0] * 10, [0.3] * 20), ([0, 1, 1], [0.0, 1.0, 1.0]), ([1, 0, 0], [0.0, 1.0, 1.0])]
 )
-def test_odd_rows_are_drawn(kind, case, figure):
+def test_odd_rows_are_drawn(kind, case, figure, artists):
     ax = draw(kind, *case, ax=figure.subplots()).ax_
     figure.canvas.draw()
-    low, high = ax.get_ylim()
-    assert np.isfinite([low, high]).all()
-    assert high > low
+    x, y = artists(ax)[f"{kind}-0-curve"].get_data()
+    (low, high), (left, right) = ax.get_ylim(), ax.get_xlim()
+    assert ((low <= y) & (y <= high)).all()
+    outcomes, p = np.array(case[0]), np.array(case[1])
+    if kind in ("reliability", "binned"):
+        means = [outcomes[p == q].mean() for q in np.unique(p)]
+        pooled = means if means == sorted(means) else [outcomes.mean()] * len(means)
+        expected = dict(zip(np.unique(p), pooled if kind == "reliability" else means, strict=True))
+        assert dict(zip(x, y, strict=True)) == pytest.approx(expected)
+    elif kind == "bias":
+        for q in np.unique(p):
+            assert y[x == q][-1] == pytest.approx(np.sum((p - outcomes)[p <= q]) / len(p))
+    else:
+        np.testing.assert_array_equal(y, tc.scale_profile(*case, n_resamples=99, rng=0).error)
+    if kind != "scales":  # from wide to narrow
+        assert left < min(p) <= max(p) < right
 
 
 @models

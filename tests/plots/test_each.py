@@ -11,7 +11,7 @@ from truthcal.plots.bias import _beyond, _thinned
 
 
 def entries(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
+    return [text.get_text().replace("\n", " ") for text in ax.get_legend().get_texts()]
 
 
 # --- reliability ------------------------------------------------------------------------------------------------------
@@ -66,9 +66,46 @@ def test_reliability_is_thick_exactly_where_it_is_outside(ax, data, artists):
 def test_reliability_of_one_point_outside_its_band_shows(ax, artists):
     plots.ReliabilityDisplay.from_predictions([1] * 30, [0.3] * 30, ax=ax, rng=0)
     x, height = artists(ax)["reliability-0-outside"].get_data()
-    assert np.nanmin(x) < 0.3 < np.nanmax(x)
+    assert x[~np.isnan(x)].tolist() == [0.3]
     assert set(height[~np.isnan(height)]) == {1.0}
+    assert artists(ax)["reliability-0-outside"].get_markevery() == [0]
+    assert artists(ax)["reliability-0-outside"].get_marker() == "o"
     assert artists(ax)["reliability-0-curve"].get_marker() == "o"
+
+
+def test_reliability_is_thin_where_nothing_was_predicted(ax, artists):
+    y = [0, 0, 1] * 20 + [0, 1] * 30
+    plots.ReliabilityDisplay.from_predictions(y, [0.0] * 60 + [1.0] * 60, ax=ax, rng=0)
+    thick = artists(ax)["reliability-0-outside"]
+    np.testing.assert_array_equal(thick.get_xdata(), [0, np.nan, 1, np.nan])
+    np.testing.assert_array_equal(thick.get_ydata(), [1 / 3, np.nan, 0.5, np.nan])
+    assert thick.get_markevery() == [0, 2]
+    np.testing.assert_array_equal(artists(ax)["reliability-0-curve"].get_xdata(), [0, 0, 1, 1])
+
+
+def test_reliability_refuses_bins(data):
+    with pytest.raises(ValueError, match='`curve` must have strategy "isotonic"; got "quantile"'):
+        plots.ReliabilityDisplay(curve=tc.reliability_curve(*data(20), strategy="quantile"))
+
+
+def test_reliability_of_rare_events_fills_the_axes(ax, artists):
+    rng = np.random.default_rng(0)
+    p = 1e-3 * np.exp(rng.normal(0, 0.5, 100_000))
+    plots.ReliabilityDisplay.from_predictions(rng.random(100_000) < p, p, ax=ax, rng=0)
+    extent = ax.get_xlim()[1] / 1.02
+    assert p.max() < extent < 2 * p.max()  # though the ends of curve and band, of a few rows, are far above
+    assert artists(ax)["reliability-0-band"].get_paths()[0].vertices[:, 1].max() > 2 * p.max()
+    strip = artists(ax)["reliability-0-density"].get_data()
+    assert strip.edges[-1] == pytest.approx(extent)
+    assert -0.1 * extent < ax.get_ylim()[0] < strip.baseline < strip.values.max() < 0
+    counts = np.histogram(p, strip.edges)[0]
+    heights = (strip.values - strip.baseline) / (strip.values.max() - strip.baseline)
+    np.testing.assert_allclose(heights, 0.05 * (heights > 0) + 0.95 * counts / counts.max(), atol=0.02)
+
+
+def test_reliability_of_rare_events_far_off_is_in_the_axes(ax):
+    plots.ReliabilityDisplay.from_predictions([0, 0, 0, 1] * 250, [0.001] * 500 + [0.002] * 500, ax=ax, rng=0)
+    assert 0.25 < ax.get_ylim()[1] < 0.3
 
 
 def test_strips_of_several_models_lie_below_each_other(ax, data, artists):
@@ -77,7 +114,7 @@ def test_strips_of_several_models_lie_below_each_other(ax, data, artists):
     strips = [artists(ax)[f"reliability-{slot}-density"].get_data() for slot in range(3)]
     assert 0 > strips[0].baseline > max(strips[1].values) > strips[1].baseline > max(strips[2].values)
     assert strips[2].baseline > ax.get_ylim()[0]
-    assert entries(ax) == ["observed", "model 2", "model 3", "outside its own 95% band"]
+    assert entries(ax) == ["model 1", "model 2", "model 3", "outside its own 95% band (5% by chance)"]
 
 
 def test_reliability_needs_neither_band_nor_density(ax, data, artists):
@@ -118,6 +155,13 @@ def test_binned_says_one_bin_of_one_row(ax):
     assert entries(ax)[-1] == "larger: more rows (1 bin, 1 row)"
 
 
+@pytest.mark.parametrize(("rows", "bins"), [(3, 2), (25, 2), (70, 7), (300, 15)])
+def test_binned_has_by_default_about_ten_rows_in_a_bin(ax, data, rows, bins):
+    for given in (data(rows), [tc.Sketch().update(*data(rows))]):
+        assert len(plots.BinnedReliabilityDisplay.from_predictions(*given, ax=ax).curve.count) == bins
+    assert len(plots.BinnedReliabilityDisplay.from_predictions(*data(rows), n_bins=3, ax=ax).curve.count) == 3
+
+
 def test_binned_refuses_pools(data):
     with pytest.raises(ValueError, match='`curve` must have strategy "quantile" or "uniform"; got "isotonic"'):
         plots.BinnedReliabilityDisplay(tc.reliability_curve(*data(20)))
@@ -150,6 +194,12 @@ def test_bias_of_a_sketch_has_no_steps(ax, data, artists):
     curve = tc.cumulative_bias_curve(sketch)
     np.testing.assert_array_equal(x[2:-1], curve.q)
     np.testing.assert_array_equal(height[2:-1], curve.bias)
+
+
+def test_bias_of_many_rare_events_keeps_its_shape(ax, data, artists):
+    y, p = data(50_000)
+    plots.BiasCurveDisplay.from_predictions(y, p / 1000, ax=ax, rng=0)
+    assert len(artists(ax)["bias-0-curve"].get_xdata()) > 400
 
 
 def test_bias_of_many_rows_keeps_all_extremes(ax, data, artists):

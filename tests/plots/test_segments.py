@@ -1,5 +1,6 @@
 """The forest plot of segments."""
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -78,20 +79,41 @@ def test_only_so_many_are_drawn(ax, table, artists):
         plots.SegmentsDisplay(tc.assess_segments(table), most=0)
 
 
-@pytest.mark.parametrize("size", [(6.4, 4.8), (4.5, 3), (10, 3)])
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_how_many_more_is_never_cut(data, layout):
+    many = {f"a segment with a long name, {i}": tc.Sketch().update(*data(30, seed=i)) for i in range(40)}
+    figure = Figure(figsize=(3, 3), dpi=72, layout=layout)
+    FigureCanvasAgg(figure)
+    table = tc.SketchTable.from_sketches(many, by="region")
+    ax = plots.SegmentsDisplay.from_sketch_table(table, most=12, ax=figure.subplots()).ax_
+    (more,) = [text for text in ax.texts if text.get_text() == "... and 28 more"]
+    figure.canvas.draw()
+    assert more.get_window_extent().x0 >= -2
+
+
+def test_names_of_nothing_are_said(ax, data, artists):
+    sketch = tc.Sketch().update(*data(30))
+    table = tc.SketchTable.from_sketches({"": sketch, "  ": sketch, "'": sketch}, by="region")
+    plots.SegmentsDisplay.from_sketch_table(table, ax=ax)
+    names = sorted(artists(ax)[f"segments-{line}-name"].get_text() for line in range(3))
+    assert names == ["'", "(no name)", "(no name)"]
+
+
+@pytest.mark.parametrize("size", [(6.4, 4.8), (4.5, 3), (10, 3), (3, 3)])
 @pytest.mark.parametrize("layout", [None, "constrained"])
 def test_nothing_overlaps_or_is_cut_off(table, size, layout):
     figure = Figure(figsize=size, dpi=72, layout=layout)
     FigureCanvasAgg(figure)
     ax = plots.SegmentsDisplay.from_sketch_table(table, ax=figure.subplots(), name="a heading").ax_
     figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in ax.texts]
+    ticks = [tick.label1 for tick in ax.xaxis.get_major_ticks()]
+    boxes = [text.get_window_extent() for text in (*ax.texts, ax.xaxis.label, *ticks)]
     for i, box in enumerate(boxes):
         assert -2 <= box.x0 <= box.x1 <= figure.bbox.x1 + 2
         assert -2 <= box.y0 <= box.y1 <= figure.bbox.y1 + 2
         assert not any(box.overlaps(other) for other in boxes[:i])
         assert not box.overlaps(ax.get_window_extent().padded(-2))
-    assert ax.get_window_extent().width > 60
+    assert ax.get_window_extent().width > 0.2 * figure.bbox.width
 
 
 def test_keys_of_several_columns_make_the_heading(ax, data):
@@ -99,6 +121,17 @@ def test_keys_of_several_columns_make_the_heading(ax, data):
     table = tc.SketchTable.from_sketches({("a", 1): tc.Sketch().update(y, p)}, by=("region", "year"))
     plots.SegmentsDisplay.from_sketch_table(table, ax=ax)
     assert "region, year" in texts(ax)
+
+
+def test_new_figure_suits_large_print(table):
+    with mpl.rc_context({"font.size": 18}):
+        shown = plots.SegmentsDisplay.from_sketch_table(table)
+        shown.figure_.canvas.draw()
+    boxes = [text.get_window_extent() for text in shown.ax_.texts]
+    assert not [i for i, box in enumerate(boxes) if any(box.overlaps(other) for other in boxes[:i])]
+    assert min(box.x0 for box in boxes) >= -2
+    assert max(box.x1 for box in boxes) <= shown.figure_.bbox.x1 + 2
+    plt.close("all")
 
 
 def test_new_figure_has_a_line_for_each(table):

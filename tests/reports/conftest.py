@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from reports.pages import IMAGE, SCRIPT, forecasts, segment_table
 
@@ -21,6 +22,14 @@ def segments():
 
 
 @pytest.fixture(scope="session")
+def one_off():
+    """Segments of the honest forecaster, one of them by far too high."""
+    outcome, proba = forecasts()
+    first = np.arange(outcome.size) % 4 == 0
+    return segment_table(outcome, np.where(first, np.clip(proba["honest"] + 0.3, 0, 1), proba["honest"]), 4)
+
+
+@pytest.fixture(scope="session")
 def single(models, segments):
     """One model, with segments."""
     return tc.report(
@@ -33,13 +42,13 @@ def single(models, segments):
 
 
 @pytest.fixture(scope="session")
-def several(models, segments):
+def several(models, segments, one_off):
     """Three models, one with a name that is a script, compared."""
     outcome, proba = forecasts()
     named = {SCRIPT if name == "gamed" else name: assessment for name, assessment in models.items()}
     return tc.report(
         named,
-        segments={"overconfident": segments},
+        segments={"overconfident": segments, "honest": one_off},
         comparisons={("honest", SCRIPT): tc.compare(outcome, proba["honest"], proba["gamed"])},
     )
 

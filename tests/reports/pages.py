@@ -1,5 +1,6 @@
 """What tests of the report share: a strict reader of HTML, and forecasters to report on."""
 
+import functools
 from html.parser import HTMLParser
 
 import numpy as np
@@ -45,6 +46,12 @@ class Page(HTMLParser):
 
     def text(self, tag):
         return [text for name, text in self.texts if name == tag]
+
+
+@functools.cache
+def read(html):
+    """The page, read once however many tests look at it."""
+    return Page(html)
 
 
 def forecasts(n=1500, seed=0):

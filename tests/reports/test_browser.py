@@ -51,6 +51,10 @@ def file(request, tmp_path_factory):
     return path
 
 
+# For what does not depend on how many models there are.
+one_is_enough = pytest.mark.parametrize("file", ["single"], indirect=True, scope="module")
+
+
 @pytest.fixture
 def opened(browser, file):
     """Opens the report as a reader would, from a file; what it complains of and asks for is kept."""
@@ -73,8 +77,7 @@ def opened(browser, file):
         context.close()
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
 def test_page_is_quiet_asks_for_nothing_and_fits(opened, file, width, scheme):
     page = opened(width, scheme)
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
@@ -114,6 +117,20 @@ def test_nothing_drawn_or_written_leaves_its_figure(opened):
     assert outside == []
 
 
+@pytest.mark.parametrize("width", [400, 1400])
+def test_text_in_figures_is_large_enough_to_read(opened, width):
+    page = opened(width)
+    page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll('svg[role=img] text')].map((text) => {
+          const { a, b } = text.getScreenCTM();
+          return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
+        })"""
+    )
+    assert len(sizes) > 80
+    assert 11 <= min(sizes) <= max(sizes) <= 20
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_contrast(opened, scheme):
     page = opened(1400, scheme)
@@ -123,6 +140,7 @@ def test_text_has_contrast(opened, scheme):
     assert found["worst"][0] >= 4.5, found["worst"]
 
 
+@one_is_enough
 def test_dark_mode_turns_ground_and_ink_around(opened):
     look = "(() => { const s = getComputedStyle(document.body); return [s.backgroundColor, s.color] })()"
     line = "getComputedStyle(document.querySelector('svg[role=img] text')).fill"
@@ -148,6 +166,7 @@ def test_page_prints_light_with_all_details(opened):
     assert page.evaluate(CONTRAST)["worst"][0] >= 4.5
 
 
+@pytest.mark.parametrize("file", ["several"], indirect=True, scope="module")
 def test_keyboard_reaches_the_skip_link_and_all_that_scrolls(opened):
     page = opened(400)
     page.keyboard.press("Tab")
@@ -163,6 +182,7 @@ def test_keyboard_reaches_the_skip_link_and_all_that_scrolls(opened):
     assert set(scrolling) <= reached
 
 
+@one_is_enough
 def test_wide_table_scrolls_by_keyboard(opened):
     page = opened(400)
     table = page.get_by_label("Table of measures")
@@ -180,6 +200,7 @@ def test_names_stay_text_and_nothing_runs(opened):
     assert page.complaints == []
 
 
+@one_is_enough
 def test_policy_is_enforced(opened):
     page = opened()
     page.evaluate(
@@ -200,6 +221,7 @@ def test_policy_is_enforced(opened):
     assert sum("Content Security Policy" in message for message in page.complaints) >= 3
 
 
+@one_is_enough
 def test_reader_of_the_page_hears_what_figures_show(opened):
     page = opened()
     heard = page.get_by_role("img", name="Reliability diagram").first

@@ -8,6 +8,7 @@ import pytest
 from truthcal.reports.inlining import Stylesheet, inline_svg
 from truthcal.reports.paths import compact, rounded
 from truthcal.reports.texts import clean, labels, shortened
+from truthcal.reports.texts import rounded as three_digits
 
 pytest.importorskip("matplotlib", reason="figures are drawn with matplotlib")
 from truthcal.plots.svg import INK, figure_svg
@@ -230,10 +231,32 @@ def test_clean_marks_what_no_page_may_hold():
     assert clean("a\x00\x1b\x85\ufffe\u202eb\tc\nd \u00e9\U0001f600") == "a" + 5 * "\ufffd" + "b\tc\nd \u00e9\U0001f600"
 
 
+def test_clean_marks_all_that_turns_the_order_of_letters_around():
+    """Unicode's own list: the characters of property Bidi_Control."""
+    controls = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    assert clean(f"a{controls}b") == "a" + 12 * "\ufffd" + "b"
+    assert clean("\u200d\u05d0\u0627") == "\u200d\u05d0\u0627"  # joiners and letters from right to left stay
+
+
 def test_shortened_keeps_both_ends():
     assert shortened("x" * 50 + "end") == "x" * 18 + "\u2026" + "x" * 6 + "end"
     assert shortened(" a\n b ") == "a b"
     assert shortened("\n") == "(no name)"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("95% between 0.04567 and 0.1234; mean", "95% between 0.0457 and 0.123; mean"),
+        ("+0.012345 at q = 1.2345e-05.", "+0.0123 at q = 1.23e-05."),
+        ("-0.99999, p = 0.0185, p = 1.00, p = 0.50", "-1, p = 0.0185, p = 1.00, p = 0.50"),
+        ("99.95% of 1,234 rows worth 1,234.5678", "99.95% of 1,234 rows worth 1,234.5678"),
+        ("v1.2345 1.2345.6 12.345", "v1.2345 1.2345.6 12.345"),
+    ],
+)
+def test_numbers_get_three_digits_and_nothing_else_changes(text, shown):
+    assert three_digits(text) == shown
+    assert three_digits(shown) == shown
 
 
 def test_labels_are_all_different():

@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from reports.pages import IMAGE, SCRIPT, Page, forecasts, segment_table
+from reports.pages import IMAGE, SCRIPT, forecasts, read, segment_table
 
 import truthcal as tc
-from truthcal.reports import reproducing
+from truthcal.reports import figures, reproducing
 from truthcal.reports.words import MEANING
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
@@ -18,12 +18,18 @@ pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
 
 
 def text_of(report):
-    return " ".join(" ".join(text for _, text in Page(report.html).texts).split())
+    return " ".join(" ".join(text for _, text in read(report.html).texts).split())
 
 
 def plain(text):
-    """As the page has it, on one line."""
+    """As the page has it, on one line: numbers of four digits have three."""
+    text = re.sub(r"(?<![\w.,])(\d\.\d{3,})(?![\d%])", lambda it: f"{float(it[1]):.3g}", text)
     return " ".join(text.replace("<=", "\u2264").split())
+
+
+def rows_of(html):
+    """The measures: name and value."""
+    return dict(re.findall(r'<tr><th scope="row">(\w+)<small>[^<]+</small></th><td class="n">([^<]+)</td>', html))
 
 
 @pytest.fixture(params=["single", "several"])
@@ -35,7 +41,7 @@ def made(request):
 
 
 def test_page_is_one_html_document(made):
-    page = Page(made.html)
+    page = read(made.html)
     assert made.html.startswith('<!DOCTYPE html>\n<html lang="en">')
     assert page.text("title")[0] == made.title
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
@@ -50,7 +56,7 @@ def test_page_is_one_html_document(made):
 
 
 def test_page_has_no_script_no_address_and_no_style_of_its_own(made):
-    page = Page(made.html)
+    page = read(made.html)
     allowed = {"html", "head", "meta", "title", "style", "body", "a", "header", "main", "footer", "nav", "section"}
     allowed |= {"h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "div", "span", "strong", "small", "code", "figure"}
     allowed |= {"figcaption", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td"}
@@ -68,7 +74,7 @@ def test_page_has_no_script_no_address_and_no_style_of_its_own(made):
 
 
 def test_policy_lets_in_the_one_style_sheet_and_nothing_else(made):
-    page = Page(made.html)
+    page = read(made.html)
     style = re.search(r"<style>(.*?)</style>", made.html, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     (policy,) = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
@@ -77,14 +83,14 @@ def test_policy_lets_in_the_one_style_sheet_and_nothing_else(made):
 
 
 def test_headings_are_in_order(made):
-    levels = [int(tag[1]) for tag, _, _ in Page(made.html).elements if re.fullmatch("h[1-6]", tag)]
+    levels = [int(tag[1]) for tag, _, _ in read(made.html).elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert max(np.diff(levels)) <= 1
 
 
 def test_figures_and_tables_say_what_they_are(made):
-    page = Page(made.html)
+    page = read(made.html)
     images = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
     assert len(images) == len(page.all("figure")) == len(page.all("figcaption")) > 3
     described = page.text("desc")
@@ -93,7 +99,8 @@ def test_figures_and_tables_say_what_they_are(made):
     assert len(page.all("caption")) == len(page.all("table"))
     assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
     scrolling = [attributes for attributes in page.all("div") if attributes.get("class") == "scroll"]
-    assert len(scrolling) == len(page.all("table")) + 1  # the wide figure of segments scrolls, too
+    wide = [attributes for attributes in page.all("figure") if attributes.get("class") == "wide"]
+    assert len(scrolling) == len(page.all("table")) + len(wide)  # the wide figure of segments scrolls, too
     assert all(attributes["tabindex"] == "0" and attributes["aria-label"] for attributes in scrolling)
     assert len({attributes["aria-label"] for attributes in scrolling}) == len(scrolling)
 
@@ -115,11 +122,86 @@ def test_verdict_comes_first(models, single):
     assert 0 < chip < verdict < text.index("Key numbers")
 
 
+def test_miscalibrated_segments_are_said_with_the_verdict(models, one_off, several, segments, single):
+    """Before the key numbers, right below what is said of all rows."""
+    verdict = plain(models["honest"].verdict)
+    assert f"Calibrated 1 of 4 segments off {verdict} But {one_off.verdict} Key numbers" in text_of(several)
+    over = plain(models["overconfident"].verdict)
+    assert f"Overconfident 4 of 4 segments off {over} And {segments.verdict} Key numbers" in text_of(single)
+
+
+def test_segments_in_which_nothing_was_found_are_not_called_calibrated(several):
+    cells = re.findall(r'<td class="(\w+)">([^<]+)</td><td>375</td>', several.html)
+    assert cells.count(("bad", "Too high")) == 1
+    assert cells.count(("neutral", "No sign")) == 3
+    assert not [text for _, text in cells if text == "Calibrated"]
+
+
+def test_page_is_html_without_errors(made):
+    html5lib = pytest.importorskip("html5lib", reason="a strict reader of HTML")
+    html5lib.HTMLParser(strict=True).parse(made.html)
+
+
+def test_only_the_verdict_says_where_it_is_worst(made):
+    assert made.html.count("It is worst between") == 1
+    assert "largest part" not in made.html
+
+
+def test_shared_diagram_has_a_line_for_each_model(several):
+    items = re.search(r"<figcaption>.*?<ul>(.*?)</ul>", several.html, re.DOTALL)[1]
+    lines = re.findall("<li>(.*?)</li>", items)
+    assert [line.split(":")[0] for line in lines] == [
+        "honest",
+        "overconfident",
+        "&lt;script&gt;alert(1)&lt;/script&gt;",
+    ]
+    assert all(
+        re.search(r": mean gap between predictions and frequencies [\d.]+ in \d+ isotonic pools? \(1,500 rows\)", line)
+        for line in lines
+    )
+
+
+def test_mean_gap_is_that_of_the_curve(models, single):
+    outcome, proba = forecasts()
+    curve = tc.reliability_curve(outcome, proba["overconfident"])
+    gap = sum(w * abs(p - y) for w, p, y in zip(curve.weight, curve.mean_proba, curve.mean_true, strict=True))
+    assert f"Mean gap between predictions and frequencies {gap:.3g} in {len(curve.weight)} isotonic pools" in text_of(
+        single
+    )
+
+
+def test_no_number_pretends_to_four_digits(made):
+    """But for certified bounds, which a sketch has: these reports are of rows."""
+    text = re.sub(r"truthcal \S+, Python .*", "", text_of(made))
+    numbers = re.findall(r"(?<![\w.,])[+-]?(\d\.\d+)(?:e-\d+)?(?![\w.%])", text)
+    assert len(numbers) > 50
+    assert [number for number in numbers if len(number.replace(".", "").lstrip("0")) > 3] == []
+
+
+def test_texts_say_what_atb_and_scales_are(single):
+    text = text_of(single)
+    assert (
+        "the square of the bias below a threshold plus the square of that above it, averaged over all thresholds"
+        in text
+    )
+    for unclear in (
+        "integrates its square",
+        "its root is where",
+        "lengths of the mean error",
+        "the measure that no lie",
+    ):
+        assert unclear not in text
+    assert "Truthful measures are marked" in text
+
+
 def test_measures_are_those_of_the_rows(models, several):
     outcome, proba = forecasts()
     table = tc.all_measures(outcome, proba["honest"])
-    rows = re.findall(r'<tr><th scope="row">(\w+)</th><td class="n">([^<]+)</td>.*?</tr>', several.html)
-    assert dict(rows) == {row.name: f"{row.value:.4g}" for row in table.rows}
+    assert rows_of(several.html) == {row.name: f"{row.value:.3g}" for row in table.rows}
+    text = text_of(several)
+    for row in table.rows:
+        what = tc.MEASURES[row.name].function.__doc__.strip().splitlines()[0].replace("`", "")
+        assert f"{row.name} {what} " in text
 
 
 def test_gameable_measures_are_named(single):
@@ -132,8 +214,8 @@ def test_segments_are_shown_with_their_intervals(single, segments):
     text = text_of(single)
     assert " ".join(segments.verdict.split()) in text
     worst = segments.segments[0]
-    assert f"{worst.bias_low:+.2g} to {worst.bias_high:+.2g}" in text
-    assert f"{worst.rms_low:.2g} to {worst.rms_high:.2g}" in text
+    assert f"{worst.bias_low:+.3g} to {worst.bias_high:+.3g}" in text
+    assert f"{worst.rms_low:.3g} to {worst.rms_high:.3g}" in text
     assert len(re.findall('<tr><th scope="row">(?:segment|&#34;)', single.html)) == 4
 
 
@@ -149,8 +231,9 @@ def test_several_models_are_named_and_compared_by_name(models, several):
     assert dataclasses.replace(found, names=("honest", SCRIPT)).verdict in text
     for name, assessment in {"honest": models["honest"], "overconfident": models["overconfident"]}.items():
         low, high = assessment.rms_interval.low, assessment.rms_interval.high
-        assert re.search(rf"{name} {assessment.kind.capitalize()} {assessment.rms:.4g} {low:.3g} to {high:.3g} ", text)
-        knows = f"{assessment.brier:.4g} {assessment.decomposition.discrimination:.3g} 1,500"
+        off = {"overconfident": "4 of 4 segments off", "honest": "1 of 4 segments off"}[name]
+        assert f"{name} {assessment.kind.capitalize()} {off} {assessment.rms:.3g} {low:.3g} to {high:.3g} " in text
+        knows = f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g} 1,500"
         assert knows in text
 
 
@@ -164,8 +247,8 @@ def test_how_to_reproduce(single):
 def test_same_input_gives_the_same_bytes_but_for_the_date(models, monkeypatch):
     def make(day):
         monkeypatch.setattr(reproducing, "today", lambda: datetime.date(2026, 11, day))
-        made = tc.report({"honest": models["honest"]})
-        assert made.title == "Can the probabilities of honest be trusted?"
+        made = tc.report({"gamed": models["gamed"]})
+        assert made.title == "Can the probabilities of gamed be trusted?"
         return made.html
 
     first, second = make(16), make(17)
@@ -180,26 +263,30 @@ def test_names_stay_text(single, several):
     for made in (single, several):
         assert "<script" not in made.html
         assert "<img" not in made.html
-    assert Page(single.html).text("title")[:1] == [f"Rain \"in\" 'May' {SCRIPT}"]
+    assert read(single.html).text("title")[:1] == [f"Rain \"in\" 'May' {SCRIPT}"]
     assert f"column {SCRIPT} was guessed" in text_of(single)
     assert f"{SCRIPT}.csv" in text_of(single)
-    assert IMAGE in Page(single.html).text("th")
-    assert SCRIPT in Page(several.html).text("h2")
-    assert any("<script>" in text for text in Page(several.html).text("text"))
+    assert IMAGE in read(single.html).text("th")
+    assert SCRIPT in read(several.html).text("h2")
+    assert any("<script>" in text for text in read(several.html).text("text"))
 
 
 def test_twelve_models_of_strange_names_are_shown_as_they_are(models):
     names = ["{{ 7*7 }} {% raw %}", "$\\frac{1}$", "_hidden", "a\nb\x00\x1b\x85\ud800\u202e", "long" * 500, ""]
     names += ["\u6f22\u5b57 \U0001f600", "</style></svg>-->]]>"]
-    names += [f"model {i}" for i in range(4)]
+    names += ["  ", "n" * 100_000, "\u200e\u200f\u061c", "model"]
     made = tc.report(dict.fromkeys(names, models["gamed"]), notes=names)
-    page = Page(made.html)
+    page = read(made.html)
     assert len(names) == 12
     assert len(page.all("figure")) == 1 + 12 * 2  # many models have two figures each
     assert len(made.html.encode()) < 300_000
     headings = page.text("h2")
-    for name in names:
-        assert (re.sub("[\x00\x1b\x85\ud800\u202e]", "\ufffd", name) or "(no name)") in headings
+    for name in names[:3] + names[6:8]:
+        assert name in headings
+    for name in ("a b" + 5 * "\ufffd", 3 * "\ufffd", "n" * 133 + "\u2026" + "n" * 66):
+        assert name in headings
+    assert headings.count("(no name)") == 2
+    assert "n" * 1000 not in made.html  # in notes neither
     assert made.html.encode().decode() == made.html
     legend = " ".join(page.text("text"))
     for shown in (
@@ -245,7 +332,7 @@ def test_sketch_makes_a_report_with_certified_bounds():
         f"sketch of 64 buckets. ATB is {bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
         in text
     )
-    assert f"atb_l1 {sketch.atb_l1().value:.4g}" in text
+    assert re.search(rf"atb_l1 ATB with [^.]*\. {sketch.atb_l1().value:.3g} ", text)
     assert "only the measures that a sketch knows are shown" in text
 
 
@@ -254,12 +341,20 @@ def test_weighted_rows_make_a_report_with_the_measures_of_these_weights():
     weight = np.arange(300) % 4
     made = tc.report(tc.assess(outcome, proba["honest"], sample_weight=weight))
     expected = tc.all_measures(outcome, proba["honest"], sample_weight=weight)
-    rows = dict(re.findall(r'<tr><th scope="row">(\w+)</th><td class="n">([^<]+)</td>', made.html))
-    assert rows == {row.name: f"{row.value:.4g}" for row in expected.rows}
+    assert rows_of(made.html) == {row.name: f"{row.value:.3g}" for row in expected.rows}
 
 
-def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty():
-    """The same model six times: intervals of segments, which take long, are computed once."""
+def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty(monkeypatch):
+    """The same model six times: intervals of segments and figures, which take long, are made once."""
+    drawn, draw_svg = {}, figures.figure_svg
+
+    def once(draw, size, *, salt, font_size):
+        kind = 0 if salt == "f1" else 1 + (int(salt[1:]) - 2) % 5  # the shared one first, then five of each model
+        if kind not in drawn:
+            drawn[kind] = draw_svg(draw, size, salt=salt, font_size=font_size)
+        return drawn[kind]
+
+    monkeypatch.setattr(figures, "figure_svg", once)
     outcome, proba = forecasts(2000)
     p = np.clip(proba["honest"] + np.random.default_rng(1).normal(0, 0.1, 2000), 0, 1)
     names = [f"model number {i}" for i in range(6)]
@@ -268,6 +363,8 @@ def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty():
     assert len(made.html.encode()) < 300_000
     assert len(re.findall('<tr><th scope="row">segment number', made.html)) == 300
     assert made.html.count("10 more are not shown.") == 6
+    assert len(re.findall("<figure", made.html)) == 31
+    assert len(drawn) == 6
 
 
 # --- what is returned, and errors -------------------------------------------------------------------------------------
@@ -275,7 +372,7 @@ def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty():
 
 def test_report_prints_in_one_line_and_saves_whole(models, tmp_path):
     made = tc.report(models["gamed"], title='a\n"b" & {{ 7*7 }}\x00')
-    assert Page(made.html).text("title")[0] == 'a\n"b" & {{ 7*7 }}\ufffd'
+    assert read(made.html).text("title")[0] == 'a\n"b" & {{ 7*7 }}\ufffd'
     line = r"Report 'a\\n\"b\" & \{\{ 7\*7 \}\}\\x00': \d+ kB of HTML in one file; \.save\(path\) writes it\."
     assert re.fullmatch(line, str(made))
     assert repr(made) == str(made)

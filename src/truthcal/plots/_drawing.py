@@ -31,6 +31,8 @@ _LETTER, _LINE = 0.6, 1.65
 _HANDLE, _NARROWEST = 8, 30
 # Print up to this size, in points, fits into figures of the usual size.
 _USUAL = 13.0
+# Axes of a smaller share of the figure show nothing.
+_LEFT_OVER = 0.15
 
 
 class Style(NamedTuple):
@@ -52,7 +54,8 @@ def matplotlib_module(name: str) -> Any:
 def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     """The axes to draw into: the user's, or those of a new figure of this size in inches."""
     if ax is not None:
-        if not isinstance(ax, matplotlib_module("matplotlib.axes").Axes):
+        kind: type = matplotlib_module("matplotlib.axes").Axes
+        if not isinstance(ax, kind):
             raise TypeError(
                 f"`ax` must be one matplotlib Axes, or None for a new figure; got {shown(ax)}. "
                 "Of several, as plt.subplots(2, 3) returns them, pass one."
@@ -133,7 +136,8 @@ def remember(artist: "Artist", drawn: Drawn) -> None:
 
 def drawn(ax: "Axes", kind: str, part: str = "curve") -> list[Drawn]:
     """What the artists of that kind and part show, one for each model."""
-    return [getattr(artist, "truthcal") for artist in marked(ax, kind, part)]  # noqa: B009  no artist declares it
+    artists: list[Any] = list(marked(ax, kind, part))
+    return [artist.truthcal for artist in artists]
 
 
 def name_curves(ax: "Axes", kind: str, alone: str) -> None:
@@ -262,20 +266,36 @@ def _below_label(ax: "Axes") -> float:
 
 
 def make_room(ax: "Axes") -> None:
-    """Shrinks the axes until all that belongs to them is in the figure, where no layout engine does so."""
-    figure = figure_of(ax)
-    if figure.get_layout_engine() is not None:
+    """Shrinks the axes until all that belongs to them is in the figure, where no layout engine does so.
+
+    If next to nothing were left of them, the legend stays outside the figure, where notebooks and
+    ``savefig(bbox_inches="tight")`` show it all the same.
+    """
+    if figure_of(ax).get_layout_engine() is not None:
         return
-    for _ in range(3):  # axes of equal aspect shrink on both sides
-        whole, used, place = figure.bbox, ax.get_tightbbox(), ax.get_position(original=True)
+    before, legend = ax.get_position(original=True), ax.get_legend()
+    if _shrink(ax) or legend is None:
+        return
+    ax.set_position(before)
+    legend.set_in_layout(False)
+    _shrink(ax)
+    legend.set_in_layout(True)
+
+
+def _shrink(ax: "Axes") -> bool:
+    """Shrinks the axes into their figure, and says whether enough is left of them."""
+    for _ in range(4):  # axes of equal aspect shrink on both sides
+        whole, used, place = ax.figure.bbox, ax.get_tightbbox(), ax.get_position(original=True)
         if used is None:
-            return
+            return True
         left, below = max(whole.x0 - used.x0, 0.0) / whole.width, max(whole.y0 - used.y0, 0.0) / whole.height
         right, above = max(used.x1 - whole.x1, 0.0) / whole.width, max(used.y1 - whole.y1, 0.0) / whole.height
         width, height = place.width - left - right, place.height - below - above
-        if max(left, right, below, above) < 0.002 or min(width, height) < 0.1:
-            return
+        if max(left, right, below, above) < 0.002 or min(width, height) < _LEFT_OVER:
+            break
         ax.set_position((place.x0 + left, place.y0 + below, width, height))
+    final = ax.get_position()
+    return bool(min(width, height, final.width, final.height) >= _LEFT_OVER)
 
 
 def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> None:
@@ -297,8 +317,9 @@ def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> 
 def label_y(ax: "Axes", text: str) -> None:
     """What the y axis shows, in as many lines as its height asks for."""
     label: Any = ax.yaxis.label
-    letters = int(ax.bbox.height * 72.0 / figure_of(ax).dpi / (label.get_fontsize() * _LETTER))
-    ax.set_ylabel(textwrap.fill(text, max(letters, 12)))
+    letters = max(int(ax.bbox.height * 72.0 / figure_of(ax).dpi / (label.get_fontsize() * _LETTER)), 12)
+    lines = -(-len(text) // letters)
+    ax.set_ylabel(textwrap.fill(text, min(len(text) // lines + 6, letters)))  # of about equal length
 
 
 def plain_look(ax: "Axes") -> None:

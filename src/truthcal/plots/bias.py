@@ -10,10 +10,12 @@ from truthcal._parameters import check_rng
 from truthcal.measures.atb import cumulative_bias_curve_of, summary_given
 from truthcal.measures.bias_bands import bias_band_of
 from truthcal.plots import _drawing as draw
-from truthcal.plots._display import ModelDisplay
+from truthcal.plots._display import ModelDisplay, common_level
+from truthcal.plots._square import Reach, extent_of, limits_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 _Array = NDArray[np.float64]
 
@@ -39,7 +41,7 @@ class BiasCurveDisplay(ModelDisplay):
         What the legend calls it.
     """
 
-    _KIND, _SIZE = _KIND, (6.4, 4.4)
+    _KIND, _SIZE, _ALONE = _KIND, (6.4, 4.4), "cumulative bias"
 
     def __init__(self, curve: BiasCurve, band: BiasBand | None = None, name: str | None = None) -> None:
         self.curve, self.band, self.name = curve, band, name
@@ -88,13 +90,17 @@ class BiasCurveDisplay(ModelDisplay):
         """The columns of the curve, all of them: `q`, `bias`, `count` and `weight`."""
         return self.curve.to_dict()
 
-    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
+    def _draw(self, ax: "Axes", slot: int) -> "Line2D":
         self._draw_band(ax, slot)
-        self._draw_curve(ax, slot, name)
-        self._fit(ax, slot)
+        return self._draw_curve(ax, slot)
 
     def _prepare(self, ax: "Axes") -> None:
-        ax.set(xlabel="predicted probability", ylabel="bias of all predictions up to here", xlim=(-0.02, 1.02))
+        from truthcal.plots._ticks import probability_ticks
+
+        ax.set(xlabel="predicted probability")
+        draw.label_y(ax, "bias of all predictions up to here")
+        probability_ticks(ax, "x")
+        ax.ticklabel_format(axis="y", style="plain", useOffset=False)  # a power of ten would be where the note is
         draw.plain_look(ax)
         zero = ax.axhline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, label="_zero", zorder=2)
         draw.mark(zero, _KIND, 0, "zero")
@@ -111,36 +117,55 @@ class BiasCurveDisplay(ModelDisplay):
         area = ax.fill_between(ends["q"], ends["low"], ends["high"], zorder=1, **look)
         draw.mark(area, _KIND, slot, "band")
 
-    def _draw_curve(self, ax: "Axes", slot: int, name: str | None) -> None:
+    def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
         style, (x, y) = draw.style_of(slot), _drawn(self.curve)
         (thin,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, zorder=3)
-        thin.set_label(draw.called(name, slot, "cumulative bias"))
-        draw.mark(thin, _KIND, slot, "curve")
         if self.band is None:
-            return
+            return thin
         x, y = _beyond(x, y, self.band.limit)
         (thick,) = ax.plot(x, y, color=style.color, linewidth=draw.THICK, solid_capstyle="round", zorder=4)
         thick.set_label("_outside")
         draw.mark(thick, _KIND, slot, "outside")
+        return thin
 
-    def _fit(self, ax: "Axes", slot: int) -> None:
-        """Limits with room for curve and band, and a height even if all is zero."""
-        limit = self.band.limit if self.band else 0.0
-        low, high = min(float(np.min(self.curve.bias)), -limit, 0.0), max(float(np.max(self.curve.bias)), limit, 0.0)
+    def _fit(self, ax: "Axes") -> None:
+        """Limits with room for all curves and bands, and a height even if all is zero."""
+        displays = [each.display for each in draw.drawn(ax, _KIND)]
+        ends = [end for display in displays for end in display.ends()]
+        low, high = min(ends), max(ends)
         pad = 0.08 * ((high - low) or 0.1)
-        before = ax.get_ylim() if slot else (0.0, 0.0)
-        ax.set_ylim(min(low - pad, before[0]), max(high + pad, before[1]))
+        extent = extent_of(_reach(display.curve) for display in displays)
+        ax.set(xlim=limits_of(extent), ylim=(low - pad, high + pad))
+
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value of curve and band."""
+        limit = self.band.limit if self.band else 0.0
+        return min(float(np.min(self.curve.bias)), -limit), max(float(np.max(self.curve.bias)), limit)
 
     def _notes(self, ax: "Axes") -> draw.Entries:
-        """What grey and thick mean."""
         if self.band is None:
             return []
-        level = self.band.confidence_level
-        shown = [artist for artist in draw.marked(ax, _KIND, "band") if artist.get_visible()]
-        if not shown:
-            return [(draw.thick_line(draw.ink()), f"outside its own {100 * level:g}% band")]
+        (area,) = draw.marked(ax, _KIND, "band")
         thick = draw.thick_line(draw.style_of(0).color)
-        return [(shown[0], f"holds {100 * level:g}% of calibrated curves"), (thick, "outside that: beyond chance")]
+        level = f"{100 * self.band.confidence_level:g}%"
+        return [(area, f"holds {level} of calibrated curves"), (thick, "outside that: beyond chance")]
+
+    def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
+        levels = [display.band and display.band.confidence_level for display in displays]
+        if not any(levels):
+            return []
+        level = common_level(levels)
+        words = (
+            "outside its own band"
+            if level is None
+            else f"outside its own {100 * level:g}% band ({100 * (1.0 - level):.3g}% of calibrated curves)"
+        )
+        return [(draw.thick_line(draw.ink()), words)]
+
+
+def _reach(curve: BiasCurve) -> Reach:
+    largest = float(curve.q[-1])
+    return Reach(largest, largest)
 
 
 def _drawn(curve: BiasCurve) -> tuple[_Array, _Array]:
@@ -158,7 +183,8 @@ def _drawn(curve: BiasCurve) -> tuple[_Array, _Array]:
 
 def _thinned(q: _Array, bias: _Array) -> tuple[_Array, _Array]:
     """The lowest and the highest point of each column of the picture, and both ends."""
-    column = np.minimum((q * _COLUMNS).astype(np.int64), _COLUMNS - 1)
+    extent = extent_of([Reach(float(q[-1]), float(q[-1]))])
+    column = np.minimum((q / extent * _COLUMNS).astype(np.int64), _COLUMNS - 1)
     starts = np.flatnonzero(np.diff(column, prepend=-1))
     ends = np.append(starts[1:], len(q))
     kept = [np.array([0, len(q) - 1])]

@@ -7,20 +7,24 @@ from numpy.typing import NDArray
 
 from truthcal._curves import ReliabilityCurve
 from truthcal._parameters import check_choice
+from truthcal.measures.atb import summary_given
 from truthcal.measures.binned import DEFAULT_BINS
-from truthcal.measures.curves import reliability_curve
+from truthcal.measures.curves import reliability_curve_of
 from truthcal.plots import _drawing as draw
-from truthcal.plots._display import ModelDisplay
-from truthcal.plots.reliability import unit_square
+from truthcal.plots._display import ModelDisplay, common_level
+from truthcal.plots._square import Reach, extent_of, limits_of, unit_square
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 _KIND = "binned"
 _WIDTH = 5.2
 # Areas of the smallest and the largest marker, in square points.
 _SMALL, _LARGE = 12.0, 110.0
 _BAR_ALPHA = 0.22
+# Rows for each bin, at least, unless the user wants more bins.
+_ROWS = 10
 
 
 class BinnedReliabilityDisplay(ModelDisplay):
@@ -37,7 +41,7 @@ class BinnedReliabilityDisplay(ModelDisplay):
         What the legend calls it.
     """
 
-    _KIND, _SIZE, _MARKERS = _KIND, (_WIDTH, 5.6), True
+    _KIND, _SIZE, _MARKERS, _ALONE = _KIND, (_WIDTH, 5.6), True, "observed"
 
     def __init__(self, curve: ReliabilityCurve, name: str | None = None) -> None:
         if curve.low is None or curve.high is None:
@@ -58,7 +62,7 @@ class BinnedReliabilityDisplay(ModelDisplay):
         name: str | None = None,
         ax: "Axes | None" = None,
         strategy: str = "quantile",
-        n_bins: int = DEFAULT_BINS,
+        n_bins: int | None = None,
         confidence_level: float = 0.95,
         **options: Any,
     ) -> Self:
@@ -74,7 +78,9 @@ class BinnedReliabilityDisplay(ModelDisplay):
             Where to draw; a new figure by default. Several models can be drawn into the same axes.
         strategy : {"quantile", "uniform"}, default "quantile"
             Bins of about equal weight, or of equal width.
-        n_bins, confidence_level
+        n_bins : int, optional
+            Number of bins. By default 15, or fewer so that there are about 10 rows for each, and at least 2.
+        confidence_level
             As for `reliability_curve`.
         **options
             As for `plot`.
@@ -85,15 +91,10 @@ class BinnedReliabilityDisplay(ModelDisplay):
             With `ax_` and `figure_`.
         """
         check_choice(strategy, "strategy", ("quantile", "uniform"))
-        curve = reliability_curve(
-            y_true,
-            y_proba,
-            strategy=strategy,  # type: ignore[arg-type]  # checked above
-            n_bins=n_bins,
-            confidence_level=confidence_level,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
+        summary = summary_given(y_true, y_proba, sample_weight, pos_label)
+        if n_bins is None:
+            n_bins = min(DEFAULT_BINS, max(summary.n // _ROWS, 2))
+        curve = reliability_curve_of(summary, strategy, n_bins, confidence_level)
         return cls(curve, name).plot(ax, **options)
 
     def table(self) -> dict[str, NDArray[Any]]:
@@ -103,23 +104,32 @@ class BinnedReliabilityDisplay(ModelDisplay):
     def _prepare(self, ax: "Axes") -> None:
         unit_square(ax, _KIND)
 
+    def _fit(self, ax: "Axes") -> None:
+        """Axes that end above all models."""
+        ends = limits_of(extent_of(each.display.reach() for each in draw.drawn(ax, _KIND)))
+        ax.set(xlim=ends, ylim=ends)
+
+    def reach(self) -> Reach:
+        """The largest mean prediction of a bin, and the largest frequency and end of an interval."""
+        largest = float(np.max(self.curve.mean_proba))
+        return Reach(largest, max(largest, float(np.max(self.curve.mean_true)), float(np.max(self._ends()[1]))))
+
     def _height(self, ax: "Axes") -> float:
         return _WIDTH + 0.05
 
-    def _draw(self, ax: "Axes", slot: int, name: str | None) -> None:
+    def _draw(self, ax: "Axes", slot: int) -> "Line2D":
         curve, style = self.curve, draw.style_of(slot)
         low, high = self._ends()
         x, y = curve.mean_proba, curve.mean_true
         self._draw_ranges(ax, slot)
         (line,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, alpha=0.6, zorder=3)
-        line.set_label(draw.called(name, slot, "observed"))
         out = (y < low) | (y > high)
         area = _SMALL + (_LARGE - _SMALL) * curve.count / np.max(curve.count)
         points = ax.scatter(x, y, s=area, marker=style.marker, linewidths=1.2, zorder=4, label="_points")
         points.set_facecolor([style.color if each else "none" for each in out])
         points.set_edgecolor(style.color)
-        draw.mark(line, _KIND, slot, "curve")
         draw.mark(points, _KIND, slot, "points")
+        return line
 
     def _draw_ranges(self, ax: "Axes", slot: int) -> None:
         """The intervals, where there is one model; for several, filled markers tell all the same."""
@@ -140,14 +150,19 @@ class BinnedReliabilityDisplay(ModelDisplay):
         return f"{bins:,} bin{'s' * (bins > 1)}, {rows} row{'s' * (most > 1)}{' each' * (bins > 1)}"
 
     def _notes(self, ax: "Axes") -> draw.Entries:
-        """What bars, filled and large markers mean."""
-        level, rest = self.curve.confidence_level, 1.0 - self.curve.confidence_level
-        shown = [artist for artist in draw.marked(ax, _KIND, "band") if artist.get_visible()]
-        if not shown:
-            return [(draw.full_marker(draw.ink()), f"filled: outside its {100 * level:g}% range")]
-        color = draw.style_of(0).color
+        level, color = self.curve.confidence_level, draw.style_of(0).color
+        (ranges,) = draw.marked(ax, _KIND, "band")
         return [
-            (shown[0], f"{100 * level:g}% range if calibrated"),
-            (draw.full_marker(color), f"filled: outside ({100 * rest:.3g}% by chance)"),
+            (ranges, f"{100 * level:g}% range if calibrated"),
+            (draw.full_marker(color), f"filled: outside ({100 * (1.0 - level):.3g}% by chance)"),
             (draw.full_marker(color, markersize=10.0, markerfacecolor="none"), f"larger: more rows ({self._sizes()})"),
         ]
+
+    def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
+        level = common_level(display.curve.confidence_level for display in displays)
+        words = (
+            "filled: outside its own range"
+            if level is None
+            else f"filled: outside its own {100 * level:g}% range ({100 * (1.0 - level):.3g}% by chance)"
+        )
+        return [(draw.full_marker(draw.ink()), words)]

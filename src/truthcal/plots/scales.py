@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 _KIND = "scales"
+# Points across, in which labels of the usual size would touch.
+_NARROW = 190.0
 
 
 class ScaleProfileDisplay(ModelDisplay):
@@ -96,6 +98,8 @@ class ScaleProfileDisplay(ModelDisplay):
         ax.set_xlim(np.max(widths) * 1.2, np.min(widths) / 1.2)  # wide at the left
         ax.set_xticks(widths, self.profile.names)
         ax.set_xticks([], minor=True)
+        if ax.bbox.width * 72.0 / draw.figure_of(ax).dpi < _NARROW:
+            ax.tick_params(axis="x", labelsize="small")
         ax.set(xlabel="width of the bins (1 is ATB)")
         draw.label_y(ax, "error beyond chance")
         draw.plain_look(ax)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _KIND = "segments"
 _WIDTH, _LINE = 7.6, 0.27
-# Letters of a name, at least and at most; points that a letter, the columns and the bars take; and how few points leave
-# no room for a verdict in words.
+# Letters of a name, at least and at most; points that a letter and the bars take; and how few points leave no room for
+# a verdict in words, and none for p.
 _SHORTEST, _LONGEST = 10, 28
-_LETTER, _BARS, _NARROW = 5.2, 130.0, 400.0
+_LETTER, _BARS, _NARROW = 5.2, 130.0, (400.0, 270.0)
 # Where the columns at the right begin, in points from the axes, and what they are called.
 _COLUMNS = ((56.0, "rows", "right"), (114.0, "adjusted p", "right"), (124.0, "verdict", "left"))
 _VERDICT = 74.0
-# Print is never smaller than this, in points.
-_SMALLEST = 5.0
+# Print is never smaller than this, in points; and the size that the numbers above are for.
+_SMALLEST, _DESIGNED = 5.0, 9.2
 
 
 class SegmentsDisplay(Display):
@@ -129,10 +129,10 @@ class SegmentsDisplay(Display):
             _draw_segment(ax, line, segment)
             beside.write(line, segment)
         if left_out:
-            beside.name(len(drawn), f"... and {left_out:,} more")
+            beside.label(len(drawn), f"... and {left_out:,} more")
         heading = name if name is not None else self.name if self.name is not None else ", ".join(self.segments.by)
         beside.write_headings(heading)
-        _draw_axes(ax, lines, percent(drawn[0].bias_interval.confidence_level))
+        _draw_axes(ax, lines, percent(drawn[0].bias_interval.confidence_level), narrow=beside.columns == 1)
         draw.make_room(ax)
         self.ax_, self.figure_ = ax, draw.figure_of(ax)
         return self
@@ -152,12 +152,16 @@ def _draw_segment(ax: "Axes", line: int, segment: Segment) -> None:
     draw.mark(point, _KIND, line, "bias")
 
 
-def _draw_axes(ax: "Axes", lines: int, level: str) -> None:
+def _draw_axes(ax: "Axes", lines: int, level: str, *, narrow: bool) -> None:
     ax.set_yticks([])
-    ax.locator_params(axis="x", nbins=5)
+    ax.locator_params(axis="x", nbins=1 if narrow else 5)
     ax.set_ylim(lines - 0.4, -0.6)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.set_xlabel(f"mean prediction minus mean outcome, {level} interval")
+    gap = "\n" if narrow else " "
+    ax.set_xlabel(f"mean prediction minus mean outcome,{gap}{level} interval")
+    if narrow:
+        ax.xaxis.label.set_fontsize("small")
+        ax.tick_params(axis="x", labelsize="small")
     zero = ax.axvline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, zorder=1)
     draw.mark(zero, _KIND, 0, "zero")
 
@@ -172,35 +176,38 @@ class _Beside(NamedTuple):
     letters: int
     columns: int
     size: float
+    scale: float
 
     @classmethod
     def of(cls, ax: "Axes", lines: int) -> Self:
         """What fits."""
         figure = draw.figure_of(ax)
-        width = 72.0 * (figure.get_figwidth() if len(figure.axes) == 1 else ax.bbox.width / figure.dpi)
-        columns = len(_COLUMNS) - (width < _NARROW)
-        taken = _BARS + _COLUMNS[columns - 1][0] + (_VERDICT if columns == len(_COLUMNS) else 0.0)
-        small = draw.matplotlib_module("matplotlib.font_manager").FontProperties(size="small").get_size_in_points()
         height = 72.0 * ax.bbox.height / figure.dpi / lines
+        size = max(min(draw.small_size(), 0.9 * height), _SMALLEST)
+        scale = max(size / _DESIGNED, 1.0)
+        width = 72.0 * (figure.get_figwidth() if len(figure.axes) == 1 else ax.bbox.width / figure.dpi) / scale
+        columns = len(_COLUMNS) - sum(width < each for each in _NARROW)
+        taken = _BARS + _COLUMNS[columns - 1][0] + (_VERDICT if columns == len(_COLUMNS) else 0.0)
         letters = min(max(int((width - taken) / _LETTER), _SHORTEST), _LONGEST)
-        return cls(ax, letters, columns, max(min(small, 0.9 * height), _SMALLEST))
+        return cls(ax, letters, columns, size, scale)
 
-    def name(self, line: int, name: str, *, bold: bool = False) -> None:
-        """What a line is called."""
-        text = self._text(draw.literal(name, self.letters), (0.0, line), (-6.0, 0.0), "right")
+    def label(self, line: int, words: str, *, bold: bool = False) -> None:
+        """What a line is called, as it is: a number that is cut off is another number."""
+        text = self._text(words, (0.0, line), (-6.0, 0.0), "right")
         text.set_fontweight("bold" if bold else "normal")
         draw.mark(text, _KIND, line, "name")
 
     def write(self, line: int, segment: Segment) -> None:
         """Name, rows, adjusted p and verdict."""
-        self.name(line, segment.name, bold=segment.miscalibrated)
+        name = segment.name if segment.name.strip() else "(no name)"
+        self.label(line, draw.literal(name, self.letters), bold=segment.miscalibrated)
         texts = (f"{segment.n:,}", _chance(segment), segment.kind)
         for (x, _, side), text in zip(_COLUMNS[: self.columns], texts, strict=False):
-            self._text(text, (1.0, line), (x, 0.0), side)
+            self._text(text, (1.0, line), (x * self.scale, 0.0), side)
 
     def write_headings(self, names: str) -> None:
         """What names and columns are, above them."""
-        columns = [(1.0, x, text, side) for x, text, side in _COLUMNS[: self.columns]]
+        columns = [(1.0, x * self.scale, text, side) for x, text, side in _COLUMNS[: self.columns]]
         for start, x, text, side in [(0.0, -6.0, draw.literal(names, self.letters), "right"), *columns]:
             self._text(text, (start, 1.0), (x, 4.0), side, "axes fraction", "bottom").set_alpha(0.75)
 

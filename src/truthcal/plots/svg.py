@@ -9,17 +9,9 @@ from truthcal.plots._drawing import _OWN, matplotlib_module
 
 # The colour of text, axes and ticks, for a page to replace by its own: no palette has it.
 INK = "#010203"
-# Points: what is written small has 11 pixels still where a telephone shows the figure 365 pixels wide.
-_FONT_SIZE = 14.0
 _SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: smaller, sharper, found by a search, read by a screen reader
     "text.parse_math": False,  # a dollar in a name is a dollar
-    "font.size": _FONT_SIZE,
-    "axes.titlesize": _FONT_SIZE,
-    "axes.labelsize": _FONT_SIZE,
-    "xtick.labelsize": _FONT_SIZE - 1.0,
-    "ytick.labelsize": _FONT_SIZE - 1.0,
-    "legend.fontsize": _FONT_SIZE - 1.0,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
@@ -35,7 +27,13 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def figure_svg(draw: Callable[[Any], object], size: tuple[float, float] = (5.2, 4.0), salt: str = "truthcal") -> str:
+def figure_svg(
+    draw: Callable[[Any], object],
+    size: tuple[float, float] = (5.2, 4.0),
+    *,
+    salt: str = "truthcal",
+    font_size: float = 11.0,
+) -> str:
     """What `draw` draws on matplotlib axes, as the text of an SVG file.
 
     Parameters
@@ -46,6 +44,8 @@ def figure_svg(draw: Callable[[Any], object], size: tuple[float, float] = (5.2, 
         Width and height in inches. A Display that knows the height it needs takes that.
     salt : str
         Makes the ids in the file: the same for the same text.
+    font_size : float
+        Of labels, in points; ticks and what is small are smaller.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def figure_svg(draw: Callable[[Any], object], size: tuple[float, float] = (5.2, 
     """
     matplotlib = matplotlib_module("matplotlib")
     text = io.StringIO()
-    with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():
+    with matplotlib.rc_context({**_SETTINGS, **_sizes(font_size), "svg.hashsalt": salt}), warnings.catch_warnings():
         # The page chooses the font, not matplotlib: what its own font lacks does not matter.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing")
         figure = matplotlib_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
@@ -66,3 +66,8 @@ def figure_svg(draw: Callable[[Any], object], size: tuple[float, float] = (5.2, 
             text, format="svg", bbox_inches="tight", pad_inches=0.04, metadata={"Date": None, "Creator": None}
         )
     return text.getvalue()
+
+
+def _sizes(font_size: float) -> dict[str, float]:
+    large, small = ("font.size", "axes.titlesize", "axes.labelsize"), ("xtick.labelsize", "ytick.labelsize")
+    return {**dict.fromkeys(large, font_size), **dict.fromkeys((*small, "legend.fontsize"), font_size - 1.0)}

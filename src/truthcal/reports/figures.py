@@ -25,6 +25,9 @@ _SEED = 0
 _DENSITY_BINS = 50
 # Inches. Displays of models choose their height themselves; a forest plot has axes, and a line for each segment.
 _SIZE, _FOREST, _AXES, _EACH = (5.2, 4.4), 8.2, 1.15, 0.27
+# Points: what is written small has 11 pixels still on a telephone, which shows a figure 365 pixels wide. A forest plot
+# has less room between its columns, and scrolls.
+_FONT, _FOREST_FONT = 14.0, 11.0
 # Segments that a forest plot shows, alone on a page and among several.
 _MANY_LINES, _FEW_LINES = 30, 15
 # The page has its own ink, and the colours of models in a shade for its ground.
@@ -71,7 +74,7 @@ class Figures:
             "How often it happened where p was predicted: right predictions lie on the diagonal. Calibrated ones are "
             f"in {'their' if len(names) > 1 else 'the'} band {100 * bands[0].confidence_level:g}% of the time, at "
             "each p by itself; a line is thick where it is outside.",
-            *(f"{name}: {words}" if len(names) > 1 else words for name, words in zip(names, told, strict=True)),
+            *(f"{name}: {words}" if len(names) > 1 else _start(words) for name, words in zip(names, told, strict=True)),
         )
 
     def bias(self, summary: Sample | Sketch) -> Figure:
@@ -107,7 +110,7 @@ class Figures:
             "Reliability in bins",
             "The same in bins of equal width, for those who must have bins: their number is a choice, and the choice "
             "changes the picture.",
-            _in_words(curve),
+            _start(_in_words(curve)),
         )
 
     def forest(self, table: SegmentTable, alone: bool) -> Figure:
@@ -122,6 +125,7 @@ class Figures:
             "Mean prediction minus mean outcome of each segment with its interval, for the segment alone.",
             table.verdict,
             size=(_FOREST, _AXES + _EACH * min(len(table), most + 1)),
+            font_size=_FOREST_FONT,
         )
 
     def _figure(
@@ -131,10 +135,11 @@ class Figures:
         reading: str,
         *shows: str,
         size: tuple[float, float] = _SIZE,
+        font_size: float = _FONT,
     ) -> Figure:
         self._drawn += 1
         name = f"f{self._drawn}"
-        drawn, told = figure_svg(draw, size, salt=name), " ".join(shows)
+        drawn, told = figure_svg(draw, size, salt=name, font_size=font_size), " ".join(shows)
         svg = inline_svg(drawn, name=name, title=title, description=told, sheet=self.sheet)
         return Figure(safe(svg), title, reading, [text.splitlines()[0] for text in shows])
 
@@ -144,7 +149,11 @@ def _draw_all(displays: Sequence[Any], ax: Any) -> None:
         display.plot(ax)
 
 
+def _start(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
 def _in_words(curve: ReliabilityCurve) -> str:
     """What the curve shows, but for where it is worst: the verdict names such a place by another rule."""
     gap = float(np.sum(curve.weight * np.abs(curve.mean_proba - curve.mean_true)))
-    return f"Reliability in {curve._places()}: mean gap {gap:.3g}{curve._band()}."
+    return f"mean gap between predictions and frequencies {gap:.3g} in {curve._places()}{curve._band()}."

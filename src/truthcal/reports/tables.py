@@ -134,7 +134,9 @@ def _segment(segment: Segment) -> SegmentRow:
 
 
 def _number(x: float, sign: str = "") -> str:
-    return "\u2013" if math.isnan(x) else f"{0.0 if abs(x) < 1e-15 else x:{sign}.3g}"
+    if math.isnan(x):
+        return "\u2013"
+    return "0" if abs(x) < 1e-15 else f"{x:{sign}.3g}"
 
 
 def _ends(interval: ConfidenceInterval, sign: str = "") -> str:

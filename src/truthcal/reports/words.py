@@ -34,11 +34,11 @@ MEANING = {
     "too good?": "How often calibrated predictions would look as good as these. Small means: better than honest "
     "predictions can be.",
     "largest bias": "Where predictions are most off in one direction: mean prediction minus mean outcome there. The "
-    "place is chosen after the fact, so by chance it is not 0 even for calibrated predictions.",
+    "place is chosen after the fact, so by chance alone it is larger than 0 even for calibrated predictions.",
     "detectable": "What these rows could show: a smaller error may have stayed hidden.",
     "Brier score": "Mean squared error of the predictions, in which calibration and skill both count. Discrimination "
     "is what predictions know; uncertainty is the score of always predicting the mean outcome. Miscalibration and "
-    "discrimination are of these very rows and include noise: neither is 0 by chance.",
+    "discrimination are those of these very rows, noise included: above 0 even for calibrated predictions.",
     "rows": "Rows that count: those of weight 0 do not.",
 }
 
@@ -80,7 +80,7 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
     if table is not None and table.miscalibrated:
         many = len(table.tested)
         among = f"{len(table.miscalibrated):,} of {many:,} segment{'' if many == 1 else 's'}"
-        found.append(Chip(f"{among} miscalibrated", "bad"))
+        found.append(Chip(f"{among} off", "bad"))
     return found
 
 
@@ -147,13 +147,13 @@ def _assumed(assessment: Assessment) -> list[str]:
 
 
 def _reduced(assessment: Assessment) -> str:
-    summary, rows = assessment._summary, f"{assessment.n:,} row{'' if assessment.n == 1 else 's'}"
+    summary, rows = assessment._summary, "one row" if assessment.n == 1 else f"{assessment.n:,} rows"
     if not isinstance(summary, Sketch):
-        return f"All numbers come from {'the' if assessment.n == 1 else 'all'} {rows}, not from a sketch."
+        return f"All numbers come from the {rows} that {'counts' if assessment.n == 1 else 'count'}, not from a sketch."
     bounds = summary.atb()
     return (
-        f"{rows} {'was' if assessment.n == 1 else 'were'} reduced to a sketch of {summary.n_buckets:,} buckets. ATB is {bounds.value:.6g}; its exact value "
-        f"is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
+        f"All numbers come from {rows}, reduced to a sketch of {summary.n_buckets:,} buckets. ATB is "
+        f"{bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
     )
 
 
