@@ -403,7 +403,9 @@ def test_auto_spares_redraws_that_could_show_nothing_smaller_than_the_bound(alte
     assert "499 redraws could not show one so small" in result.why
     assert result.n_resamples == 0
     # Asked for, or where the bound is no smaller, outcomes are redrawn; and few of them are gone through.
-    assert tc.calibration_test(y, wrong, method="exact", **options).pvalue == len(options["alternative"].split("-")) / 500
+    assert (
+        tc.calibration_test(y, wrong, method="exact", **options).pvalue == len(options["alternative"].split("-")) / 500
+    )
     more = options | {"n_resamples": math.ceil(1 / bound.pvalue)}
     assert tc.calibration_test(y[:300], wrong[:300], **(more | {"n_resamples": 9999})).method == "exact"
     assert tc.calibration_test(np.zeros(12), np.full(12, 0.97), **options).method == "exact"

@@ -184,7 +184,7 @@ def test_bias_draws_the_steps_and_the_band(ax, data, artists):
     corners = artists(ax)["bias-0-band"].get_paths()[0].vertices
     assert set(corners[:, 1]) == {-band.limit, band.limit}
     assert {note.get_text() for note in ax.texts} == {"rising: predictions too high      falling: too low"}
-    assert entries(ax) == ["cumulative bias", "holds 95% of calibrated curves", "outside that: beyond chance"]
+    assert entries(ax) == ["cumulative bias", "holds 95% of calibrated curves", "outside that"]
 
 
 def test_bias_of_a_sketch_has_no_steps(ax, data, artists):

@@ -121,7 +121,7 @@ def write_report(
         found[0].assessment if only else named,
         segments=found[0].segments if only else {each.name: each.segments for each in found if each.segments} or None,
         comparisons=_comparisons(data) if comparisons is None else comparisons,
-        title=args.title or f"Can these probabilities be trusted? {data.where}",
+        title=args.title or f"Can these probabilities be trusted? {data.title}",
         provenance=_provenance(args, data),
         notes=_notes(args, data),
     )

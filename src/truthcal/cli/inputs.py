@@ -46,6 +46,11 @@ class Data:
         """The files in a word or two."""
         return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1:,} more"
 
+    @property
+    def title(self) -> str:
+        """The same without folders."""
+        return self.where.replace(self.files[0], Path(self.files[0]).name, 1)
+
     def to_dict(self) -> dict[str, Any]:
         """What JSON says of it."""
         first = self.first

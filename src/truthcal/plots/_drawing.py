@@ -22,7 +22,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 THIN, THICK = 1.3, 3.6
 # How strong grey areas and lines are: ink that lets the background through.
 BAND_ALPHA, RULE_ALPHA = 0.14, 0.45
-_OWN = "truthcal-figure"
+OWN = "truthcal-figure"
 # Handles and texts of a legend.
 Entries = list[tuple[Any, str]]
 # Width of letters and height of a line of a legend, as shares of the size in points: enough to know what fits.
@@ -64,7 +64,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     scale = _scale()
     inches = size[0] * scale, size[1] * scale
     figure, new = matplotlib_module("matplotlib.pyplot").subplots(figsize=inches, layout="constrained")
-    figure.set_gid(_OWN)
+    figure.set_gid(OWN)
     made: Axes = new
     return made
 
@@ -83,7 +83,7 @@ def resize_own(ax: "Axes", height: float, legend: int = 0) -> None:
 
     Inches of all but the legend, for print of the usual size, and the lines of the legend.
     """
-    if figure_of(ax).get_gid() == _OWN:
+    if figure_of(ax).get_gid() == OWN:
         size = small_size()
         figure_of(ax).set_figheight(height * _scale() + (_LINE * legend + 0.9 * bool(legend)) * size / 72.0)
 
@@ -223,7 +223,7 @@ def _others(ax: "Axes", kind: str) -> Entries:
 def _spare_width(ax: "Axes") -> float:
     """Points beside axes of equal aspect in a user's figure, if their place is much wider than high; else 0."""
     figure = figure_of(ax)
-    if figure.get_gid() == _OWN or ax.get_aspect() == "auto":
+    if figure.get_gid() == OWN or ax.get_aspect() == "auto":
         return 0.0
     place, whole = ax.get_position(original=True), figure.get_size_inches() * 72.0
     width, height = place.width * whole[0], place.height * whole[1]

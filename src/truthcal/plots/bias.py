@@ -148,7 +148,7 @@ class BiasCurveDisplay(ModelDisplay):
         (area,) = draw.marked(ax, _KIND, "band")
         thick = draw.thick_line(draw.style_of(0).color)
         level = f"{100 * self.band.confidence_level:g}%"
-        return [(area, f"holds {level} of calibrated curves"), (thick, "outside that: beyond chance")]
+        return [(area, f"holds {level} of calibrated curves"), (thick, "outside that")]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
         levels = [display.band and display.band.confidence_level for display in displays]

@@ -201,7 +201,9 @@ class _Beside(NamedTuple):
         """Name, rows, adjusted p and verdict."""
         name = segment.name if segment.name.strip() else "(no name)"
         self.label(line, draw.literal(name, self.letters), bold=segment.miscalibrated)
-        texts = (f"{segment.n:,}", _chance(segment), segment.kind)
+        # That nothing was found proves little of a few rows.
+        found = "no sign" if segment.kind == "calibrated" else segment.kind
+        texts = (f"{segment.n:,}", _chance(segment), found)
         for (x, _, side), text in zip(_COLUMNS[: self.columns], texts, strict=False):
             self._text(text, (1.0, line), (x * self.scale, 0.0), side)
 

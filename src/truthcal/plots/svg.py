@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from truthcal.plots._drawing import _OWN, matplotlib_module
+from truthcal.plots._drawing import OWN, matplotlib_module
 
 # The colour of text, axes and ticks, for a page to replace by its own: no palette has it.
 INK = "#010203"
@@ -60,7 +60,7 @@ def figure_svg(
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing")
         figure = matplotlib_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
         matplotlib_module("matplotlib.backends.backend_svg").FigureCanvasSVG(figure)
-        figure.set_gid(_OWN)
+        figure.set_gid(OWN)
         draw(figure.subplots())
         figure.savefig(
             text, format="svg", bbox_inches="tight", pad_inches=0.04, metadata={"Date": None, "Creator": None}

@@ -15,6 +15,7 @@ from truthcal.inference.profile import scale_profile_of
 from truthcal.measures.atb import cumulative_bias_curve_of
 from truthcal.measures.bias_bands import bias_band_of
 from truthcal.measures.curves import consistency_band_of, reliability_curve_of
+from truthcal.plots.reliability import density_of
 from truthcal.plots.svg import INK, figure_svg
 from truthcal.reports.inlining import Stylesheet, inline_svg
 from truthcal.reports.pages import safe
@@ -22,7 +23,6 @@ from truthcal.reports.texts import labels, rounded
 from truthcal.sketch import Sketch
 
 _SEED = 0
-_DENSITY_BINS = 50
 # Inches. Displays of models choose their height themselves; a forest plot has axes, and a line for each segment.
 _SIZE, _FOREST, _AXES, _EACH = (5.2, 4.4), 8.2, 1.15, 0.27
 # Points: what is written small has 11 pixels still on a telephone, which shows a figure 365 pixels wide. A forest plot
@@ -63,7 +63,7 @@ class Figures:
         curves = [reliability_curve_of(summary) for summary in summaries]
         told = [_in_words(curve) for curve in curves]
         bands = [consistency_band_of(summary, rng=_SEED) for summary in summaries]
-        densities = [reliability_curve_of(summary, "uniform", _DENSITY_BINS) for summary in summaries]
+        densities = [density_of(summary) for summary in summaries]
         displays = [
             plots.ReliabilityDisplay(curve=curve, band=band, density=density, name=name)
             for curve, band, density, name in zip(curves, bands, densities, names, strict=True)
