@@ -49,6 +49,29 @@ def test_examples_print_what_the_page_on_inference_shows():
         assert run(code, names) == shown_after(code, page)
 
 
+@pytest.mark.parametrize(
+    ("name", "written"), [("plots", ["reliability.png"]), ("report", ["churn.html", "models.html"])]
+)
+def test_code_of_the_pages_on_plots_and_reports_runs(tmp_path, monkeypatch, name, written):
+    """As it stands there, on rows of the names that it uses."""
+    matplotlib, tc = pytest.importorskip("matplotlib"), pytest.importorskip("truthcal")
+    sklearn = pytest.importorskip("sklearn.linear_model")
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    rng = np.random.default_rng(0)
+    p, x = rng.random(300), rng.normal(size=(300, 2))
+    y = rng.random(300) < p
+    model = sklearn.LogisticRegression().fit(x, y)
+    table = tc.SketchTable.from_sketches({"all": tc.Sketch().update(y, p)}, by="region")
+    names = {"y_true": y, "y_proba": p, "outcomes": y, "predictions": p, "y": y, "old": p, "new": p**2, "table": table}
+    names |= {"model": model, "X_test": x, "y_test": y}
+    found = blocks("python", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    assert found
+    for code in found:
+        run(code, names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(written)
+
+
 def days_of_predictions(folder):
     """What the page on engines works on: a Parquet file a day."""
     import pyarrow as pa
