@@ -143,6 +143,8 @@ def test_a_hundred_thousand_columns_are_no_trouble(quick, tmp_path):
     (tmp_path / "wide.csv").write_text(table("{y},{p}" + ",1" * 100_000, f"label,prob,{names}", ROWS[:12]))
     want = tc.assess(Y[:12], P[:12])
     assert quick("assess", "wide.csv", "-q", check=0).out == f"{want}\n"
+    few = ",".join(f"f{i}" for i in range(3000))
+    (tmp_path / "wide.csv").write_text(table("{y},{p}" + ",1" * 3000, f"label,prob,{few}", ROWS[:12]))
     err = quick("assess", "wide.csv", "--proba", "prb", check=2).err
     assert "has no column 'prb'" in err
     assert len(err) < 2000

@@ -68,7 +68,7 @@ def test_labels_become_0_and_1(tmp_path):
     assert loaded.y.tolist() == TRUE
 
 
-@pytest.mark.parametrize(("n_buckets", "kept"), [(16384, 4096), (256, 256)])
+@pytest.mark.parametrize(("n_buckets", "kept"), [(None, 4096), (16384, 16384), (256, 256)])
 def test_groups_come_with_their_total(tmp_path, n_buckets, kept):
     loaded = load(files(tmp_path, "parquet"), Roles.of("y", "p", None, "g", None), n_buckets=n_buckets)
     assert list(loaded.table) == ["a", "b"]
