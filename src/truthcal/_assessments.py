@@ -11,6 +11,9 @@ from truthcal._markdown import literal, markdown_table
 from truthcal._results import ScoreDecomposition
 from truthcal._verdicts import CalibrationTest, ConfidenceInterval, percent
 
+# Errors that stay hidden below this size leave little to be said.
+_LARGE = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class BiasedStretch:
@@ -165,6 +168,11 @@ class Assessment:
             "largest_bias": dataclasses.asdict(self.largest_bias),
             "decomposition": self.decomposition.to_dict(),
         }
+
+
+def sees_far(detectable: float, mean_proba: float) -> bool:
+    """Whether errors that matter would have shown: of 0.1, or of half of the rarer outcome's mean chance."""
+    return detectable <= min(_LARGE, min(mean_proba, 1.0 - mean_proba) / 2.0)
 
 
 def _number(x: float) -> str:

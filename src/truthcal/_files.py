@@ -12,7 +12,7 @@ from typing import Any, Self
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # What a file begins with, and who reads it.
-_READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
+READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
@@ -69,7 +69,7 @@ class Kept:
         """The numbers in the header and the body, once the data have proved whole."""
         start, it_is = cls._HEADER.size, f"{name}: the {cls._NOUN} is"
         if data[: len(cls._MAGIC)] != cls._MAGIC:
-            cure = f"; read it with {reader}.load" if (reader := _READERS.get(bytes(data[:8]))) else ""
+            cure = f"; read it with {reader}.load" if (reader := READERS.get(bytes(data[:8]))) else ""
             raise ValueError(f"{name}: not a truthcal {cls._NOUN}{cure}.")
         if len(data) < start + _DIGEST_SIZE:
             raise ValueError(f"{it_is} truncated; copy or write it again.")

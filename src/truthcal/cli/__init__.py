@@ -124,9 +124,14 @@ def _in_one_line(error: BaseException) -> str:
     return words
 
 
+def printable(text: str) -> str:
+    """Without what a terminal would obey: names of files may hold anything."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
 def _say(message: str) -> None:
     with contextlib.suppress(OSError, ValueError):  # nobody reads that either
-        sys.stderr.write(f"truthcal: {''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)}\n")
+        sys.stderr.write(f"truthcal: {printable(message)}\n")
 
 
 def _show_warnings_in_a_line(quiet: bool) -> None:

@@ -46,8 +46,7 @@ def measures(args: argparse.Namespace) -> int:
     data = read(args, exact_rows=None)
     rows = _all_rows(one_model(data, args))
     table = tc.all_measures(rows.y, rows.p, args.measure, sample_weight=rows.w)
-    listed = [dict(zip(table.to_dict(), values, strict=True)) for values in zip(*table.to_dict().values(), strict=True)]
-    show(args, table, {"input": data.to_dict(), "measures": listed})
+    show(args, table, {"input": data.to_dict(), "measures": _rows(table.to_dict())})
     return 0
 
 
@@ -63,10 +62,7 @@ def audit(args: argparse.Namespace) -> int:
     if args.markdown:
         out(f"```\n{result}\n```")
     elif args.json:
-        table = result.to_dict()
-        out_json(
-            "audit", {"rows": [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]}
-        )
+        out_json("audit", {"rows": _rows(result.to_dict())})
     else:
         out(str(result))
     return 0
@@ -87,6 +83,11 @@ def show(args: argparse.Namespace, result: Any, content: dict[str, Any]) -> None
         out_json(args.command, content)
     else:
         out(result.to_markdown() if args.markdown else str(result))
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Columns of equal length as one dict a row."""
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _all_rows(loaded: Loaded) -> Loaded:

@@ -12,6 +12,7 @@ import numpy as np
 
 from truthcal import __version__
 from truthcal._files import write_atomically
+from truthcal.cli import printable
 
 # The number of a schema changes when a field is removed or changes its meaning; docs/cli.md describes it.
 SCHEMA = 1
@@ -39,11 +40,6 @@ def say(args: argparse.Namespace, message: str) -> None:
     """Print a message, unless nobody wants any."""
     if not args.quiet:
         sys.stderr.write(f"truthcal: {printable(message)}\n")
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would obey: names of files may hold anything."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def out_json(command: str, content: Mapping[str, Any]) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from truthcal._files import _READERS
+from truthcal._files import READERS
 from truthcal.frames.files import Source
 from truthcal.frames.reading import beginning, said_of
 
 NAME = "standard input"
 # What data begin with, and how files of that format end.
-_FORMATS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow", **dict.fromkeys(_READERS, "sketch")}
+_FORMATS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow", **dict.fromkeys(READERS, "sketch")}
 _COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2", b"\x04\x22\x4d\x18": ".lz4"}
 _STRANGE = {
     b"PK\x03\x04": "an Excel workbook or a zip archive; save the sheet as CSV, or unpack it with `unzip -p`",
@@ -32,7 +32,7 @@ def is_kept(path: str | os.PathLike[str]) -> str | None:
     """What truthcal itself has written there: "Sketch" or "SketchTable", by what the file begins with. None if not."""
     try:
         with open(path, "rb") as file:
-            return _READERS.get(file.read(8))
+            return READERS.get(file.read(8))
     except OSError:  # not there, a folder, a pattern: whoever reads it has the words
         return None
 

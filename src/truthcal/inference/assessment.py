@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._assessments import Assessment, BiasedStretch
+from truthcal._assessments import Assessment, BiasedStretch, sees_far
 from truthcal._parameters import check_level, check_whole
 from truthcal._results import ScoreDecomposition
 from truthcal._sample import Sample
@@ -35,8 +35,6 @@ _AGAINST = 4.0
 _COARSE = 20
 # Biases below this are rounding.
 _ROUNDING = 1e-12
-# Errors that stay hidden below this size leave little to be said.
-_LARGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +302,7 @@ def _verdict(
         return f"Too few rows to tell: {rows} {these} little to chance ({doubt}), so errors may not show."
     if test.information == 0.0:
         return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
-    rarer = min(facts.mean_proba, 1.0 - facts.mean_proba)
-    far = ", which is not far" if detectable > min(_LARGE, rarer / 2.0) else ""
+    far = "" if sees_far(detectable, facts.mean_proba) else ", which is not far"
     return f"Calibrated as far as {rows} can tell{far}: errors above {detectable:.2g} would have shown, 4 times in 5."
 
 

@@ -1,6 +1,6 @@
 """All measures of one data set at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from truthcal._parameters import check_names
 from truthcal._results import MeasureTable, MeasureValue
@@ -45,8 +45,13 @@ def all_measures(
     smcal          0.05  probability  no        yes         yes       yes
     binned_ece     0.25  probability  no        no          yes       no
     """
-    wanted = list(MEASURES) if names is None else check_names(names, tuple(MEASURES))
-    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
+    chosen = None if names is None else check_names(names, tuple(MEASURES))
+    return all_measures_of(Sample.of(y_true, y_proba, sample_weight, pos_label), chosen)
+
+
+def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> MeasureTable:
+    """The table of sorted rows."""
+    wanted = list(MEASURES) if names is None else names
     _ = sample.groups, sample.moments, sample.repetitions  # shared by both cores, so made before they start
     waiting = iter(sorted(set(wanted), key=lambda name: _SLOW.index(name) if name in _SLOW else len(_SLOW)))
     found: dict[str, float | ValueError] = {}

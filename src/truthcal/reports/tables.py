@@ -10,7 +10,7 @@ from truthcal._results import MeasureTable, MeasureValue
 from truthcal._segments import Segment, SegmentTable
 from truthcal._verdicts import ConfidenceInterval, p_in_words
 from truthcal.measures import MEASURES
-from truthcal.measures.overview import all_measures
+from truthcal.measures.overview import all_measures_of
 from truthcal.reports.texts import shortened
 from truthcal.reports.words import Chip, segment_chip, typeset
 from truthcal.sketch import Sketch
@@ -72,8 +72,7 @@ def measures_of(assessment: Assessment) -> MeasureTable:
     summary = assessment._summary
     if isinstance(summary, Sketch):
         return MeasureTable(tuple(_of_sketch(name, float(getattr(summary, name)())) for name in _OF_SKETCH))
-    weight = summary.repetitions if summary.weighted else None
-    return all_measures(summary.y, summary.p, sample_weight=weight)
+    return all_measures_of(summary)
 
 
 def _of_sketch(name: str, value: float) -> MeasureValue:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from truthcal._assessments import Assessment
+from truthcal._assessments import Assessment, sees_far
 from truthcal._segments import SegmentTable
 from truthcal._verdicts import Comparison
 from truthcal.reports.texts import rounded
@@ -13,8 +13,6 @@ from truthcal.sketch import Sketch
 
 # Kind of verdict -> mood: which icon and colour go with the words.
 _MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
-# Errors that stay hidden up to this size, or up to this share of the rarer outcome, leave calibration open.
-_LARGE, _SHARE = 0.1, 0.5
 # Squared errors, which `compare` has without noise -> what they are called beside those with noise.
 _BEYOND_CHANCE = {
     "atb": "ATB beyond chance",
@@ -87,8 +85,7 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
 def _open(assessment: Assessment) -> bool:
     """Whether predictions in which nothing wrong was found may be wrong all the same: then there is no green tick."""
     a = assessment
-    seen = a.detectable <= min(_LARGE, _SHARE * min(a.mean_proba, 1.0 - a.mean_proba))  # not if it is not known
-    return not seen or a.test.impossible > 0
+    return not sees_far(a.detectable, a.mean_proba) or a.test.impossible > 0  # nor if it is not known how far
 
 
 def segment_chip(kind: str) -> Chip:
