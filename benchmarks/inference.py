@@ -16,13 +16,13 @@ from run import machine, predictions, race, ratio
 from scipy import optimize, special, stats
 
 import truthcal as tc
-from truthcal._sample import Sample
-from truthcal.inference import brownian
+from truthcal.core.sample import Sample
 from truthcal.inference.cells import Cells
-from truthcal.inference.classical import _bins
-from truthcal.inference.outcomes import Outcomes
-from truthcal.inference.quadratic import upper_quantile
-from truthcal.inference.tents import TENTS, Tents
+from truthcal.inference.classical_tests import _bins
+from truthcal.inference.laws import brownian
+from truthcal.inference.laws.outcomes import Outcomes
+from truthcal.inference.laws.quadratic_form import upper_quantile
+from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-inference.md"
 LEVELS = (0.05, 0.01)
@@ -67,7 +67,7 @@ def statistic(test: str, sample: Sample) -> Statistic:
             np.add.reduceat(outcomes.bias(positive), starts, axis=1)[:, some] ** 2 / scale, axis=1
         )
     if test.startswith("h="):
-        kernel = Tents(np.array([float(test[2:])]), np.ones(1))
+        kernel = TentKernel(np.array([float(test[2:])]), np.ones(1))
         before = kernel.before(outcomes.r)
         return lambda positive: kernel.sums(outcomes.r, outcomes.bias(positive), before)
     return outcomes.values(test)
@@ -76,7 +76,7 @@ def statistic(test: str, sample: Sample) -> Statistic:
 def critical(test: str, sample: Sample, alpha: float) -> float:
     """Where the asymptotic p-value is alpha."""
     if test in TENTS:
-        return upper_quantile(alpha, Cells.of_sample(sample).null_scales(Tents.of(test, sample)))
+        return upper_quantile(alpha, Cells.of_sample(sample).null_scales(TentKernel.of(test, sample)))
     if test in ("ks_ce", "kuiper_ce"):
         tail = {"ks_ce": brownian.maximum_tail, "kuiper_ce": brownian.range_tail}[test]
         unit = math.sqrt(sample.moments.wwv) / sample.weight

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 import truthcal as tc
-from truthcal._sample import Sample
-from truthcal._verdicts import ConfidenceInterval
+from truthcal.core.sample import Sample
 from truthcal.inference import comparison, intervals
 from truthcal.inference.cells import Cells
 from truthcal.inference.intervals import LengthOfMean, interval_of
-from truthcal.inference.tents import Tents
+from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.results.tests import ConfidenceInterval
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-coverage.md"
 SIZES = (200, 2000)
@@ -83,7 +83,7 @@ def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
         given += 1
         cells = Cells.of_sample(sample, 48)
         for k, measure in enumerate(("atb", "multiscale_atb")):
-            kernel = Tents.of(measure, sample)
+            kernel = TentKernel.of(measure, sample)
             square = 0.0 if name == "calibrated" else float(kernel.sums(groups.r, groups.c[None, :])[0])
             true = math.sqrt(max(square, 0.0)) / everyone.weight
             hits[k] += covers(LengthOfMean.of(cells, kernel), true, interval)

@@ -5,20 +5,20 @@ import math
 
 import hypothesis.strategies as st
 import numpy as np
-import oracles
-import oracles_more
 import pytest
 from hypothesis import given, settings
-from strategies import inner_probabilities, rows
+from oracles import measures as oracles
+from oracles import more_measures as more_oracles
+from support.strategies import inner_probabilities, rows
 
 import truthcal as tc
 from truthcal import MEASURES
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
 
 NAMES = sorted(MEASURES)
 each_measure = pytest.mark.parametrize("name", NAMES)
 TRUTHFUL = [name for name in NAMES if MEASURES[name].truthful]
-ORACLES = oracles.ORACLES | oracles_more.MORE_ORACLES
+ORACLES = oracles.ORACLES | more_oracles.MORE_ORACLES
 
 # Measures whose definition divides by a mean outcome, takes a root or bends a curve: rounding is relative to 1 there,
 # and not to the result.

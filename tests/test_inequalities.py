@@ -3,11 +3,11 @@
 import itertools
 
 import numpy as np
-import oracles_more
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import inner_probabilities, probabilities, rows, weighted_rows
+from oracles import more_measures as more_oracles
+from support.strategies import inner_probabilities, probabilities, rows, weighted_rows
 
 import truthcal as tc
 
@@ -173,7 +173,7 @@ MEASURED = {
     "distcal": tc.distcal,
     "l2_distcal": lambda y, p: tc.distcal(y, p, alpha=2),
 }
-TABLE = oracles_more.two_point_table()
+TABLE = more_oracles.two_point_table()
 
 
 @pytest.mark.parametrize(("report", "name"), sorted(TABLE["values"]))

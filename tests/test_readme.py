@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frames.servers import quiet_spark, spark_session
+from support.servers import quiet_spark, spark_session
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

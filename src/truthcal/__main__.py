@@ -2,6 +2,6 @@
 
 import sys
 
-from truthcal.cli import main
+from truthcal.cli.main import main
 
 sys.exit(main())

@@ -11,9 +11,9 @@ import time
 
 import numpy as np
 import pytest
-from cli.running import COMMAND, Done
+from support.cli import COMMAND, Done
 
-from truthcal.cli import main
+from truthcal.cli.main import main
 
 
 @pytest.fixture

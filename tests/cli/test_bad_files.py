@@ -123,7 +123,7 @@ def test_a_file_without_permission_is_refused(process, tmp_path):
         import sys
 
         code = (
-            "import os, sys; from truthcal.cli import main; import truthcal.cli.assessing; "
+            "import os, sys; from truthcal.cli.main import main; import truthcal.cli.commands.assess; "
             "os.setegid(65534); os.seteuid(65534); sys.exit(main(['assess', sys.argv[1]]))"
         )
         for folder in [tmp_path, *tmp_path.parents]:

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from cli.running import valid
+from support.cli import valid
 
 import truthcal as tc
 

@@ -4,11 +4,11 @@ import shlex
 
 import numpy as np
 import pytest
-from cli.running import valid
+from support.cli import valid
 
 import truthcal as tc
 from truthcal.cli import inputs
-from truthcal.cli.arguments import COMMANDS, parser
+from truthcal.cli.parser import COMMANDS, parser
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 import math
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import weighted_rows
+from oracles import measures as oracles
+from support.strategies import weighted_rows
 
 import truthcal as tc
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
 from truthcal.inference.cells import Cells, axes_of, bucket_sample, tent_measure
-from truthcal.inference.tents import TENTS, Tents, null_moments
+from truthcal.inference.laws.tent_kernel import TENTS, TentKernel, null_moments
 
 DESIGNS = {
     "uniform": lambda rng, n: rng.random(n),
@@ -64,7 +64,7 @@ def test_predictions_of_no_noise_have_a_place():
     assert cells.d.tolist() == [1 / 16, 1 / 16, 2 / 16]
     assert cells.ww == 0.25
     certain = Cells.of_sample(Sample.of([0, 1], [0.0, 1.0]))
-    assert certain.null_scales(Tents(np.ones(1), np.ones(1))).tolist() == [0.0, 0.0]
+    assert certain.null_scales(TentKernel(np.ones(1), np.ones(1))).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -137,7 +137,7 @@ def test_bucket_sample_has_the_means_of_the_buckets():
 def test_null_scales_add_up_to_the_null_moments(measure, design, weighted):
     y, p, w = some_rows(120, design, weighted=weighted)
     sample = Sample.of(y, p, w)
-    kernel = Tents.of(measure, sample)
+    kernel = TentKernel.of(measure, sample)
     scales = Cells.of_sample(sample, most=1000).null_scales(kernel)
     assert (scales >= 0).all()
     assert scales.sum() == pytest.approx(tc.atb_summary(y, p, sample_weight=w).noise_floor, rel=1e-9, abs=0)
@@ -157,7 +157,7 @@ def test_null_scales_add_up_to_the_null_moments(measure, design, weighted):
 @pytest.mark.parametrize("measure", TENTS)
 def test_few_cells_have_the_eigenvalues_of_many(measure):
     sample = Sample.of(*some_rows(480))
-    kernel = Tents.of(measure, sample)
+    kernel = TentKernel.of(measure, sample)
     all_of_them = Cells.of_sample(sample, most=480).null_scales(kernel)
     few = Cells.of_sample(sample, most=120).null_scales(kernel)
     assert few.sum() == pytest.approx(all_of_them.sum(), rel=1e-10, abs=0)
@@ -165,7 +165,7 @@ def test_few_cells_have_the_eigenvalues_of_many(measure):
 
 
 def test_eigenvalues_of_two_points_by_hand():
-    tent, y = Tents(np.ones(1), np.ones(1)), [0, 1]
+    tent, y = TentKernel(np.ones(1), np.ones(1)), [0, 1]
     tied = Cells.of_sample(Sample.of(y, [0.5, 0.5])).null_scales(tent)
     np.testing.assert_allclose(tied, [0.125], rtol=1e-12)
     a = 0.375 * 0.625 / 4  # of each; the kernel between them is 3/4
@@ -180,7 +180,7 @@ def test_eigenvalues_of_two_points_by_hand():
 @pytest.mark.parametrize("measure", TENTS)
 def test_inner_products_of_axes_are_the_kernel(measure, design):
     sample = Sample.of(*some_rows(400, design))
-    kernel = Tents.of(measure, sample)
+    kernel = TentKernel.of(measure, sample)
     x = sample.groups.r
     phi = axes_of(x, kernel)
     np.testing.assert_allclose(phi @ phi.T, kernel.matrix(x), rtol=0, atol=2e-12 * len(x))
@@ -188,7 +188,7 @@ def test_inner_products_of_axes_are_the_kernel(measure, design):
 
 def test_axes_of_points_one_ulp_apart_exist():
     x = np.array([0.5, np.nextafter(0.5, 1), 0.5 + 3e-16, 0.5 + 1e-12, np.nextafter(1.0, 0), 1.0])
-    phi = axes_of(x, Tents(np.array([1.0, 0.25]), np.array([0.5, 0.5])))
+    phi = axes_of(x, TentKernel(np.array([1.0, 0.25]), np.array([0.5, 0.5])))
     assert np.isfinite(phi).all()
     np.testing.assert_allclose(phi[0] @ phi[1], 1.0, rtol=1e-10)
 
@@ -196,7 +196,7 @@ def test_axes_of_points_one_ulp_apart_exist():
 @pytest.mark.parametrize(("width", "share"), [((1.0,), (1.0,)), ((1.0, 0.25, 1 / 32), (0.2, 0.3, 0.5))])
 def test_matrix_against_oracle(width, share):
     x = np.array([0.0, 0.125, 0.3, 0.31, 0.9, 1.0])
-    k = Tents(np.array(width), np.array(share)).matrix(x)
+    k = TentKernel(np.array(width), np.array(share)).matrix(x)
     for i, a in enumerate(x):
         for j, b in enumerate(x):
             expected = sum(s * oracles.tent(h)(a, b) for h, s in zip(width, share, strict=True))
@@ -213,9 +213,9 @@ def test_tent_measure_of_a_sketch_is_off_by_little_of_the_null_spread(measure, d
     for slope, seed in ((1.0, 0), (1.0, 1), (0.7, 2)):
         y, p, w = some_rows(10_000, design, weighted=weighted, seed=seed, slope=slope)
         sample, sketch = Sample.of(y, p, w), tc.Sketch(16_384).update(y, p, w)
-        spread = null_moments(Tents.of(measure, sample), sample).sd
+        spread = null_moments(TentKernel.of(measure, sample), sample).sd
         exact = tc.MEASURES[measure].of_sample(sample)
-        error = abs(tent_measure(sketch, Tents.of(measure, bucket_sample(sketch))) - exact)
+        error = abs(tent_measure(sketch, TentKernel.of(measure, bucket_sample(sketch))) - exact)
         # Measured: 5e-3 of the spread at most if calibrated, and 2e-4 of a value far above it ("ends").
         assert error < 0.01 * spread + (5e-4 * exact if slope < 1 else 0.0)
 
@@ -224,7 +224,7 @@ def test_tent_measure_is_exact_where_each_bucket_holds_one_value():
     y, p, w = some_rows(2000, "tied", weighted=True)
     sketch, sample = tc.Sketch().update(y, p, w), Sample.of(y, p, w)
     for measure in TENTS:
-        found = tent_measure(sketch, Tents.of(measure, sample))
+        found = tent_measure(sketch, TentKernel.of(measure, sample))
         assert found == pytest.approx(tc.MEASURES[measure].of_sample(sample), rel=1e-9, abs=0)
 
 
@@ -232,4 +232,4 @@ def test_tent_measure_of_atb_lies_in_the_certified_bounds():
     y, p, _ = some_rows(5000)
     sketch = tc.Sketch(256).update(y, p)
     bounds = sketch.atb()
-    assert bounds.low <= tent_measure(sketch, Tents(np.ones(1), np.ones(1))) <= bounds.high
+    assert bounds.low <= tent_measure(sketch, TentKernel(np.ones(1), np.ones(1))) <= bounds.high

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import inner_probabilities, rows
+from support.strategies import inner_probabilities, rows
 
 import truthcal as tc
 from truthcal import MEASURES
 from truthcal.inference import comparison
-from truthcal.inference.outcomes import NORMS
-from truthcal.inference.tents import TENTS
+from truthcal.inference.laws.outcomes import NORMS
+from truthcal.inference.laws.tent_kernel import TENTS
 
 
 def logistic(x):

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from strategies import weighted_rows
+from support.strategies import weighted_rows
 
 import truthcal as tc
 from truthcal import MEASURES
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
 from truthcal.inference import intervals
 from truthcal.inference.cells import Cells
 from truthcal.inference.intervals import LengthOfMean, interval_of
-from truthcal.inference.outcomes import NORMS
+from truthcal.inference.laws.outcomes import NORMS
+from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
 from truthcal.inference.power import FAMILIES
-from truthcal.inference.tents import TENTS, Tents
 
 SQUARES = ("rms", "excess", *TENTS)
 NO_INTERVAL = sorted(set(MEASURES) - set(TENTS) - set(NORMS))
@@ -106,7 +106,7 @@ def test_coverage_of_squared_errors_and_bias(design, truth, n, tally, monkeypatc
         sample = Sample.of(*drawn(design, truth, n, rng))
         cells, interval = Cells.of_sample(sample, 40), interval_of(sample, "bias", 0.95, "auto")
         for measure in ("atb", "multiscale_atb"):
-            kernel = Tents.of(measure, sample)
+            kernel = TentKernel.of(measure, sample)
             true = 0.0 if truth == "calibrated" else length_in(everyone, kernel)
             hits[measure] += covers(LengthOfMean.of(cells, kernel), true, interval, monkeypatch)
         hits["bias"] += bias in interval
@@ -127,7 +127,7 @@ def test_shortcut_of_the_simulation_agrees_with_the_interval(monkeypatch):
     for seed in range(4):
         y, p, _ = some_rows(200, seed, truth="shift")
         sample = Sample.of(y, p)
-        length = LengthOfMean.of(Cells.of_sample(sample), Tents.of("atb", sample), tc.atb(y, p))
+        length = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample), tc.atb(y, p))
         interval, bias = tc.confidence_interval(y, p), tc.confidence_interval(y, p, measure="bias")
         assert interval.low == length.interval(0.95)[0]
         assert interval.high >= length.interval(0.95)[1]
@@ -138,7 +138,7 @@ def test_shortcut_of_the_simulation_agrees_with_the_interval(monkeypatch):
 def test_few_cells_give_the_interval_of_many():
     for truth in TRUTHS:
         sample = Sample.of(*some_rows(2000, truth=truth))
-        kernel = Tents.of("atb", sample)
+        kernel = TentKernel.of("atb", sample)
         few, many = (LengthOfMean.of(Cells.of_sample(sample, most), kernel).interval(0.95) for most in (40, 192))
         np.testing.assert_allclose(few, many, rtol=0.02, atol=1e-5)
 
@@ -195,7 +195,7 @@ def test_length_of_mean_against_brute_force(weighted):
         covariance += share**2 * np.outer(error - mean, error - mean)
     covariance /= 1 - ww
     sample = Sample.of(y, p, w if weighted else None)
-    length = LengthOfMean.of(Cells.of_sample(sample), Tents.of("atb", sample))
+    length = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample))
     own = sum(share**2 * error @ error for share, error in zip(shares, errors, strict=True))
     assert length.square == pytest.approx(mean @ mean, rel=1e-9, abs=0)
     assert length.square == pytest.approx(tc.atb(y, p, sample_weight=w), rel=1e-9, abs=0)
@@ -224,14 +224,14 @@ def test_scales_of_unweighted_rows_are_those_of_numpy():
     errors = np.array([(pi - yi) * thresholds(pi, 8) for pi, yi in zip(p, y, strict=True)])
     expected = np.linalg.eigvalsh(np.cov(errors.T) / 30)
     sample = Sample.of(y, p)
-    scales = LengthOfMean.of(Cells.of_sample(sample), Tents.of("atb", sample)).as_seen.scales
+    scales = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample)).as_seen.scales
     np.testing.assert_allclose(scales, expected[-len(scales) :], rtol=1e-9, atol=1e-13)
 
 
 def test_tails_against_draws_of_the_normal_vector():
     y, p, w = some_rows(150, design="weighted")
     sample = Sample.of(y, p, w)
-    length = LengthOfMean.of(Cells.of_sample(sample, 32), Tents.of("atb", sample))
+    length = LengthOfMean.of(Cells.of_sample(sample, 32), TentKernel.of("atb", sample))
     rng = np.random.default_rng(0)
     for axes in (length.as_seen, length.calibrated):
         for times in (0.0, 0.5, 2.0):
@@ -247,7 +247,7 @@ def test_tails_against_draws_of_the_normal_vector():
 def test_ends_are_where_the_tails_reject():
     y, p, _ = some_rows(2000)
     sample = Sample.of(y, p)
-    length = LengthOfMean.of(Cells.of_sample(sample, 96), Tents.of("atb", sample))
+    length = LengthOfMean.of(Cells.of_sample(sample, 96), TentKernel.of("atb", sample))
     low, high = length.interval(0.9)
     seen, size = length.as_seen, math.sqrt(length.square)
     above = [

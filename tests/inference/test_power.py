@@ -7,7 +7,7 @@ import pytest
 
 import truthcal as tc
 from truthcal import MEASURES
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
 from truthcal.inference.planning import Design, _evenly
 from truthcal.inference.power import FAMILIES
 

@@ -12,13 +12,13 @@ import pytest
 from scipy import optimize, stats
 
 import truthcal as tc
-from truthcal._sample import Sample
-from truthcal.inference import brownian
+from truthcal.core.sample import Sample
 from truthcal.inference.cells import Cells
-from truthcal.inference.classical import _bins
-from truthcal.inference.outcomes import Outcomes
-from truthcal.inference.quadratic import upper_quantile
-from truthcal.inference.tents import Tents
+from truthcal.inference.classical_tests import _bins
+from truthcal.inference.laws import brownian
+from truthcal.inference.laws.outcomes import Outcomes
+from truthcal.inference.laws.quadratic_form import upper_quantile
+from truthcal.inference.laws.tent_kernel import TentKernel
 
 LEVELS = (0.05, 0.01)
 TENT_TESTS, PATH_TESTS = ("multiscale_atb", "atb"), ("ks_ce", "kuiper_ce")
@@ -79,7 +79,7 @@ class Null:
     def critical(self, test, alpha):
         """Where the asymptotic p-value is alpha."""
         if test in TENT_TESTS:
-            return upper_quantile(alpha, Cells.of_sample(self.sample).null_scales(Tents.of(test, self.sample)))
+            return upper_quantile(alpha, Cells.of_sample(self.sample).null_scales(TentKernel.of(test, self.sample)))
         if test in PATH_TESTS:
             tail = {"ks_ce": brownian.maximum_tail, "kuiper_ce": brownian.range_tail}[test]
             unit = math.sqrt(self.sample.moments.wwv) / self.sample.weight

@@ -5,11 +5,11 @@ import itertools
 import math
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import inner_probabilities, probabilities, rows, weighted_rows
+from oracles import measures as oracles
+from support.strategies import inner_probabilities, probabilities, rows, weighted_rows
 
 import truthcal as tc
 

@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
-import oracles
-import oracles_more
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import rows, weighted_rows
+from oracles import measures as oracles
+from oracles import more_measures as more_oracles
+from support.strategies import rows, weighted_rows
 
 import truthcal as tc
 
@@ -30,7 +30,7 @@ def test_ece_of_different_predictions_says_nothing_about_calibration():
 @given(weighted_rows(max_size=8), st.sampled_from([1, 1.5, 2, 3]))
 def test_ece_exponents(data, alpha):
     y, p, w = data
-    expected = float(oracles_more.ece(y, oracles.exact(p), oracles.exact(w), alpha=alpha))
+    expected = float(more_oracles.ece(y, oracles.exact(p), oracles.exact(w), alpha=alpha))
     assert tc.ece(y, p, alpha=alpha, sample_weight=w) == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
@@ -43,7 +43,7 @@ def test_ece_exponents(data, alpha):
 def test_binned_ece_against_its_definition(data, n_bins, strategy, norm):
     y, p, w = data
     w = [round(8 * value) / 8 or 0.125 for value in w]  # sums of eighths are exact, so quantile bins have no rounding
-    expected = oracles_more.binned_ece(
+    expected = more_oracles.binned_ece(
         y, oracles.exact(p), oracles.exact(w), n_bins=n_bins, strategy=strategy, norm=norm
     )
     found = tc.binned_ece(y, p, n_bins=n_bins, strategy=strategy, norm=norm, sample_weight=w)
@@ -55,7 +55,7 @@ def test_binned_ece_against_its_definition(data, n_bins, strategy, norm):
 def test_debiased_ece_against_its_definition(data, n_bins, strategy):
     y, p = data
     y, p = y * 2, p * 2  # two rows in each bin that has any
-    expected = oracles_more.binned_ece(y, oracles.exact(p), n_bins=n_bins, strategy=strategy, norm="l2", debias=True)
+    expected = more_oracles.binned_ece(y, oracles.exact(p), n_bins=n_bins, strategy=strategy, norm="l2", debias=True)
     found = tc.binned_ece(y, p, n_bins=n_bins, strategy=strategy, norm="l2", debias=True)
     assert found**2 == pytest.approx(float(expected) ** 2, rel=1e-9, abs=1e-15)
 

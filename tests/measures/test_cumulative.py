@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import weighted_rows
+from support.strategies import weighted_rows
 
 import truthcal as tc
 

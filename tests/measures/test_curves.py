@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import rows, weighted_rows
+from support.strategies import rows, weighted_rows
 
 import truthcal as tc
-from truthcal._sample import Sample
-from truthcal.measures.curves import MOST_ENTRIES, STRATEGIES, consistency_band, reliability_curve, reliability_curve_of
+from truthcal.core.sample import Sample
+from truthcal.measures.curves import (
+    MOST_ENTRIES,
+    STRATEGIES,
+    consistency_band,
+    reliability_curve,
+    reliability_curve_of,
+)
 
 BINNED = ("quantile", "uniform")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)

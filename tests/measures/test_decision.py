@@ -1,10 +1,10 @@
 """Calibration decision loss and U-calibration against linear programmes over all proper scores."""
 
 import numpy as np
-import oracles_more
 import pytest
 from hypothesis import given, settings
-from strategies import inner_probabilities, weighted_rows
+from oracles import more_measures as more_oracles
+from support.strategies import inner_probabilities, weighted_rows
 
 import truthcal as tc
 
@@ -14,7 +14,7 @@ import truthcal as tc
 def test_against_all_proper_scores(data):
     y, p, w = data
     for name in ("decision_loss", "u_calibration"):
-        expected = float(oracles_more.MORE_ORACLES[name](y, p, w))
+        expected = float(more_oracles.MORE_ORACLES[name](y, p, w))
         assert getattr(tc, name)(y, p, sample_weight=w) == pytest.approx(expected, abs=1e-12), name
 
 
@@ -24,7 +24,7 @@ def test_against_all_proper_scores_with_ties(seed):
     p = rng.integers(0, 6, 40) / 5
     y = (rng.random(40) < 0.3 + 0.4 * p).astype(int)
     for name in ("decision_loss", "u_calibration"):
-        expected = oracles_more.MORE_ORACLES[name](y.tolist(), p.tolist(), solve=oracles_more.highs_lp)
+        expected = more_oracles.MORE_ORACLES[name](y.tolist(), p.tolist(), solve=more_oracles.highs_lp)
         assert getattr(tc, name)(y, p) == pytest.approx(float(expected), abs=1e-7), name
 
 

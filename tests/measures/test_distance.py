@@ -5,17 +5,17 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
-import oracles_more
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import rows, weighted_rows
+from oracles import more_measures as more_oracles
+from support.strategies import rows, weighted_rows
 
 import truthcal as tc
-from truthcal._answers import bracket_following_from
-from truthcal._kernels import transport
-from truthcal._results import DistanceBracket
-from truthcal.measures import distance
+from truthcal.core.bucket_stats import bracket_following_from
+from truthcal.kernels import transport
+from truthcal.measures.registry import distance
+from truthcal.results.measures import DistanceBracket
 
 
 def sample_of(shape, n, seed=0):
@@ -43,7 +43,7 @@ def test_bounds_contain_the_value_of_the_linear_programme(shape):
     result = tc.distcal_bounds(y, p, tolerance=1e-6)
     assert result.width <= 1e-6
     # HiGHS solves the dual on a grid that contains the data: at most h^2/2 above, and off by its own tolerance
-    exact = float(oracles_more.distcal_dual(y.astype(int).tolist(), p.tolist(), grid=fine_grid(p)))
+    exact = float(more_oracles.distcal_dual(y.astype(int).tolist(), p.tolist(), grid=fine_grid(p)))
     assert result.low <= exact + 1e-8
     assert exact <= result.high + (1 / 1024) ** 2 / 2 + 1e-8
 
@@ -177,7 +177,7 @@ def test_refuses_a_bad_tolerance(bad):
 @settings(max_examples=25)
 def test_alpha_against_the_transport_programme(data, alpha):
     y, p = data
-    expected = float(oracles_more.distcal(y, p, alpha=alpha))
+    expected = float(more_oracles.distcal(y, p, alpha=alpha))
     result = tc.distcal_bounds(y, p, alpha=alpha, tolerance=1e-5)
     assert result.width <= 1e-5
     assert result.value == pytest.approx(expected, abs=1e-5)

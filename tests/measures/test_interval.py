@@ -1,10 +1,10 @@
 """Interval calibration error and its surrogate."""
 
 import numpy as np
-import oracles_more
 import pytest
 from hypothesis import given, settings
-from strategies import rows, weighted_rows
+from oracles import more_measures as more_oracles
+from support.strategies import rows, weighted_rows
 
 import truthcal as tc
 
@@ -26,7 +26,7 @@ def dynamic_programme(y, p):
 @given(rows(max_size=8))
 def test_all_partitions_of_up_to_eight_rows(data):
     y, p = data
-    assert tc.intcal(y, p) == pytest.approx(float(oracles_more.intcal(y, p)), rel=1e-9, abs=1e-15)
+    assert tc.intcal(y, p) == pytest.approx(float(more_oracles.intcal(y, p)), rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("shape", ["calibrated", "overconfident", "rare", "close", "ties"])

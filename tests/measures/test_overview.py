@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import truthcal as tc
-from truthcal import _sample
+from truthcal.core import sample as sample_module
 
 
 def sample_of(n, seed=0):
@@ -30,7 +30,9 @@ def test_every_value_is_that_of_the_function(n):
 
 def test_rows_are_sorted_once(monkeypatch):
     sorts = []
-    monkeypatch.setattr(_sample, "_sort_packed", lambda p, y, sort=_sample._sort_packed: sorts.append(1) or sort(p, y))
+    monkeypatch.setattr(
+        sample_module, "_sort_packed", lambda p, y, sort=sample_module._sort_packed: sorts.append(1) or sort(p, y)
+    )
     tc.all_measures(*sample_of(100))
     assert len(sorts) == 1
 

@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
-import oracles
-import oracles_more
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import weighted_rows
+from oracles import measures as oracles
+from oracles import more_measures as more_oracles
+from support.strategies import weighted_rows
 
 import truthcal as tc
 
@@ -17,7 +17,7 @@ import truthcal as tc
 def test_brier_decomposition_against_its_definition(data):
     y, p, w = data
     found = tc.brier_decomposition(y, p, sample_weight=w)
-    score, mcb, dsc, unc = map(float, oracles_more.brier_decomposition(y, oracles.exact(p), oracles.exact(w)))
+    score, mcb, dsc, unc = map(float, more_oracles.brier_decomposition(y, oracles.exact(p), oracles.exact(w)))
     assert found.score == pytest.approx(score, rel=1e-9, abs=1e-14)
     assert found.miscalibration == pytest.approx(mcb, rel=1e-9, abs=1e-14)
     assert found.discrimination == pytest.approx(dsc, rel=1e-9, abs=1e-14)
@@ -31,7 +31,7 @@ def test_brier_decomposition_of_fractional_outcomes(data):
     y, p, w = data
     p[0] = 0.3
     found = tc.brier_decomposition(y, p, sample_weight=w)
-    _, mcb, dsc, _ = map(float, oracles_more.brier_decomposition(oracles.exact(y), oracles.exact(p), oracles.exact(w)))
+    _, mcb, dsc, _ = map(float, more_oracles.brier_decomposition(oracles.exact(y), oracles.exact(p), oracles.exact(w)))
     assert found.miscalibration == pytest.approx(mcb, rel=1e-9, abs=1e-13)
     assert found.discrimination == pytest.approx(dsc, rel=1e-9, abs=1e-13)
     assert found.score == pytest.approx(np.average(np.subtract(p, y) ** 2, weights=w), rel=1e-9, abs=1e-14)
@@ -42,7 +42,7 @@ def test_brier_decomposition_of_fractional_outcomes(data):
 def test_log_loss_decomposition_against_its_definition(data):
     y, p, w = data
     found = tc.log_loss_decomposition(y, p, sample_weight=w)
-    expected = oracles_more.log_loss_decomposition(y, p, w)
+    expected = more_oracles.log_loss_decomposition(y, p, w)
     fields = (found.score, found.miscalibration, found.discrimination, found.uncertainty)
     assert fields == pytest.approx([float(x) for x in expected], rel=1e-9, abs=1e-12)
 
@@ -75,7 +75,7 @@ def test_slope_and_intercepts_against_general_optimisation(seed):
     y = rng.random(n) < np.clip(0.2 + 0.5 * p, 0, 1)
     w = rng.random(n) + 0.1 if seed % 2 else None
     found = tc.calibration_slope_intercept(y, p, sample_weight=w)
-    intercept, slope, large = oracles_more.calibration_slope_intercept(
+    intercept, slope, large = more_oracles.calibration_slope_intercept(
         y.astype(int).tolist(), p.tolist(), None if w is None else w.tolist()
     )
     assert found.slope == pytest.approx(slope, rel=1e-6)

@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
-import oracles
-import oracles_more
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import probabilities, rows, weighted_rows
+from oracles import measures as oracles
+from oracles import more_measures as more_oracles
+from support.strategies import probabilities, rows, weighted_rows
 
 import truthcal as tc
 
@@ -26,7 +26,7 @@ def sample_of(n, seed=0, slope=1.0, shift=0.0):
 @pytest.mark.parametrize(("slope", "shift"), [(1, 0), (0.7, 0), (1, 0.1), (1, -0.1), (-1, 0)])
 def test_smcal_against_the_linear_programme(n, slope, shift):
     y, p = sample_of(n, n, slope, shift)
-    expected = oracles_more.smcal(y.astype(int).tolist(), p.tolist(), solve=oracles_more.highs_lp)
+    expected = more_oracles.smcal(y.astype(int).tolist(), p.tolist(), solve=more_oracles.highs_lp)
     assert tc.smcal(y, p) == pytest.approx(float(expected), abs=1e-9)
 
 
@@ -90,7 +90,7 @@ def test_smcal_of_a_million_rows_against_its_witness():
 @settings(max_examples=30)
 def test_laplace_bandwidth(data, bandwidth):
     y, p, w = data
-    expected = oracles_more.laplace_kernel_ce(y, oracles.exact(p), oracles.exact(w), bandwidth=bandwidth)
+    expected = more_oracles.laplace_kernel_ce(y, oracles.exact(p), oracles.exact(w), bandwidth=bandwidth)
     found = tc.laplace_kernel_ce(y, p, bandwidth=bandwidth, sample_weight=w)
     assert found == pytest.approx(float(expected), rel=1e-7, abs=1e-15)
 
@@ -155,7 +155,7 @@ def test_smece_of_one_row_is_its_error(y, p):
 
 def test_smece_keeps_full_mass_at_the_ends():
     assert tc.smece([1, 1, 0, 0], [0.0, 0.0, 0.0, 0.0]) == pytest.approx(0.5)
-    assert tc.smece([0, 0, 1, 1], [1.0, 1.0, 0.0, 0.0]) == pytest.approx(oracles_more.smece([0, 0, 1, 1], [1, 1, 0, 0]))
+    assert tc.smece([0, 0, 1, 1], [1.0, 1.0, 0.0, 0.0]) == pytest.approx(more_oracles.smece([0, 0, 1, 1], [1, 1, 0, 0]))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-6, 1e-9, 1e-11])

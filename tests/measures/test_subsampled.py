@@ -4,14 +4,14 @@ import itertools
 import math
 
 import numpy as np
-import oracles_more
 import pytest
 from hypothesis import given, settings
-from strategies import rows
+from oracles import more_measures as more_oracles
+from support.strategies import rows
 
 import truthcal as tc
-from truthcal._sample import Sample
-from truthcal.measures import subsampled
+from truthcal.core.sample import Sample
+from truthcal.measures.registry import subsampled
 
 BOTH = [(tc.subsampled_smcal, "smcal"), (tc.subsampled_step_ce, "step_ce")]
 
@@ -62,7 +62,7 @@ def test_seeds(function, name):
 def test_a_row_of_weight_two_is_two_rows(data):
     y, p = data
     for function, name in BOTH:
-        expected = float(oracles_more.MORE_ORACLES[f"subsampled_{name}"](y * 2, p * 2))
+        expected = float(more_oracles.MORE_ORACLES[f"subsampled_{name}"](y * 2, p * 2))
         assert function(y, p, sample_weight=[2] * len(y)) == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 

@@ -4,14 +4,14 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import inner_probabilities, probabilities, rows, weighted_rows
+from oracles import measures as oracles
+from support.strategies import inner_probabilities, probabilities, rows, weighted_rows
 
 import truthcal as tc
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
 
 BINNINGS = [
     tc.RandomThreshold(),

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from reports.pages import IMAGE, SCRIPT, forecasts, segment_table
+from support.report_pages import IMAGE, SCRIPT, forecasts, segment_table
 
 import truthcal as tc
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from reports.pages import IMAGE, SCRIPT
+from support.report_pages import IMAGE, SCRIPT
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
 pytest.importorskip("jinja2", reason="the report fills its page with jinja2")

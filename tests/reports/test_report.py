@@ -7,11 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from reports.pages import IMAGE, SCRIPT, forecasts, read, segment_table
+from support.report_pages import IMAGE, SCRIPT, forecasts, read, segment_table
 
 import truthcal as tc
-from truthcal.reports import figures, reproducing
-from truthcal.reports.words import MEANING
+from truthcal.reports import figures, provenance
+from truthcal.reports.wording import MEANING
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
 pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
@@ -246,7 +246,7 @@ def test_how_to_reproduce(single):
 
 def test_same_input_gives_the_same_bytes_but_for_the_date(models, monkeypatch):
     def make(day):
-        monkeypatch.setattr(reproducing, "today", lambda: datetime.date(2026, 11, day))
+        monkeypatch.setattr(provenance, "today", lambda: datetime.date(2026, 11, day))
         made = tc.report({"gamed": models["gamed"]})
         assert made.title == "Can the probabilities of gamed be trusted?"
         return made.html

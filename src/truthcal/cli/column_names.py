@@ -8,7 +8,7 @@ import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from truthcal.frames.looking import Column
+from truthcal.io.files.preview import Column
 
 # Where words of a name meet: before a capital and before a digit.
 _EDGE, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])"), re.compile(r"[^\W_]+")

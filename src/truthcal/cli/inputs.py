@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truthcal.cli.guessing import Guess, guess
-from truthcal.cli.showing import STDOUT, say
-from truthcal.frames.files import Source, sources_of
-from truthcal.frames.loading import EXACT_ROWS, Loaded, load
-from truthcal.frames.looking import look
-from truthcal.frames.roles import Roles
-from truthcal.frames.spooling import is_kept, spooled
-from truthcal.sketch import Sketch
-from truthcal.sketch_table import SketchTable
+from truthcal.cli.column_guess import Guess, guess
+from truthcal.cli.output import STDOUT, say
+from truthcal.core.sketch import Sketch
+from truthcal.core.sketch_table import SketchTable
+from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.load import EXACT_ROWS, Loaded, load
+from truthcal.io.files.preview import look
+from truthcal.io.files.sources import Source, sources_of
+from truthcal.io.files.stdin import is_kept, spooled
 
 STDIN = "-"
 
@@ -80,7 +80,7 @@ def read(
         models = {
             name: load(
                 sources,
-                Roles.of(meant.y_true, name, args.weight, by, meant.pos_label),
+                ColumnRoles.of(meant.y_true, name, args.weight, by, meant.pos_label),
                 n_buckets=n_buckets,
                 exact_rows=exact_rows,
             )

@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._sample import Sample
-from truthcal.inference.tents import Tents
-from truthcal.sketch import Sketch
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+from truthcal.inference.laws.tent_kernel import TentKernel
 
 _Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class Cells:
         s, a, q, u, d = sums
         return cls(x, s, a, q, u, d, ww)
 
-    def null_scales(self, kernel: Tents) -> _Array:
+    def null_scales(self, kernel: TentKernel) -> _Array:
         """Under calibration the measure is a sum of squares of standard normals with these scales."""
         return _eigenvalues(self.x, self.a, kernel)
 
@@ -87,7 +87,7 @@ def equal_cells(noise: _Array, most: int) -> NDArray[np.intp]:
     return np.unique(np.minimum((share * most).astype(np.int64), most - 1), return_inverse=True)[1]
 
 
-def axes_of(x: _Array, kernel: Tents) -> _Array:
+def axes_of(x: _Array, kernel: TentKernel) -> _Array:
     """Coordinates of phi at the points: inner products of rows are the kernel.
 
     By Cholesky, since eigenvectors take a hundred times as long where BLAS threads wait for a busy core. Points too
@@ -97,7 +97,7 @@ def axes_of(x: _Array, kernel: Tents) -> _Array:
     return np.linalg.cholesky(kernel.matrix(x) + room).astype(np.float64)
 
 
-def _eigenvalues(x: _Array, mass: _Array, kernel: Tents) -> _Array:
+def _eigenvalues(x: _Array, mass: _Array, kernel: TentKernel) -> _Array:
     root = np.sqrt(mass)
     return np.maximum(np.linalg.eigvalsh(root[:, None] * kernel.matrix(x) * root).astype(np.float64), 0.0)
 
@@ -108,7 +108,7 @@ def bucket_sample(sketch: Sketch) -> Sample:
     return Sample(table["mean_proba"], table["mean_true"], table["weight"])
 
 
-def tent_measure(sketch: Sketch, kernel: Tents) -> float:
+def tent_measure(sketch: Sketch, kernel: TentKernel) -> float:
     """A measure with a kernel of tents, from a sketch.
 
     Each bucket becomes two points with the bucket's sums of w c and w c p. Pairs of rows in different buckets are then

@@ -7,17 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal._parameters import check_choice, check_level, check_rng, check_whole, refuse_one_row, refuse_unique
-from truthcal._sample import Sample
-from truthcal._validation import Checked, check_rows, refuse_apart, refuse_fractional
-from truthcal._verdicts import Comparison
+from truthcal.core.checks import Checked, check_rows, refuse_apart, refuse_fractional
+from truthcal.core.params import (
+    check_choice,
+    check_level,
+    check_rng,
+    check_whole,
+    refuse_one_row,
+    refuse_unique,
+)
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import bucket_index
 from truthcal.inference.cells import CERTAIN, axes_of, equal_cells
 from truthcal.inference.intervals import has_no_population, noise_of_norm
-from truthcal.inference.outcomes import NORMS
-from truthcal.inference.quadratic import lower_tail, upper_quantile, upper_tail
-from truthcal.inference.tents import TENTS, Tents, excess_of
-from truthcal.measures import MEASURES
-from truthcal.sketch import bucket_index
+from truthcal.inference.laws.outcomes import NORMS
+from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
+from truthcal.inference.laws.tent_kernel import TENTS, TentKernel, excess_of
+from truthcal.measures.registry import MEASURES
+from truthcal.results.tests import Comparison
 
 _Array = NDArray[np.float64]
 
@@ -146,7 +153,7 @@ class _Side(NamedTuple):
     c: _Array
 
     @classmethod
-    def of(cls, rows: Checked, kernel: Tents) -> "_Side":
+    def of(cls, rows: Checked, kernel: TentKernel) -> "_Side":
         p = rows.p.astype(np.float64)
         w = np.full(len(p), 1.0 / len(p)) if rows.w is None else rows.w / np.sum(rows.w)
         bucket = bucket_index(p, _BUCKETS)
@@ -189,7 +196,7 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. In sums of
     products of rows the term with the mean's own square is left out, which makes Z vary a little more than it should.
     """
-    sides = [_Side.of(rows, Tents.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
+    sides = [_Side.of(rows, TentKernel.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
     means = [side.mean() for side in sides]
     covariance = _covariance(*sides)
     rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2

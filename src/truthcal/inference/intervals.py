@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from truthcal._parameters import (
+from truthcal.core.checks import as_columns, check_rows
+from truthcal.core.params import (
     check_choice,
     check_level,
     check_rng,
@@ -27,9 +28,8 @@ from truthcal._parameters import (
     refuse_beside_sketch,
     refuse_no_proba,
 )
-from truthcal._sample import Sample
-from truthcal._validation import as_columns, check_rows
-from truthcal._verdicts import ConfidenceInterval
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
 from truthcal.inference.cells import (
     BUCKETS,
     CELLS,
@@ -40,11 +40,11 @@ from truthcal.inference.cells import (
     bucket_sample,
     tent_measure,
 )
-from truthcal.inference.outcomes import NORMS, blocks
-from truthcal.inference.quadratic import lower_tail, upper_tail
-from truthcal.inference.tents import TENTS, Tents
-from truthcal.measures import MEASURES
-from truthcal.sketch import Sketch
+from truthcal.inference.laws.outcomes import NORMS, blocks
+from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
+from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
+from truthcal.measures.registry import MEASURES
+from truthcal.results.tests import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ class LengthOfMean:
     of_shift: float
 
     @classmethod
-    def of(cls, cells: Cells, kernel: Tents, square: float | None = None) -> Self:
+    def of(cls, cells: Cells, kernel: TentKernel, square: float | None = None) -> Self:
         """Of cells: their covariance is that of independent draws of (p, y), with their w.
 
         The mean gets the length that the measure has, where that is given: cells are too coarse for narrow errors.
@@ -322,7 +322,7 @@ def _of_bias(cells: Cells, level: float) -> ConfidenceInterval:
 
 def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: float) -> ConfidenceInterval:
     name = "atb" if measure in _OTHERS else measure
-    kernel = Tents.of(name, bucket_sample(summary) if isinstance(summary, Sketch) else summary)
+    kernel = TentKernel.of(name, bucket_sample(summary) if isinstance(summary, Sketch) else summary)
     square = tent_measure(summary, kernel) if isinstance(summary, Sketch) else MEASURES[name].of_sample(summary)
     length = LengthOfMean.of(cells, kernel, square)
     excess = length.excess

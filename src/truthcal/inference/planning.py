@@ -8,15 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from truthcal._parameters import check_choice, check_family, check_level, refuse_beside_sketch, refuse_unreachable
-from truthcal._sample import Sample
-from truthcal._validation import check_proba, check_report
-from truthcal._verdicts import DetectableError
+from truthcal.core.checks import check_proba, check_report
+from truthcal.core.params import (
+    check_choice,
+    check_family,
+    check_level,
+    refuse_beside_sketch,
+    refuse_unreachable,
+)
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
 from truthcal.inference.cells import CERTAIN, axes_of, bucket_sample, equal_cells
+from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
+from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
 from truthcal.inference.power import FAMILIES, Family, shifted
-from truthcal.inference.quadratic import upper_quantile, upper_tail
-from truthcal.inference.tents import TENTS, Tents
-from truthcal.sketch import Sketch
+from truthcal.results.tests import DetectableError
 
 _Array = NDArray[np.float64]
 
@@ -54,7 +60,7 @@ class Design:
             cell = equal_cells(share * (x * (1.0 - x) + 1e-12), _PLANNING_CELLS)
             x = np.bincount(cell, share * x) / np.bincount(cell, share)
             share, noise = (np.bincount(cell, mass).astype(np.float64) for mass in (share, noise))
-        phi = axes_of(x, Tents.of(measure, rows))
+        phi = axes_of(x, TentKernel.of(measure, rows))
         _, axes = np.linalg.eigh((phi.T * (noise * x * (1.0 - x))) @ phi)
         return cls(x, share, noise, phi @ axes)
 

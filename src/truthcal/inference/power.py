@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._parameters import (
+from truthcal.core.checks import check_proba, check_report
+from truthcal.core.parallel import both
+from truthcal.core.params import (
     check_choice,
     check_family,
     check_level,
@@ -16,16 +18,14 @@ from truthcal._parameters import (
     refuse_few_draws,
     refuse_unreachable,
 )
-from truthcal._progress import progress
-from truthcal._results import Estimate
-from truthcal._sample import Sample
-from truthcal._threads import both
-from truthcal._validation import check_proba, check_report
-from truthcal._verdicts import ValidityCurve
-from truthcal.inference.classical import hosmer_lemeshow_of, spiegelhalter_of
-from truthcal.inference.outcomes import Outcomes, Values, blocks
-from truthcal.measures import MEASURES
+from truthcal.core.progress import progress
+from truthcal.core.sample import Sample
+from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
+from truthcal.inference.laws.outcomes import Outcomes, Values, blocks
 from truthcal.measures.distance import distcal_of
+from truthcal.measures.registry import MEASURES
+from truthcal.results.measures import Estimate
+from truthcal.results.tests import ValidityCurve
 
 _Array = NDArray[np.float64]
 Family = Callable[[_Array, float], _Array]

@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal._answers import Answers
-from truthcal._keys import printed
-from truthcal._parameters import check_choice, check_level, check_whole, refuse_not_table
-from truthcal._results import AtbSummary
-from truthcal._segments import Segment, SegmentTable
-from truthcal._verdicts import ConfidenceInterval
-from truthcal.inference.assessment import Gaps
+from truthcal.core.bucket_stats import BucketStats
+from truthcal.core.group_keys import printed
+from truthcal.core.params import check_choice, check_level, check_whole, refuse_not_table
+from truthcal.core.sketch import Sketch
+from truthcal.core.sketch_table import SketchTable
+from truthcal.inference.assess import Gaps
+from truthcal.inference.calibration_test import calibration_test_of, refuse_fractions_in, rows_of
 from truthcal.inference.cells import Cells, bucket_sample, tent_measure
 from truthcal.inference.intervals import interval_of
+from truthcal.inference.laws.quadratic_form import upper_tail
+from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
-from truthcal.inference.quadratic import upper_tail
-from truthcal.inference.tents import Tents
-from truthcal.inference.testing import refuse_fractions_in, rows_of, test_of
-from truthcal.sketch import Sketch
-from truthcal.sketch_table import SketchTable
+from truthcal.results.measures import AtbSummary
+from truthcal.results.segments import Segment, SegmentTable
+from truthcal.results.tests import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 _Interval = Callable[[Any, str], ConfidenceInterval]
@@ -134,8 +134,8 @@ class _View(Sketch):
     def _filled(self) -> tuple[NDArray[np.int64], _Array]:
         return self._cells
 
-    def _answers(self) -> Answers:
-        return Answers(np.array([0, len(self._cells[0])]), self._cells[1])
+    def _answers(self) -> BucketStats:
+        return BucketStats(np.array([0, len(self._cells[0])]), self._cells[1])
 
     def table(self) -> dict[str, NDArray[Any]]:
         return self._table
@@ -223,14 +223,14 @@ def _order(segment: Segment) -> tuple[bool, float, float, int]:
 
 def _pvalue(sketch: Sketch, skewness: float) -> tuple[float, str]:
     """How often calibrated predictions would look so bad, and by which method this is known."""
-    kernel = Tents.of(_MEASURE, bucket_sample(sketch))
+    kernel = TentKernel.of(_MEASURE, bucket_sample(sketch))
     observed = tent_measure(sketch, kernel)
     if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
         return float(observed == 0.0), "bound"
     limit = upper_tail(observed, Cells.of_sketch(sketch, _FEW_CELLS).null_scales(kernel))
     pvalue = cautious(limit, skewness)
     if pvalue > _MUCH * limit:
-        bound = test_of(sketch, _MEASURE, "bound", "greater", 0, None).pvalue
+        bound = calibration_test_of(sketch, _MEASURE, "bound", "greater", 0, None).pvalue
         if bound < pvalue:
             return bound, "bound"
     return pvalue, "asymptotic"

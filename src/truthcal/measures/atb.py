@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from truthcal._curves import BiasCurve
-from truthcal._kernels import integrals
-from truthcal._parameters import check_number, refuse_beside_sketch, refuse_no_proba
-from truthcal._results import AtbSummary, Bounded
-from truthcal._sample import Sample, relative_weights
-from truthcal._threads import both
-from truthcal._validation import check_rows, read_only, refuse_wide_weight
-from truthcal.sketch import MAX_BUCKETS, Sketch
+from truthcal.core.checks import check_rows, read_only, refuse_wide_weight
+from truthcal.core.parallel import both
+from truthcal.core.params import check_number, refuse_beside_sketch, refuse_no_proba
+from truthcal.core.sample import Sample, relative_weights
+from truthcal.core.sketch import MAX_BUCKETS, Sketch
+from truthcal.kernels import integrals
+from truthcal.results.curves import BiasCurve
+from truthcal.results.measures import AtbSummary, Bounded
 
 # Finer certified bounds would be about as wide as what rounding alone can do.
 _FINEST = 1e-10

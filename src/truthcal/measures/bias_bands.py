@@ -6,11 +6,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._curves import BiasBand
-from truthcal._parameters import check_level, check_rng, check_whole, refuse_few_for_band
-from truthcal._sample import Sample
-from truthcal.measures.curves import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, Points, predictions_of, redrawn, thinned
-from truthcal.sketch import Sketch
+from truthcal.core.params import check_level, check_rng, check_whole, refuse_few_for_band
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+from truthcal.measures.curves import (
+    AT_A_TIME,
+    MOST_ENTRIES,
+    MOST_RESAMPLES,
+    Points,
+    predictions_of,
+    redrawn,
+    thinned,
+)
+from truthcal.results.curves import BiasBand
 
 _Array = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._parameters import check_choice, check_debias, check_flag, check_number, check_whole
-from truthcal._sample import Sample
+from truthcal.core.params import check_choice, check_debias, check_flag, check_number, check_whole
+from truthcal.core.sample import Sample
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._parameters import check_choice, check_whole, refuse_fractions, refuse_nothing_counted
-from truthcal._validation import check_rows
+from truthcal.core.checks import check_rows
+from truthcal.core.params import check_choice, check_whole, refuse_fractions, refuse_nothing_counted
 
 # Some repeat their package's edges one by one, in exact arithmetic.
 _MOST_BINS = 1 << 16

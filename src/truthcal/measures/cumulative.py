@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
 
 
 def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

@@ -6,9 +6,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._curves import ConsistencyBand, ReliabilityCurve
-from truthcal._kernels import chains, counts
-from truthcal._parameters import (
+from truthcal.core.checks import check_proba, check_report, read_only
+from truthcal.core.params import (
     check_choice,
     check_level,
     check_rng,
@@ -16,11 +15,12 @@ from truthcal._parameters import (
     refuse_beside_sketch,
     refuse_few_for_band,
 )
-from truthcal._sample import Sample
-from truthcal._validation import check_proba, check_report, read_only
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+from truthcal.kernels import chains, counts
 from truthcal.measures.atb import summary_given
 from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
-from truthcal.sketch import Sketch
+from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
 _Array = NDArray[np.float64]
 ReliabilityStrategy = Literal["isotonic", "quantile", "uniform"]

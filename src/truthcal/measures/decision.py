@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from truthcal._kernels import chains
-from truthcal._sample import Sample
+from truthcal.core.sample import Sample
+from truthcal.kernels import chains
 
 
 def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

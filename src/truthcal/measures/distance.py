@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._kernels import transport
-from truthcal._parameters import check_number, refuse_too_many
-from truthcal._results import Bounded, DistanceBracket
-from truthcal._sample import Sample
+from truthcal.core.params import check_number, refuse_too_many
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+from truthcal.kernels import transport
 from truthcal.measures.atb import sketch_instead
 from truthcal.measures.binned import ece_of
-from truthcal.sketch import Sketch
+from truthcal.results.measures import Bounded, DistanceBracket
 
 Array = NDArray[np.float64]
 

@@ -1,8 +1,8 @@
 """Interval calibration error: binned error plus the width of the bins, at its best binning."""
 
-from truthcal._kernels import chains, integrals
-from truthcal._parameters import refuse_too_many
-from truthcal._sample import Sample
+from truthcal.core.params import refuse_too_many
+from truthcal.core.sample import Sample
+from truthcal.kernels import chains, integrals
 from truthcal.measures.binned import ece_of
 
 # Worst case some seconds; as a rule one.

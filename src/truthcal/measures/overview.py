@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from truthcal._parameters import check_names
-from truthcal._results import MeasureTable, MeasureValue
-from truthcal._sample import Sample
-from truthcal._threads import both
-from truthcal.measures import MEASURES
+from truthcal.core.parallel import both
+from truthcal.core.params import check_names
+from truthcal.core.sample import Sample
+from truthcal.measures.registry import MEASURES
+from truthcal.results.measures import MeasureTable, MeasureValue
 
 # Those that take longest are started first, so that both cores finish together.
 _SLOW = ("distcal", "intcal", "subsampled_smcal", "multiscale_atb", "smcal", "subsampled_step_ce", "smece")

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._kernels import chains
-from truthcal._parameters import check_log_odds, check_spread, refuse_separated, refuse_unconverged
-from truthcal._results import CalibrationLine, ScoreDecomposition
-from truthcal._sample import Groups, Sample
+from truthcal.core.params import check_log_odds, check_spread, refuse_separated, refuse_unconverged
+from truthcal.core.sample import Groups, Sample
+from truthcal.kernels import chains
+from truthcal.results.measures import CalibrationLine, ScoreDecomposition
 
 _MOST_STEPS = 100
 

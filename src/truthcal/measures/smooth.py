@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._kernels import gauss, smooth
-from truthcal._parameters import check_number
-from truthcal._results import SmoothWitness
-from truthcal._sample import Groups, Sample
-from truthcal._threads import both
+from truthcal.core.parallel import both
+from truthcal.core.params import check_number
+from truthcal.core.sample import Groups, Sample
+from truthcal.kernels import gauss, smooth
 from truthcal.measures.binned import ece_of
+from truthcal.results.measures import SmoothWitness
 
 _NO_FIT = np.empty(0)
 # Coarser cells are merged from these; finer ones are made from the rows.

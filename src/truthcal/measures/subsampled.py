@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._kernels import chains, smooth
-from truthcal._parameters import check_choice, check_counts, check_rng, check_whole
-from truthcal._results import Estimate
-from truthcal._sample import Groups, Sample
-from truthcal._threads import both
+from truthcal.core.parallel import both
+from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
+from truthcal.core.sample import Groups, Sample
+from truthcal.kernels import chains, smooth
+from truthcal.results.measures import Estimate
 
 _Array = NDArray[np.float64]
 

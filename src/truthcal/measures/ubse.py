@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._kernels import integrals
-from truthcal._parameters import check_binning, check_counts, check_draw, check_edges, check_number, check_whole
-from truthcal._sample import Sample
-from truthcal._threads import both
-from truthcal._validation import check_report
+from truthcal.core.checks import check_report
+from truthcal.core.parallel import both
+from truthcal.core.params import check_binning, check_counts, check_draw, check_edges, check_number, check_whole
+from truthcal.core.sample import Sample
+from truthcal.kernels import integrals
 from truthcal.measures.atb import atb_of
 
 _WIDTHS = tuple(0.5**k for k in range(6))

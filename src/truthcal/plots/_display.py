@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from truthcal._parameters import check_flag, shown
+from truthcal.core.params import check_flag, shown
 from truthcal.plots import _drawing as draw
 
 if TYPE_CHECKING:

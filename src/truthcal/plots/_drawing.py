@@ -4,7 +4,7 @@ import importlib
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truthcal._parameters import shown
+from truthcal.core.params import shown
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._curves import BiasBand, BiasCurve
-from truthcal._parameters import check_rng
+from truthcal.core.params import check_rng
 from truthcal.measures.atb import cumulative_bias_curve_of, summary_given
 from truthcal.measures.bias_bands import bias_band_of
 from truthcal.plots import _drawing as draw
 from truthcal.plots._display import ModelDisplay, common_level
 from truthcal.plots._square import Reach, extent_of, limits_of
+from truthcal.results.curves import BiasBand, BiasCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._curves import ReliabilityCurve
-from truthcal._parameters import check_choice
+from truthcal.core.params import check_choice
 from truthcal.measures.atb import summary_given
 from truthcal.measures.binned import DEFAULT_BINS
 from truthcal.measures.curves import reliability_curve_of
 from truthcal.plots import _drawing as draw
 from truthcal.plots._display import ModelDisplay, common_level
 from truthcal.plots._square import Reach, extent_of, limits_of, unit_square
+from truthcal.results.curves import ReliabilityCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

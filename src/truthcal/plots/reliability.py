@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._curves import ConsistencyBand, ReliabilityCurve
-from truthcal._parameters import check_rng
-from truthcal._sample import Sample
+from truthcal.core.params import check_rng
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
 from truthcal.measures.atb import summary_given
 from truthcal.measures.curves import consistency_band_of, reliability_curve_of
 from truthcal.plots import _drawing as draw
 from truthcal.plots._display import ModelDisplay, common_level
 from truthcal.plots._square import RARE, Reach, extent_of, limits_of, unit_square
-from truthcal.sketch import Sketch
+from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

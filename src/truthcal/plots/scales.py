@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal._curves import ScaleProfile
-from truthcal.inference.profile import scale_profile
+from truthcal.inference.scale_profile import scale_profile
 from truthcal.plots import _drawing as draw
 from truthcal.plots._display import ModelDisplay, common_level
+from truthcal.results.curves import ScaleProfile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

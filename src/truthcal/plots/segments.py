@@ -3,13 +3,13 @@
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from truthcal._parameters import check_whole
-from truthcal._segments import Segment, SegmentTable
-from truthcal._verdicts import p_in_words, percent
+from truthcal.core.params import check_whole
+from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.segments import assess_segments
 from truthcal.plots import _drawing as draw
 from truthcal.plots._display import Display
-from truthcal.sketch_table import SketchTable
+from truthcal.results.segments import Segment, SegmentTable
+from truthcal.results.tests import p_in_words, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

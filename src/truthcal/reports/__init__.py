@@ -1,5 +1,1 @@
-"""The HTML report: what `assess` found, as one file that people keep."""
-
-from truthcal.reports.making import Report, report
-
-__all__ = ["Report", "report"]
+"""The HTML report."""

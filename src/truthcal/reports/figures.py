@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from truthcal import plots
-from truthcal._curves import ReliabilityCurve
-from truthcal._sample import Sample
-from truthcal._segments import SegmentTable
-from truthcal.inference.profile import scale_profile_of
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+from truthcal.inference.scale_profile import scale_profile_of
 from truthcal.measures.atb import cumulative_bias_curve_of
 from truthcal.measures.bias_bands import bias_band_of
 from truthcal.measures.curves import consistency_band_of, reliability_curve_of
 from truthcal.plots.reliability import density_of
 from truthcal.plots.svg import INK, figure_svg
-from truthcal.reports.inlining import Stylesheet, inline_svg
-from truthcal.reports.pages import safe
-from truthcal.reports.texts import labels, rounded
-from truthcal.sketch import Sketch
+from truthcal.reports.render import safe
+from truthcal.reports.sanitize import labels, rounded
+from truthcal.reports.svg import Stylesheet, inline_svg
+from truthcal.results.curves import ReliabilityCurve
+from truthcal.results.segments import SegmentTable
 
 _SEED = 0
 # Inches. Displays of models choose their height themselves; a forest plot has axes, and a line for each segment.

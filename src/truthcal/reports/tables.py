@@ -5,15 +5,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from truthcal._assessments import Assessment
-from truthcal._results import MeasureTable, MeasureValue
-from truthcal._segments import Segment, SegmentTable
-from truthcal._verdicts import ConfidenceInterval, p_in_words
-from truthcal.measures import MEASURES
+from truthcal.core.sketch import Sketch
 from truthcal.measures.overview import all_measures_of
-from truthcal.reports.texts import shortened
-from truthcal.reports.words import Chip, segment_chip, typeset
-from truthcal.sketch import Sketch
+from truthcal.measures.registry import MEASURES
+from truthcal.reports.sanitize import shortened
+from truthcal.reports.wording import Chip, segment_chip, typeset
+from truthcal.results.assessment import Assessment
+from truthcal.results.measures import MeasureTable, MeasureValue
+from truthcal.results.segments import Segment, SegmentTable
+from truthcal.results.tests import ConfidenceInterval, p_in_words
 
 # Segments that a report shows, the clearest findings first: an interval of the error takes 20 ms.
 MOST_SEGMENTS = 50

@@ -1,0 +1,1 @@
+"""The audit: expected scores of honest and dishonest reports under any measure."""

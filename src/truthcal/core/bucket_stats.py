@@ -1,0 +1,86 @@
+"""What the sums of filled buckets say: for one sketch, or for many at once."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.kernels import buckets, groups
+from truthcal.results.measures import Bounded, BoundedArray
+
+# What a quotient may have lost to underflow.
+_TINY = 1e-300
+
+
+def predictions_are_certain(columns: NDArray[np.float64]) -> bool:
+    """Whether the COLUMNS of filled buckets are those of predictions of nothing but 0 and 1."""
+    ends = columns[buckets.LOW :]
+    return not columns[buckets.WWV].any() and bool(((ends == 0.0) | (ends == 1.0)).all())
+
+
+class BucketStats:
+    """What follows from the filled buckets of one sketch or of many: arrays with one entry a group.
+
+    The COLUMNS of group g stand from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket. No group may be empty.
+    """
+
+    def __init__(self, starts: NDArray[np.int64], columns: NDArray[np.float64]) -> None:
+        self._starts, self._columns = starts, columns
+        self.totals = np.empty((buckets.N_SUMS, len(starts) - 1))
+        groups.group_totals(starts, columns, self.totals)
+        n, w, ww, wp, pos, neg, _, wcc, _, wwv = self.totals
+        self.n, self.weight = n.astype(np.int64), w
+        self.mean_proba, self.bias = wp / w, (pos - neg) / w
+        self.mean_true = np.clip((wp - (pos - neg)) / w, 0.0, 1.0)
+        self.brier, self.noise_floor = wcc / w, wwv / w**2
+        self.one_row = ww / w**2
+
+    @cached_property
+    def _bounds(self) -> NDArray[np.float64]:
+        out = np.empty((groups.N_BOUNDS, len(self.n)))
+        groups.group_bounds(self._starts, self._columns, self.totals, out)
+        return out
+
+    @property
+    def atb(self) -> BoundedArray:
+        """ATB between certified bounds."""
+        return BoundedArray(*self._bounds[:3])
+
+    @property
+    def atb_l1(self) -> BoundedArray:
+        """ATB_l1 between certified bounds."""
+        return BoundedArray(*self._bounds[3:6])
+
+    @property
+    def excess(self) -> NDArray[np.float64]:
+        """Unbiased estimate of the ATB without the noise; nan for one row."""
+        known = (self.n > 1) & (self.one_row < 1.0)
+        self_pairs = self.totals[buckets.WWCC] / self.weight**2
+        excess = np.full(len(known), np.nan)
+        np.divide(self.atb.value - self_pairs, 1.0 - self.one_row, out=excess, where=known)
+        return excess
+
+    @property
+    def rms(self) -> NDArray[np.float64]:
+        """Root of the excess, on the scale of a probability; nan for one row."""
+        return np.sqrt(np.maximum(self.excess, 0.0))
+
+    def bracket(self) -> dict[str, NDArray[np.float64]]:
+        """The fields of `DistanceBracket`."""
+        slack = self._bounds[6] / self.weight + _TINY
+        return bracket_following_from(
+            self.atb, self.atb_l1, BoundedArray(self.bias, self.bias - slack, self.bias + slack)
+        )
+
+
+def bracket_following_from(
+    atb: Bounded | BoundedArray, atb_l1: Bounded | BoundedArray, bias: Bounded | BoundedArray
+) -> dict[str, NDArray[np.float64]]:
+    """The fields of `DistanceBracket`: the tightest of all inequalities (docs/theory.md)."""
+    least = np.maximum(np.maximum(bias.low, -bias.high), 0.0)
+    smcal_low = np.maximum(np.maximum((atb_l1.low + least) / 2.0, atb.low), least)
+    root = np.sqrt(np.maximum(2.0 * atb.high - least**2, 0.0)) / 2.0
+    smcal_high = np.minimum(np.minimum(1.5 * atb_l1.high, np.maximum(bias.high, -bias.low) + root), 1.0)
+    distcal_low = np.maximum(np.maximum(atb_l1.low / 3.0, smcal_low / 2.0), least)
+    distcal_high = np.minimum(2.0 * smcal_high - least, 1.0)
+    return dict(smcal_low=smcal_low, smcal_high=smcal_high, distcal_low=distcal_low, distcal_high=distcal_high)

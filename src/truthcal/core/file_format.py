@@ -1,0 +1,114 @@
+"""Files written whole or not at all, and files that know whether they are whole."""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+_DIGEST_SIZE = hashlib.sha256().digest_size
+# What a file begins with, and who reads it.
+READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Put `data` at `path`. On any failure (full disk, interrupt) what stood there before still stands."""
+    given = Path(path)
+    if given.exists() and not given.is_file():  # a pipe or a device must be written to, not replaced
+        given.write_bytes(data)
+        return
+    target = Path(os.path.realpath(path))
+    scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(scratch, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():  # who could read it before can read it now, and nobody else
+            os.chmod(scratch, stat.S_IMODE(target.stat().st_mode))
+        os.replace(scratch, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        if isinstance(error, OSError):  # name the file the user named, not the scratch
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+        raise
+
+
+class BinaryFile:
+    """What has a file format of its own: versioned, checksummed, the same on every machine, no pickle inside.
+
+    A file is a header (magic, version, numbers), a body whose size follows from these numbers, a SHA-256 of both.
+    """
+
+    _MAGIC: bytes
+    _VERSION: int
+    _NOUN: str
+    _HEADER: struct.Struct
+
+    __array_ufunc__ = None  # numpy must not try to add it up element by element
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the file."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_bytes(cls, data: bytes, name: str) -> Self:
+        raise NotImplementedError
+
+    def _sealed(self, numbers: tuple[int, ...], *parts: bytes) -> bytes:
+        body = b"".join([self._HEADER.pack(self._MAGIC, self._VERSION, *numbers), *parts])
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def _opened(cls, data: bytes, name: str, body_size: Callable[..., int]) -> tuple[list[int], memoryview]:
+        """The numbers in the header and the body, once the data have proved whole."""
+        start, it_is = cls._HEADER.size, f"{name}: the {cls._NOUN} is"
+        if data[: len(cls._MAGIC)] != cls._MAGIC:
+            cure = f"; read it with {reader}.load" if (reader := READERS.get(bytes(data[:8]))) else ""
+            raise ValueError(f"{name}: not a truthcal {cls._NOUN}{cure}.")
+        if len(data) < start + _DIGEST_SIZE:
+            raise ValueError(f"{it_is} truncated; copy or write it again.")
+        _, version, *numbers = cls._HEADER.unpack_from(data)
+        if version != cls._VERSION:
+            known = f"this truthcal reads version {cls._VERSION}; upgrade it."
+            raise ValueError(f"{name}: a {cls._NOUN} of format version {version}, but {known}")
+        size = start + body_size(*numbers) + _DIGEST_SIZE
+        if len(data) < size:
+            raise ValueError(f"{it_is} truncated ({len(data)} of {size} bytes); copy or write it again.")
+        body = memoryview(data)[:-_DIGEST_SIZE]
+        if len(data) > size or hashlib.sha256(body).digest() != data[-_DIGEST_SIZE:]:
+            raise ValueError(f"{it_is} corrupted (checksum mismatch); copy or write it again.")
+        return numbers, body[start:]
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the data are something else, of a version this truthcal cannot read, truncated or corrupted.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"`data` must be bytes, as `to_bytes` returns them; got {type(data).__name__}.")
+        return cls._from_bytes(bytes(data), "these bytes")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, whole or not at all: on a full disk what was there before remains."""
+        write_atomically(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file written by `save`. Raises ValueError where `from_bytes` does, with the name of the file."""
+        with open(path, "rb") as file:
+            magic = file.read(len(cls._MAGIC))  # a wrong file may be larger than memory: what it begins with will do
+            return cls._from_bytes(magic + file.read() if magic == cls._MAGIC else magic, str(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers that exchange objects by pickle get truthcal's own bytes, checksum included."""
+        return type(self).from_bytes, (self.to_bytes(),)

@@ -1,0 +1,173 @@
+"""Keys of groups: plain values that can be compared, sorted, printed and kept in a file."""
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from truthcal.core.params import shown
+
+Key = tuple[Any, ...]
+
+STATISTICS = (
+    "n", "weight", "mean_proba", "mean_true", "bias", "brier",
+    "atb", "atb_low", "atb_high", "noise_floor", "excess", "rms",
+)  # fmt: skip
+
+# Types of keys, and where they are sorted: what can be compared has one number. Of equal numbers of different types a
+# table keeps the one whose type stands first.
+_SORTED = {bool: 0, int: 0, float: 0, Decimal: 0, str: 1, bytes: 2, date: 3, datetime: 4}
+_AWARE, _MISSING = 5, 6
+_SPELLED = {kind: position for position, kind in enumerate([type(None), *_SORTED])}
+# How those types that JSON does not have are called in files, written and read.
+_TAGS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    float: ("float", repr, float),
+    bytes: ("bytes", bytes.hex, bytes.fromhex),
+    Decimal: ("decimal", str, Decimal),
+    date: ("date", date.isoformat, date.fromisoformat),
+    datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
+}
+
+# Bits of an integer; Python refuses to print much longer ones.
+_LONGEST = 4096
+# Characters of a key that are printed.
+_WIDEST = 40
+
+
+def check_by(by: object) -> tuple[str, ...]:
+    """Names of columns that make groups: at least one, none twice, none that `SketchTable.table` has already."""
+    names = (by,) if isinstance(by, str) or not isinstance(by, Iterable) else tuple(by)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"`by` must be the name of a column or a list of names; got {shown(by)}.")
+        if names.count(name) > 1:
+            raise ValueError(f"`by` has {name!r} twice; name each column once.")
+        if name in STATISTICS:
+            raise ValueError(f"`by` must not name a column {name!r}: a table has a statistic of that name. Rename it.")
+    if not names:
+        raise ValueError("`by` is empty; name at least one column, or use one Sketch for all rows.")
+    return names
+
+
+def checked_key(key: object, by: tuple[str, ...]) -> Key:
+    """A key of plain values, one for each column."""
+    if not isinstance(key, tuple) or len(key) != len(by):
+        raise TypeError(f"a key must be a tuple of {len(by)} values, of {', '.join(by)}; got {shown(key)}.")
+    return tuple(plain_value(value, name) for value, name in zip(key, by, strict=True))
+
+
+def users_key(key: object, by: tuple[str, ...]) -> Key:
+    """A key as users write it: the value itself if there is one column."""
+    return checked_key((key,) if len(by) == 1 else key, by)
+
+
+def plain_value(value: Any, name: str) -> Any:
+    """A value of a key as one of the types in _SORTED, or None if it is missing."""
+    if isinstance(value, np.generic):
+        value = _from_numpy(value, name)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    kind = type(value)
+    if kind is int and value.bit_length() > _LONGEST:
+        raise ValueError(f"column {name!r} makes groups, and has an integer of {value.bit_length()} bits; use text.")
+    if kind in (bool, int, str, bytes):
+        return value
+    if kind is float:
+        return None if math.isnan(value) else value + 0.0  # -0.0 becomes 0.0
+    if kind is Decimal:
+        return None if value.is_nan() else value
+    if isinstance(value, datetime):
+        return _moment(value, name, not getattr(value, "nanosecond", 0))
+    if isinstance(value, date):
+        return date(value.year, value.month, value.day)
+    raise TypeError(
+        f"column {name!r} makes groups, so its values must be None, bool, int, float, str, bytes, Decimal, date or "
+        f"datetime; got {shown(value)} ({kind.__name__}). Turn them into text, for example with str()."
+    )
+
+
+def _from_numpy(value: np.generic, name: str) -> Any:
+    """The Python value. Of a time in nanoseconds, as pandas has them, numpy itself would make an integer."""
+    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
+        coarse = value.astype("datetime64[us]")
+        return _moment(coarse.item(), name, coarse == value) if not np.isnat(value) else None
+    plain = value.item()
+    # of a time beyond Python's, and of a length of time, it may make an integer
+    return value if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int) else plain
+
+
+def _moment(value: datetime, name: str, exact: bool) -> datetime:
+    """A plain datetime, in UTC if it has a zone: equal moments are then spelled alike."""
+    if not exact:
+        raise ValueError(f"column {name!r} has times finer than microseconds, at {value}; round them to make groups.")
+    plain = datetime.combine(value.date(), value.timetz())
+    try:
+        return plain.replace(fold=0) if plain.utcoffset() is None else plain.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"column {name!r} has a time that does not exist in UTC, {value}.") from None
+
+
+def _order(key: Key) -> list[tuple[int, Any]]:
+    """What keys are sorted by: values that cannot be compared are told apart before they are."""
+    return [
+        (_MISSING, 0) if v is None else (_AWARE if getattr(v, "tzinfo", None) else _SORTED[type(v)], v) for v in key
+    ]
+
+
+def ordered_keys(keys: list[Key]) -> tuple[list[Key], list[int]]:
+    """The different keys, sorted, and the place of each of `keys` among them."""
+    kept: dict[Key, Key] = {}
+    for key in keys:
+        other = kept.setdefault(key, key)
+        if other is not key and _spelling(key) < _spelling(other):
+            kept[key] = key
+    ordered = sorted(kept.values(), key=_order)
+    place = {key: g for g, key in enumerate(ordered)}
+    return ordered, [place[key] for key in keys]
+
+
+def _spelling(key: Key) -> list[tuple[int, str]]:
+    """Decides between equal keys, such as 1 and 1.0, so that the order in which they came does not."""
+    return [(_SPELLED[type(value)], str(value)) for value in key]
+
+
+def to_json(value: Any) -> Any:
+    """None, bool, int and str as they are; the others as text under the name of their type."""
+    if type(value) not in _TAGS:
+        return value
+    tag, write, _ = _TAGS[type(value)]
+    return {tag: write(value)}
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((tag, text),) = value.items()
+    return {name: read for name, _, read in _TAGS.values()}[tag](text)
+
+
+def names_from_json(text: bytes) -> tuple[tuple[str, ...], list[Key]]:
+    """`by` and the keys as `to_bytes` wrote them; no names where it cannot have been the one who wrote."""
+    try:
+        names = json.loads(text)
+        by = check_by(names["by"])
+        keys = [checked_key(tuple(map(_from_json, key)), by) for key in names["keys"]]
+        return (by, keys) if ordered_keys(keys)[0] == keys else ((), [])
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
+        return (), []
+
+
+def named(key: Key) -> str:
+    """Return a key as errors show it."""
+    return shown(key[0] if len(key) == 1 else key)
+
+
+def printed(value: Any) -> str:
+    """A value of a key in the printed table: one line, not too wide."""
+    text = "(missing)" if value is None else str(value)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."

@@ -1,0 +1,110 @@
+"""A line that shows how far long work has come, for a person who watches; nothing for anyone else."""
+
+import contextlib
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self, TextIO
+
+# Seconds before the line appears, and between two drawings of it.
+_PATIENCE, _PAUSE = 1.0, 0.1
+_BAR = 24
+
+
+class progress:
+    """One line on stderr with a bar and the time left. Drawn only on a terminal, and only once work has lasted 1 s.
+
+    Use as ``with progress(total, "label") as bar: ... bar.advance(k)``, from any thread, or as
+    ``for i in progress(total, "label")``. It never raises, and leaves an empty line behind.
+
+    Parameters
+    ----------
+    total : int
+        Units of work in all. Advancing beyond it is allowed, where the total was an estimate.
+    label : str
+        What is being done, in a word or two.
+
+    Examples
+    --------
+    >>> from truthcal.core.progress import progress
+    >>> with progress(3, "counting") as bar:
+    ...     for _ in range(3):
+    ...         bar.advance()
+    >>> [i for i in progress(3, "counting")]
+    [0, 1, 2]
+    """
+
+    def __init__(self, total: int, label: str) -> None:
+        self.total, self.label = max(int(total), 1), label
+        self.done = 0
+        self._lock = threading.Lock()
+        self._start = time.monotonic()
+        self._next = self._start + _PATIENCE
+        self._drawn = 0
+        self._stream = _watched_stderr()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[int]:
+        with self:
+            for done in range(self.total):
+                yield done
+                self.advance()
+
+    def advance(self, k: int = 1) -> None:
+        """Say that `k` more units are done."""
+        with self._lock:
+            self.done += k
+            now = time.monotonic()
+            if self._stream is not None and now >= self._next:
+                self._next = now + _PAUSE
+                self._write(self._line(now - self._start))
+
+    def close(self) -> None:
+        """Wipe the line, if there is one."""
+        with self._lock:
+            if self._drawn:
+                self._write("", end="\r")
+            self._stream = None
+
+    def _line(self, elapsed: float) -> str:
+        share = min(self.done / self.total, 1.0)
+        full = int(_BAR * share)
+        left = f", {_clock(elapsed * (1.0 - share) / share)} left" if share > 0.0 else ""
+        return f"{self.label} [{'#' * full}{'.' * (_BAR - full)}] {share:4.0%}, {_clock(elapsed)} so far{left}"
+
+    def _write(self, line: str, end: str = "") -> None:
+        if self._stream is None:
+            return
+        try:
+            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps could not be wiped
+            self._stream.write("\r" + line.ljust(self._drawn) + end)
+            self._stream.flush()
+            self._drawn = len(line)
+        except Exception:  # whatever a stream may raise (closed, broken pipe, encoding): work goes on without the line
+            self._stream = None
+
+
+def _watched_stderr() -> TextIO | None:
+    """Stderr if a person can see it."""
+    with contextlib.suppress(Exception):  # a closed stream raises when asked, and a replaced one may raise anything
+        if sys.stderr is not None and sys.stderr.isatty():
+            return sys.stderr
+    return None
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"

@@ -1,0 +1,177 @@
+"""The exact summary: rows sorted once, shared by every measure."""
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
+from truthcal.core.parallel import both, in_halves, use_threads
+from truthcal.kernels import prepare
+
+
+class Moments(NamedTuple):
+    """Sums over rows, on the sample's own scale of weights. c = p - y, v = p(1 - p)."""
+
+    w: float
+    ww: float
+    wcc: float
+    wwcc: float
+    wwv: float
+    wc: float
+
+
+class Groups(NamedTuple):
+    """Rows with equal predictions as one: `r` increasing without ties; sums of w, w y and w c; c summed up so far."""
+
+    r: NDArray[np.float64]
+    w: NDArray[np.float64]
+    wy: NDArray[np.float64]
+    c: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
+
+
+class Sample:
+    """Rows in order of prediction: `p` increasing, with their `y` and `w` beside it. Read-only.
+
+    Weights are scaled by a power of two so that the largest lies in [0.5, 1): only their ratios matter, and so weights
+    around 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
+
+    Memory a row, beyond the input: 9 bytes for 0/1 outcomes without weights (5 for float32); with fractional outcomes
+    16 bytes and 33 while sorting; with weights 24, and 57 while sorting.
+    """
+
+    def __init__(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[np.float64] | None, exponent: int = 0) -> None:
+        self.p, self.y = p, y
+        self.weighted = w is not None
+        self.w: NDArray[np.float64] = np.broadcast_to(np.float64(1.0), p.shape) if w is None else w
+        self.exponent = exponent
+        for array in (self.p, self.y, self.w):
+            array.flags.writeable = False
+
+    @classmethod
+    def of(cls, y_true: object, y_proba: object, sample_weight: object = None, pos_label: object = None) -> Self:
+        """Check and sort what a user passed to a measure."""
+        return cls.from_checked(check_rows(y_true, y_proba, sample_weight, pos_label))
+
+    @classmethod
+    def from_checked(cls, rows: Checked) -> Self:
+        """Sort checked rows."""
+        if rows.w is None and rows.y.dtype == np.uint8:
+            return cls(*_sort_packed(rows.p, rows.y), None)
+        if rows.w is None:
+            return cls(*_sort_general(rows))
+        refuse_wide_weight(rows.w)
+        w, exponent = relative_weights(rows.w)
+        return cls(*_sort_general(rows._replace(w=w)), exponent)
+
+    @property
+    def counted(self) -> bool:
+        """Whether outcomes are 0/1 and there are no weights, so that integers can count them."""
+        return self.y.dtype == np.uint8
+
+    @property
+    def n(self) -> int:
+        """Rows that count."""
+        return len(self.p)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """All sums that need no order, in one pass."""
+        half = self.n // 2  # always in two, so that the result does not depend on the number of cores
+        lower, upper = both(
+            lambda: prepare.moments(self.p[:half], self.y[:half], self.w[:half]),
+            lambda: prepare.moments(self.p[half:], self.y[half:], self.w[half:]),
+            self.n,
+        )
+        sums = [a + b for a, b in zip(lower[:5], upper[:5], strict=True)]
+        return Moments._make([*sums, math.fsum(lower[5:] + upper[5:])])
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights, without a pass over the rows where there are none."""
+        return self.moments.w if self.weighted else float(self.n)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The different predictions, 40 bytes each."""
+        columns = np.empty((len(Groups._fields), prepare.count_distinct(self.p)))
+        prepare.group_ties(self.p, self.y, self.w, *columns)
+        columns.flags.writeable = False
+        return Groups(*columns)
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """The first row of each different prediction."""
+        return np.searchsorted(self.p, self.groups.r.astype(self.p.dtype))
+
+    @cached_property
+    def repetitions(self) -> NDArray[np.float64]:
+        """The weights as the user gave them."""
+        return np.ldexp(self.w, self.exponent) if self.weighted else self.w
+
+
+def relative_weights(w: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Weights with their maximum brought into [0.5, 1), and the exponent of two that undoes it. Exact."""
+    exponent = int(np.frexp(w.max())[1])
+    return np.ldexp(w, -exponent), exponent
+
+
+def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sort (p, label) as integers: values sort several times faster than indices.
+
+    A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
+    """
+    integer = np.int32 if p.dtype == np.float32 else np.int64
+    bits = p.view(integer)
+    n = len(bits)
+    if not use_threads(n):
+        keys = np.empty(n, integer)
+        prepare.pack(bits, y, keys)
+        keys.sort()
+    else:
+        middle = abs(np.median(p[:: max(1, n // 1001)])).astype(p.dtype)
+        keys = _sort_in_two(bits, y, int(middle.view(integer)) << 1)
+    labels = np.empty(n, np.uint8)
+    in_halves(lambda first, last: prepare.unpack(keys[first:last], labels[first:last]), n)
+    return keys.view(p.dtype), labels
+
+
+def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any]:
+    """Each core packs and sorts the keys on its side of a pivot, in one buffer.
+
+    Both read all rows, which is cheap; neither waits for the other, and nothing needs merging afterwards.
+    """
+    n = len(bits)
+    # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
+    keys = np.empty(n + 2, bits.dtype)
+    lower, _ = both(
+        lambda: prepare.pack_lower(bits, y, pivot, keys),
+        lambda: prepare.pack_upper(bits, y, pivot, keys),
+        n,
+    )
+    moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet
+    keys[lower : lower + moved] = keys[n + 2 - moved :]
+    keys = keys[:n]
+    both(keys[:lower].sort, keys[lower:].sort, n)
+    return keys
+
+
+def _sort_general(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
+    """Sort whole rows by argsort, each side of a pivot on its own core."""
+    p, y, w = rows
+
+    def in_order(own: NDArray[np.intp]) -> list[NDArray[Any]]:
+        own = own[np.argsort(p[own])]
+        return [column[own].astype(np.float64) for column in (p, y, w) if column is not None]
+
+    if use_threads(len(p)):
+        below = p < np.median(p[:: max(1, len(p) // 1001)])
+        sides = both(lambda: in_order(np.flatnonzero(below)), lambda: in_order(np.flatnonzero(~below)), len(p))
+        columns = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
+    else:
+        columns = in_order(np.arange(len(p)))
+    columns[0] += 0.0  # turns -0.0 into 0.0
+    return columns[0], columns[1], columns[2] if w is not None else None

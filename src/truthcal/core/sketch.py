@@ -1,0 +1,360 @@
+"""The mergeable summary: per-bucket moments in fixed memory, with certified bounds on what it answers.
+
+Its file format is in docs/sketch-format.md.
+"""
+
+import struct
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
+from truthcal.core.checks import (
+    as_columns,
+    check_proba,
+    check_rows,
+    is_plain,
+    positive_labels,
+    read_only,
+    refuse_extreme_weight,
+    refuse_no_weight,
+    refuse_swapped,
+)
+from truthcal.core.file_format import BinaryFile
+from truthcal.core.parallel import in_halves
+from truthcal.core.params import check_power_of_two
+from truthcal.kernels import buckets, groups
+from truthcal.results.measures import AtbSummary, Bounded, DistanceBracket
+
+MAX_BUCKETS = 1 << 20
+COLUMNS = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "min", "max")
+CELL_SIZE = 4 + 8 * len(COLUMNS)  # bytes in a file: bucket number and columns
+
+# Rows that need a closer look are checked and added this many at a time, so that copies stay small.
+_CHUNK = 1 << 16
+
+
+class Sketch(BinaryFile):
+    """Rows reduced to a few sums per bucket of predictions: fixed memory, mergeable, certified.
+
+    Feed it rows in any number of updates, on any number of machines, merge, and ask. Answers about ATB come with bounds
+    that certainly contain the exact value.
+
+    Parameters
+    ----------
+    n_buckets : int, default 4096
+        Equal-width buckets of [0, 1], a power of two. But for rounding, the bounds on ATB are never further apart
+        than ``1 / (2 * n_buckets)``; for predictions spread over [0, 1] about ``1 / (8 * n_buckets**2)``, which is
+        1e-8 for 4096.
+
+    Notes
+    -----
+    Memory: 176 bytes a bucket (0.7 MB by default), and while updating a few megabytes more, whatever the batch.
+    Two sketches merge if they have the same `n_buckets`.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> monday = tc.Sketch().update([0, 1, 1], [0.1, 0.8, 0.7])
+    >>> tuesday = tc.Sketch().update([0, 1], [0.3, 0.9])
+    >>> week = monday + tuesday
+    >>> week
+    Sketch(n_buckets=4096): 5 rows
+    >>> print(week.atb())
+    0.00992, certain to 1e-14
+    """
+
+    _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHCAL", 1, "sketch", struct.Struct("<8sIII")
+
+    def __init__(self, n_buckets: int = 4096) -> None:
+        self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+        self._sums = np.zeros((buckets.N_SUMS, self.n_buckets))
+        self._lost = np.zeros_like(self._sums)  # what rounding took from _sums: added back when read
+        self._low = np.full(self.n_buckets, np.inf)
+        self._high = np.full(self.n_buckets, -np.inf)
+
+    # --- filling ---------------------------------------------------------------------------------------------------
+
+    def update(
+        self, y_true: object, y_proba: object, sample_weight: object = None, *, pos_label: object = None
+    ) -> Self:
+        """Add rows. Returns the sketch itself. If the rows are refused, the sketch is unchanged.
+
+        Parameters
+        ----------
+        y_true : array-like
+            Outcomes: 0/1, bool, or fractions in [0, 1]. Other labels need `pos_label`.
+        y_proba : array-like
+            Predicted probabilities.
+        sample_weight : array-like, optional
+            Weights, zero or between 1e-100 and 1e100. Rows of weight 0 count for nothing.
+        pos_label : optional
+            The label that counts as 1.
+
+        Returns
+        -------
+        Sketch
+            The sketch itself.
+        """
+        columns = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
+        if pos_label is not None:
+            columns[0] = positive_labels(columns[0], pos_label)
+        rows = len(columns[0])
+        fast = in_halves(lambda first, last: self._fast(columns, first, last), rows)
+        clean = [scratch for scratch in fast if scratch is not None]
+        if len(clean) == len(fast):
+            for scratch in clean:
+                buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
+            return self
+        try:
+            parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
+        except (TypeError, ValueError):
+            check_rows(*columns)  # says the same of all rows, so that row numbers and counts are right
+            raise
+        refuse_no_weight(sum(part.n for part, _ in parts))
+        if any(fractional for _, fractional in parts):
+            refuse_swapped(all(part._is_certain() for part, _ in parts))
+        for part, _ in parts:
+            self._add(part)
+        return self
+
+    def _fast(self, columns: list[NDArray[Any]], first: int, last: int) -> NDArray[np.float64] | None:
+        """Sums over the rows first to last, if they are valid, unweighted and have 0/1 outcomes; else None."""
+        if len(columns) > 2 or not all(is_plain(column) for column in columns):
+            return None
+        y, p = (read_only(column[first:last]) for column in columns)
+        scratch = empty_scratch(self.n_buckets)
+        return None if buckets.sketch_binary(p, y, self.n_buckets, scratch) else scratch
+
+    def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple["Sketch", bool]:
+        """A new sketch of the rows first to last, and whether it has fractional outcomes. Refuses what is not legal."""
+        part, fractional = Sketch(self.n_buckets), False
+        scratch = np.zeros((self.n_buckets, buckets.N_SUMS))
+        for start in range(first, last, _CHUNK):
+            chunk = [column[start : min(start + _CHUNK, last)] for column in columns]
+            rows = check_rows(*chunk, part=True)
+            refuse_extreme_weight(rows.w)
+            fractional |= rows.y.dtype != np.uint8
+            w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
+            y = read_only(rows.y.astype(np.float64))
+            buckets.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
+        part._sums[:] = scratch.T
+        return part, fractional
+
+    def _is_certain(self) -> bool:
+        """Whether all predictions are 0 or 1. Their variances alone do not tell: they may underflow."""
+        return predictions_are_certain(self._filled()[1])
+
+    def merge(self, other: "Sketch") -> Self:
+        """Add all rows of another sketch with the same `n_buckets`. Returns the sketch itself; `other` is unchanged."""
+        if not isinstance(other, Sketch):
+            raise TypeError(f"only a Sketch can be merged into a Sketch; got {type(other).__name__}.")
+        if other.n_buckets != self.n_buckets:
+            raise ValueError(
+                f"cannot merge a sketch with n_buckets={other.n_buckets} into one with n_buckets={self.n_buckets}; "
+                "build both with the same number."
+            )
+        self._add(other)
+        return self
+
+    def __add__(self, other: object) -> "Sketch":
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return Sketch(self.n_buckets).merge(self).merge(other)
+
+    def __radd__(self, other: object) -> "Sketch":
+        if isinstance(other, int) and other == 0:  # the start value of sum(sketches)
+            return Sketch(self.n_buckets).merge(self)
+        return NotImplemented
+
+    def _add(self, other: "Sketch") -> None:
+        buckets.add_table(self._sums, self._lost, other._sums)
+        buckets.add_table(self._sums, self._lost, other._lost)
+        np.minimum(self._low, other._low, out=self._low)
+        np.maximum(self._high, other._high, out=self._high)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Rows seen, without those of weight 0."""
+        return int(self._sums[buckets.N].sum())
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of all rows."""
+        return float(self._sums[buckets.W].sum() + self._lost[buckets.W].sum())
+
+    def atb(self) -> Bounded:
+        """ATB, the averaged two-bin calibration error, between certified bounds."""
+        return self._answers().atb[0]
+
+    def atb_l1(self) -> Bounded:
+        """ATB with absolute values in place of squares, between certified bounds."""
+        return self._answers().atb_l1[0]
+
+    def summary(self) -> AtbSummary:
+        """ATB beside its noise floor, what exceeds the noise, and the size of the error as a probability.
+
+        As `atb_summary` of the rows, with the estimate of `atb` for the value.
+        """
+        answers = self._answers()
+        return AtbSummary(
+            value=answers.atb[0].value,
+            noise_floor=float(answers.noise_floor[0]),
+            excess=float(answers.excess[0]),
+            rms=float(answers.rms[0]),
+            brier=float(answers.brier[0]),
+            bias=float(answers.bias[0]),
+            n=int(answers.n[0]),
+            n_effective=1.0 / float(answers.one_row[0]),
+        )
+
+    def distcal_bracket(self) -> DistanceBracket:
+        """Between which numbers smCal and distCal lie, from ATB, ATB_l1 and the bias."""
+        return DistanceBracket(**{name: float(column[0]) for name, column in self._answers().bracket().items()})
+
+    def brier(self) -> float:
+        """Mean squared error of the predictions."""
+        return float(self._answers().brier[0])
+
+    def bias(self) -> float:
+        """Mean prediction minus mean outcome."""
+        return float(self._answers().bias[0])
+
+    def noise_floor(self) -> float:
+        """What a perfectly calibrated forecaster with these predictions would score in ATB on average.
+
+        A row of weight 2 is one observation here, not two.
+        """
+        return float(self._answers().noise_floor[0])
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """The filled buckets as columns of equal length, ready for a data frame.
+
+        Returns
+        -------
+        dict of ndarray
+            ``bucket`` (number), ``left`` and ``right`` (edges), ``n`` (rows), ``weight``, ``mean_proba``,
+            ``mean_true``, ``min`` and ``max`` (of the predictions), and the raw sums ``ww`` (of w^2), ``wp``, ``pos``
+            and ``neg`` (of the positive and negative parts of w c), ``wcp``, ``wcc``, ``wwcc`` and ``wwv``, where
+            c = p - y and v = p(1 - p).
+        """
+        filled, columns = self._filled()
+        raw = dict(zip(COLUMNS, columns, strict=True))
+        w = raw["w"]
+        return {
+            "bucket": filled,
+            "left": filled / self.n_buckets,
+            "right": (filled + 1) / self.n_buckets,
+            "n": raw["n"].astype(np.int64),
+            "weight": w,
+            "mean_proba": raw["wp"] / w,
+            "mean_true": np.clip((raw["wp"] - (raw["pos"] - raw["neg"])) / w, 0.0, 1.0),
+            **{name: raw[name] for name in ("min", "max", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv")},
+        }
+
+    def _filled(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Numbers of the filled buckets and their COLUMNS."""
+        filled = np.flatnonzero(self._sums[buckets.N])
+        sums = self._sums.take(filled, axis=1) + self._lost.take(filled, axis=1)
+        return filled, np.vstack([sums, self._low[filled] + 0.0, self._high[filled] + 0.0])  # -0.0 becomes 0.0
+
+    def _answers(self) -> BucketStats:
+        if not self._sums[buckets.N].any():
+            raise ValueError("the sketch is empty; add rows with .update(y_true, y_proba) first.")
+        filled, columns = self._filled()
+        return BucketStats(np.array([0, len(filled)]), columns)
+
+    def __repr__(self) -> str:
+        return f"Sketch(n_buckets={self.n_buckets}): {self.n:,} row{'s' if self.n != 1 else ''}"
+
+    # --- keeping ---------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The sketch in truthcal's own format: versioned, checksummed, the same on every machine, no pickle inside.
+
+        What rounding took from the sums is not kept, so an answer may change in its last digit.
+        """
+        filled, columns = self._filled()
+        parts = filled.astype("<u4").tobytes(), columns.astype("<f8").tobytes()
+        return self._sealed((self.n_buckets, len(filled)), *parts)
+
+    @classmethod
+    def _from_bytes(cls, data: bytes, name: str) -> Self:
+        (n_buckets, m), body = cls._opened(data, name, lambda _, m: m * CELL_SIZE)
+        wrong = f"{name}: the sketch contradicts itself; it was not written by truthcal."
+        return cls._from_columns(n_buckets, *read_cells(body, m), wrong)
+
+    @classmethod
+    def _from_columns(cls, n_buckets: int, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:
+        """From the numbers of the filled buckets, increasing, and their COLUMNS, if these can have come from rows."""
+        possible = is_size(n_buckets) and cells_are_possible(n_buckets, filled, columns).all()
+        if not possible or not (np.diff(filled) > 0).all():
+            raise ValueError(else_)
+        sketch = cls(n_buckets)
+        sketch._sums[:, filled] = columns[: buckets.N_SUMS]
+        sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
+        return sketch
+
+
+def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
+    """What `sketch_binary` adds rows to, before there are any."""
+    scratch = np.zeros((n_buckets, buckets.SCRATCH_FIELDS))
+    scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
+    return scratch.reshape(-1)
+
+
+def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
+    """Which bucket of a `Sketch` each prediction falls into.
+
+    Bucket k is [k/n_buckets, (k+1)/n_buckets); 1 belongs to the last. This is the one definition in all of truthcal.
+
+    Parameters
+    ----------
+    y_proba : array-like
+        Predicted probabilities.
+    n_buckets : int, default 4096
+        A power of two.
+
+    Returns
+    -------
+    ndarray of int64
+        Bucket numbers, 0 to ``n_buckets - 1``.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> tc.bucket_index([0.0, 0.49, 0.5, 1.0], n_buckets=4).tolist()
+    [0, 1, 2, 3]
+    """
+    n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+    return _buckets(check_proba(y_proba, "y_proba"), n_buckets)
+
+
+def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
+    out = np.empty(len(p), np.int64)
+    buckets.bucket_indices(p, n_buckets, out)
+    return out
+
+
+def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Bucket numbers and COLUMNS of m filled buckets."""
+    filled = np.frombuffer(body, "<u4", m).astype(np.int64)
+    columns = np.frombuffer(body, "<f8", m * len(COLUMNS), offset=4 * m).astype(np.float64)
+    return filled, columns.reshape(len(COLUMNS), m)
+
+
+def is_size(n_buckets: int) -> bool:
+    """Whether a sketch may have so many buckets."""
+    return 1 <= n_buckets <= MAX_BUCKETS and not n_buckets & (n_buckets - 1)
+
+
+def cells_are_possible(n_buckets: int, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which filled buckets can have come from rows. A checksum only proves that the bytes are as written."""
+    out = np.empty(len(bucket), np.bool_)
+    groups.possible_cells(columns, out)
+    for extreme in columns[buckets.N_SUMS :]:
+        out &= _buckets(extreme, n_buckets) == bucket
+    return out

@@ -1,0 +1,358 @@
+"""One sketch for each group of rows, of which only filled buckets are kept: mergeable, and asked all at once."""
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.bucket_stats import BucketStats
+from truthcal.core.file_format import BinaryFile
+from truthcal.core.group_keys import (
+    STATISTICS,
+    Key,
+    check_by,
+    checked_key,
+    named,
+    names_from_json,
+    ordered_keys,
+    printed,
+    to_json,
+    users_key,
+)
+from truthcal.core.params import check_power_of_two, shown
+from truthcal.core.sketch import (
+    CELL_SIZE,
+    COLUMNS,
+    MAX_BUCKETS,
+    Sketch,
+    cells_are_possible,
+    is_size,
+    read_cells,
+)
+from truthcal.kernels import groups
+from truthcal.results.measures import BoundedArray
+
+_Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+
+# Groups that `str` shows.
+_SHOWN = 20
+
+
+class SketchTable(BinaryFile, Mapping[Any, Sketch]):
+    """One `Sketch` for each group of rows: a mapping from groups to sketches that is asked for all of them at once.
+
+    Only filled buckets are kept, so that thousands of small groups take little memory. Groups are sorted: numbers,
+    text, bytes, dates, times, and last the group where the value is missing.
+
+    Parameters
+    ----------
+    by : str or list of str
+        Names of the columns that make the groups; a tuple as an attribute.
+    n_buckets : int, default 4096
+        As for `Sketch`.
+
+    Notes
+    -----
+    With one column the keys are its values, with several tuples of values: None (missing; so are NaN, NA and NaT),
+    bool, int, float, str, bytes, Decimal, date or datetime. As in a dict, ``True``, ``1``, ``1.0`` and ``Decimal(1)``
+    are one key; of the types it was given the table keeps the first in this order. Times with a zone are kept in UTC.
+    A group without rows is no group.
+
+    Memory: 104 bytes for each filled bucket of each group, and the keys.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> north, south = tc.Sketch().update([0, 1, 1], [0.1, 0.8, 0.7]), tc.Sketch().update([0, 1], [0.9, 0.9])
+    >>> table = tc.SketchTable.from_sketches({"north": north, "south": south}, by="region")
+    >>> table
+    SketchTable(by=('region',), n_buckets=4096): 2 groups, 5 rows
+    >>> print(table)
+    2 groups by region, 5 rows
+    <BLANKLINE>
+    region  rows     bias      ATB  noise floor  ATB / floor
+    north      3  -0.1333  0.02356      0.05111        0.461
+    south      2     +0.4     0.16        0.045         3.56
+    >>> table["south"].bias()
+    0.4
+    >>> table.bias().round(3).tolist()
+    [-0.133, 0.4]
+    """
+
+    _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHTAB", 1, "sketch table", struct.Struct("<8sIIQQQ")
+
+    def __init__(self, by: str | Iterable[str], n_buckets: int = 4096) -> None:
+        self.by = check_by(by)
+        self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+        none = np.empty(0, np.int64)
+        self._fill([], none, none, np.empty((len(COLUMNS), 0)))
+
+    # --- filling ---------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_sketches(cls, sketches: Mapping[Any, Sketch], by: str | Iterable[str]) -> Self:
+        """A table of sketches that are there already.
+
+        Parameters
+        ----------
+        sketches : mapping of keys to Sketch
+            All with the same `n_buckets`. With several columns the keys are tuples. Empty sketches are left out.
+        by : str or list of str
+            Names of the columns that make the groups.
+
+        Returns
+        -------
+        SketchTable
+            With copies of their sums.
+        """
+        by = check_by(by)
+        if not isinstance(sketches, Mapping):
+            raise TypeError(f"`sketches` must be a dict from keys to sketches; got {shown(sketches)}.")
+        pairs = [(users_key(key, by), sketch) for key, sketch in sketches.items()]
+        for key, sketch in pairs:
+            if not isinstance(sketch, Sketch):
+                raise TypeError(f"`sketches` must hold a Sketch for each key; got {shown(sketch)} for {named(key)}.")
+        sizes = sorted({sketch.n_buckets for _, sketch in pairs})
+        if len(sizes) != 1:
+            raise ValueError(
+                f"`sketches` must have one n_buckets in common; found {', '.join(map(str, sizes)) or 'none'}."
+            )
+        cells = [sketch._filled() for _, sketch in pairs]
+        group = np.repeat(np.arange(len(cells)), [len(filled) for filled, _ in cells])
+        bucket, columns = (np.concatenate(parts, axis=-1) for parts in zip(*cells, strict=True))
+        return cls(by, sizes[0])._fill([key for key, _ in pairs], group, bucket, columns)
+
+    @classmethod
+    def _from_cells(
+        cls, by: Sequence[str], keys: Sequence[Key], group: _Ints, bucket: _Ints, columns: _Floats, n_buckets: int
+    ) -> Self:
+        """From filled buckets in any order, each of the group ``keys[group]``; where one occurs twice, it is their sum.
+
+        `columns` are the COLUMNS of a sketch. ValueError if a filled bucket cannot have come from rows.
+        """
+        table = cls(by, n_buckets)
+        checked = [checked_key(key, table.by) for key in keys]
+        shaped = columns.shape == (len(COLUMNS), len(bucket)) and len(group) == len(bucket)
+        if not shaped or ((group < 0) | (group >= len(checked))).any():
+            raise ValueError(
+                f"each filled bucket must have one of the {len(checked)} groups, a number and all columns."
+            )
+        columns = np.ascontiguousarray(columns, np.float64)
+        possible = cells_are_possible(table.n_buckets, bucket, columns)
+        if not possible.all():
+            wrong = int(possible.argmin())
+            where = f"bucket {bucket[wrong]} of group {named(checked[group[wrong]])}"
+            raise ValueError(f"the sums of {where} contradict each other; no rows have such sums.")
+        return table._fill(checked, group, bucket, columns)
+
+    def _fill(self, keys: list[Key], group: _Ints, bucket: _Ints, columns: _Floats) -> Self:
+        """Put these filled buckets in place of what is there. Equal keys are one group, keys without buckets none."""
+        used = np.unique(group)
+        ordered, places = ordered_keys([keys[g] for g in used])
+        place = np.zeros(len(keys), np.int64)
+        place[used] = places
+        code, columns = _added_up(place[group] * self.n_buckets + bucket, columns)
+        counts = np.bincount(code // self.n_buckets, minlength=len(ordered))
+        self._keys, self._place = ordered, {key: g for g, key in enumerate(ordered)}
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self._buckets, self._columns = code % self.n_buckets, columns
+        return self
+
+    def merge(self, other: "SketchTable") -> Self:
+        """Add all rows of another table with the same `by` and `n_buckets`. Returns the table itself.
+
+        It has the groups of both then. `other` is unchanged, and so is the table if `other` is refused.
+        """
+        if not isinstance(other, SketchTable):
+            raise TypeError(f"only a SketchTable can be merged into a SketchTable; got {type(other).__name__}.")
+        for name in ("by", "n_buckets"):
+            mine, others = getattr(self, name), getattr(other, name)
+            if mine != others:
+                raise ValueError(
+                    f"cannot merge a table with {name}={others} into one with {name}={mine}; build both with the same."
+                )
+        return self._fill(
+            self._keys + other._keys,
+            np.concatenate([self._groups(), other._groups() + len(self)]),
+            np.concatenate([self._buckets, other._buckets]),
+            np.concatenate([self._columns, other._columns], axis=1),
+        )
+
+    def __add__(self, other: object) -> "SketchTable":
+        if not isinstance(other, SketchTable):
+            return NotImplemented
+        return self._copy().merge(other)
+
+    def __radd__(self, other: object) -> "SketchTable":
+        if isinstance(other, int) and other == 0:  # the start value of sum(tables)
+            return self._copy()
+        return NotImplemented
+
+    def _copy(self) -> "SketchTable":
+        table = SketchTable(self.by, self.n_buckets)
+        vars(table).update(vars(self))  # arrays may be shared: `_fill` puts others in their place and changes none
+        return table
+
+    def rollup(self, by: str | Iterable[str]) -> "SketchTable":
+        """A new table of the same rows, grouped by some of its columns only, in any order."""
+        table = SketchTable(by, self.n_buckets)
+        for name in table.by:
+            if name not in self.by:
+                raise ValueError(f"`by` must name columns of this table, {', '.join(self.by)}; got {name!r}.")
+        places = [self.by.index(name) for name in table.by]
+        keys = [tuple(key[place] for place in places) for key in self._keys]
+        return table._fill(keys, self._groups(), self._buckets, self._columns)
+
+    def total(self) -> Sketch:
+        """One sketch of the rows of all groups."""
+        return Sketch._from_columns(self.n_buckets, *_added_up(self._buckets, self._columns), "")
+
+    def _groups(self) -> _Ints:
+        """For each filled bucket the place of its group."""
+        return np.repeat(np.arange(len(self)), np.diff(self._starts))
+
+    # --- a mapping -------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Sketch:
+        place = self._find(key)
+        if place is None:
+            few = ", ".join(named(known) for known in self._keys[:3])
+            groups_it_has = f"the {len(self):,} are {few}{', ...' if len(self) > 3 else ''}" if few else "it has none"
+            raise KeyError(f"no group {shown(key)} in this table by {', '.join(self.by)}; {groups_it_has}.")
+        own = slice(self._starts[place], self._starts[place + 1])
+        columns = np.ascontiguousarray(self._columns[:, own])
+        return Sketch._from_columns(self.n_buckets, self._buckets[own], columns, "")
+
+    def __contains__(self, key: object) -> bool:
+        return self._find(key) is not None
+
+    def _find(self, key: object) -> int | None:
+        try:
+            return self._place.get(users_key(key, self.by))
+        except (TypeError, ValueError):  # what cannot be a key is not there
+            return None
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key[0] if len(self.by) == 1 else key for key in self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    # A mapping would compare its sketches, which are new at each access: no table would equal itself.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def _answers(self) -> BucketStats:
+        return BucketStats(self._starts, self._columns)
+
+    @property
+    def n(self) -> _Ints:
+        """Rows of each group, without those of weight 0."""
+        return self._answers().n
+
+    @property
+    def weight(self) -> _Floats:
+        """Sum of the weights of each group."""
+        return self._answers().weight
+
+    def atb(self) -> BoundedArray:
+        """ATB of each group, between certified bounds."""
+        return self._answers().atb
+
+    def atb_l1(self) -> BoundedArray:
+        """ATB with absolute values in place of squares, of each group, between certified bounds."""
+        return self._answers().atb_l1
+
+    def distcal_bracket(self) -> dict[str, _Floats]:
+        """Between which numbers smCal and distCal of each group lie: the fields of `DistanceBracket` as columns."""
+        return self._answers().bracket()
+
+    def brier(self) -> _Floats:
+        """Mean squared error of the predictions of each group."""
+        return self._answers().brier
+
+    def bias(self) -> _Floats:
+        """Mean prediction minus mean outcome of each group."""
+        return self._answers().bias
+
+    def noise_floor(self) -> _Floats:
+        """What a perfectly calibrated forecaster with these predictions would score in ATB on average, per group."""
+        return self._answers().noise_floor
+
+    def table(self) -> dict[str, Any]:
+        """One row for each group, as columns of equal length, ready for a data frame.
+
+        Returns
+        -------
+        dict of list and ndarray
+            The columns named in `by` (lists; None where missing), then ``n`` (rows), ``weight``, ``mean_proba``,
+            ``mean_true``, ``bias``, ``brier``, ``atb`` with its certified bounds ``atb_low`` and ``atb_high``,
+            ``noise_floor``, ``excess`` and ``rms``, as in `AtbSummary`.
+        """
+        answers = self._answers()
+        bounds = {"atb": answers.atb.value, "atb_low": answers.atb.low, "atb_high": answers.atb.high}
+        keys = {name: [key[i] for key in self._keys] for i, name in enumerate(self.by)}
+        return keys | {name: bounds[name] if name in bounds else getattr(answers, name) for name in STATISTICS}
+
+    def __repr__(self) -> str:
+        return f"SketchTable(by={self.by!r}, n_buckets={self.n_buckets}): {self._size()}"
+
+    def _size(self, by: str = "") -> str:
+        rows = int(self.n.sum())
+        return f"{len(self):,} group{'s' * (len(self) != 1)}{by}, {rows:,} row{'s' * (rows != 1)}"
+
+    def __str__(self) -> str:
+        title = self._size(f" by {', '.join(self.by)}")
+        if not self:
+            return title
+        table = self.table()
+        lines = [[*self.by, "rows", "bias", "ATB", "noise floor", "ATB / floor"]]
+        for g in np.argsort(-table["n"], kind="stable")[:_SHOWN]:
+            atb, floor = table["atb"][g], table["noise_floor"][g]
+            bias = f"{table['bias'][g] if abs(table['bias'][g]) >= 1e-15 else 0.0:+.4g}"
+            ratio = f"{atb / floor:.3g}" if floor > 0.0 else "-"
+            numbers = [f"{table['n'][g]:,}", bias, f"{atb:.4g}", f"{floor:.4g}", ratio]
+            lines.append([*map(printed, self._keys[g]), *numbers])
+        width = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        side = "<" * len(self.by) + ">" * 5
+        text = ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, side, width, strict=True)) for line in lines]
+        rest = [f"... and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+        return "\n".join([title, "", *text, *rest])
+
+    # --- keeping ---------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The table in truthcal's own format: versioned, checksummed, the same on every machine, no pickle inside."""
+        names = {"by": self.by, "keys": [[to_json(value) for value in key] for key in self._keys]}
+        text = json.dumps(names, separators=(",", ":")).encode("ascii")
+        arrays = self._buckets.astype("<u4"), self._columns.astype("<f8"), np.diff(self._starts).astype("<u4")
+        numbers = self.n_buckets, len(self), len(self._buckets), len(text)
+        return self._sealed(numbers, *(array.tobytes() for array in arrays), text)
+
+    @classmethod
+    def _from_bytes(cls, data: bytes, name: str) -> Self:
+        (n_buckets, g, m, _), body = cls._opened(data, name, lambda _, g, m, k: 4 * g + m * CELL_SIZE + k)
+        bucket, columns = read_cells(body, m)
+        counts = np.frombuffer(body, "<u4", g, offset=m * CELL_SIZE).astype(np.int64)
+        by, keys = names_from_json(bytes(body[m * CELL_SIZE + 4 * g :]))
+        fits = by and len(keys) == g and (counts > 0).all() and counts.sum() == m and is_size(n_buckets)
+        code = np.repeat(np.arange(g), counts) * n_buckets + bucket if fits else bucket
+        if not fits or not (np.diff(code) > 0).all() or not cells_are_possible(n_buckets, bucket, columns).all():
+            raise ValueError(f"{name}: the sketch table contradicts itself; it was not written by truthcal.")
+        return cls(by, n_buckets)._fill(keys, code // n_buckets, bucket, columns)
+
+
+def _added_up(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:
+    """The different codes, increasing, and for each the sums and extremes of its columns."""
+    order = np.argsort(code, kind="stable")
+    increasing = code[order]
+    firsts = np.flatnonzero(np.diff(increasing, prepend=-1))
+    out = np.empty((len(COLUMNS), len(firsts)))
+    groups.add_up(order, np.append(firsts, len(code)), columns, out)
+    return increasing[firsts], out

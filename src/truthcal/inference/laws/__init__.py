@@ -1,0 +1,1 @@
+"""Null distributions: closed forms, quadratic forms in normals, redrawn outcomes."""

@@ -1,0 +1,68 @@
+"""The paper's tester: accept or reject calibration in linear time."""
+
+import math
+
+import numpy as np
+
+from truthcal.core.checks import check_rows, refuse_fractional
+from truthcal.core.params import refuse_beside_sketch, refuse_coarse_sketch, refuse_no_proba
+from truthcal.core.sketch import Sketch
+from truthcal.inference.calibration_test import refuse_fractions_in
+from truthcal.measures.atb import atb_approx
+from truthcal.results.tests import LinearTimeTest
+
+# Farther than this from calibrated, in distCal times the root of the number of rows, the linear-time test rejects.
+_FAR = (2.0 + math.sqrt(2.0)) * math.sqrt(10.0)
+
+
+def linear_time_test(
+    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
+) -> LinearTimeTest:
+    """Accept or reject calibration in linear time, each error with probability at most 1/4.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or Sketch
+        Outcomes (0/1), or a `Sketch` in place of all rows.
+    y_proba, sample_weight, pos_label
+        As for `calibration_test`.
+
+    Returns
+    -------
+    LinearTimeTest
+        ``accepted``, and what is promised.
+
+    Notes
+    -----
+    The tester of Hartline, Hu and Wu: accept if ATB <= 3/(2n), which bounds on ATB no further apart than 1/(2n) decide
+    well enough. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability 3/4 at least (in
+    fact almost always: the test is very conservative, and `calibration_test` finds far smaller errors). Predictions
+    whose population is at least ``10.8 / sqrt(n)`` from calibrated, in distCal, are rejected with probability 3/4 at
+    least; docs/theory-inference.md has the proof. O(n).
+
+    References
+    ----------
+    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> print(tc.linear_time_test(np.arange(1000) % 2, np.full(1000, 0.5)))
+    Accepted as calibrated: ATB 0 <= 0.0015.
+    (Calibrated predictions are accepted, and predictions at least 0.341 from calibrated rejected,
+    with probability 3/4 or more.)
+    """
+    if isinstance(y_true, Sketch):
+        refuse_beside_sketch(y_proba, sample_weight, pos_label)
+        refuse_fractions_in(y_true)
+        value, ww = y_true.atb(), float(np.sum(y_true.table()["ww"])) / y_true.weight**2
+        refuse_coarse_sketch(value.width, ww / 2.0)
+    else:
+        refuse_no_proba(y_proba)
+        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
+        refuse_fractional(rows.y)
+        ww = 1.0 / len(rows.p) if rows.w is None else float(np.sum((rows.w / np.sum(rows.w)) ** 2))
+        value = atb_approx(rows.y, rows.p, tolerance=ww / 2.0, sample_weight=rows.w)
+    threshold = 1.5 * ww
+    return LinearTimeTest(value.value <= threshold, value, threshold, 1.0 / ww, _FAR * math.sqrt(ww))

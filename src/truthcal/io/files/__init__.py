@@ -1,0 +1,1 @@
+"""Files of rows: Parquet, CSV, JSON lines and Arrow, read in batches."""

@@ -1,0 +1,210 @@
+"""Loops over sorted rows that integrate over thresholds, windows and bins."""
+
+import numpy as np
+
+from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
+
+
+@compiled
+def one_sided_integrals(
+    p: Rows, y: Rows, w: Rows, first: int, step: int, count: int, end: float
+) -> tuple[float, float, float, float]:
+    """Integrals of x and x^2, x(q) the sum of w c over the rows passed on the way to q, walking up or down.
+
+    Walks `count` rows from `first` in direction `step` and then on to q = `end`. Returns the sum of all of them, as a
+    pair, and the integrals.
+    """
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    linear, square = 0.0, 0.0
+    i = first
+    for done in range(0, count, BLOCK):
+        block_linear, block_square = 0.0, 0.0
+        for k in range(done, min(done + BLOCK, count)):
+            here = np.float64(p[i])
+            ph, pl = two_sum(ph, pl, w[i] * here)
+            yh, yl = two_sum(yh, yl, w[i] * y[i])
+            i += step
+            there = np.float64(p[i]) if k + 1 < count else end
+            x = (ph - yh) + (pl - yl)
+            part = abs(there - here) * x
+            block_linear += part
+            block_square += part * x
+        linear += block_linear
+        square += block_square
+    high, low = two_sum(ph, pl - yl, -yh)
+    return high, low, linear, square
+
+
+@compiled
+def one_sided_integrals_binary(
+    p: Rows, y: Rows, first: int, step: int, count: int, end: float
+) -> tuple[float, float, float, float]:
+    """`one_sided_integrals` without weights and with 0/1 outcomes, which integers count exactly: 1.6 times as fast."""
+    ph, pl, ones = 0.0, 0.0, 0
+    linear, square = 0.0, 0.0
+    i = first
+    for done in range(0, count, BLOCK):
+        block_linear, block_square = 0.0, 0.0
+        for k in range(done, min(done + BLOCK, count)):
+            here = np.float64(p[i])
+            ph, pl = two_sum(ph, pl, here)
+            ones += y[i]
+            i += step
+            there = np.float64(p[i]) if k + 1 < count else end
+            x = (ph - ones) + pl
+            part = abs(there - here) * x
+            block_linear += part
+            block_square += part * x
+        linear += block_linear
+        square += block_square
+    high, low = two_sum(ph, pl, -float(ones))
+    return high, low, linear, square
+
+
+@compiled
+def absolute_integral(p: Rows, y: Rows, w: Rows, total: float) -> float:
+    """Integral over q in [0, 1] of |C(q)| + |total - C(q)|."""
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    integral = abs(total) * np.float64(p[0])
+    for first in range(0, p.size, BLOCK):
+        block = 0.0
+        for i in range(first, min(first + BLOCK, p.size)):
+            here = np.float64(p[i])
+            ph, pl = two_sum(ph, pl, w[i] * here)
+            yh, yl = two_sum(yh, yl, w[i] * y[i])
+            there = np.float64(p[i + 1]) if i + 1 < p.size else 1.0
+            x = (ph - yh) + (pl - yl)
+            block += (there - here) * (abs(x) + abs(total - x))
+        integral += block
+    return integral
+
+
+@compiled
+def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> float:
+    """(1/width) * integral over q of (sum of w c with q < p <= q + width)^2, or of its size.
+
+    The window [q, q + width] slides up. Rows enter at q = p - width and leave at q = p. Steps between two events of one
+    kind are differences of predictions, so that neighbours one ulp apart keep their distance.
+    """
+    n = p.size
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    total, block = 0.0, 0.0
+    entered, left = 0, 0
+    here, here_enters = np.float64(p[0]), True
+    for event in range(2 * n):
+        leaver = np.float64(p[left])
+        enters = False
+        if entered < n:
+            distance, rounded = two_sum(np.float64(p[entered]), 0.0, -leaver)
+            enters = bool((distance - width) + rounded <= 0.0)
+        there = np.float64(p[entered]) if enters else leaver
+        step, rounded = two_sum(there, 0.0, -here)
+        if enters and not here_enters:
+            step -= width
+        elif here_enters and not enters:
+            step += width
+        step += rounded
+        x = (ph - yh) + (pl - yl)
+        block += max(step, 0.0) * (x * x if squared else abs(x))
+        if event % BLOCK == 0:
+            total += block
+            block = 0.0
+        if enters:
+            ph, pl = two_sum(ph, pl, w[entered] * there)
+            yh, yl = two_sum(yh, yl, w[entered] * y[entered])
+            entered += 1
+        else:
+            ph, pl = two_sum(ph, pl, -w[left] * there)
+            yh, yl = two_sum(yh, yl, -w[left] * y[left])
+            left += 1
+        here, here_enters = there, enters
+    return (total + block) / width
+
+
+@compiled
+def tent_pairs(p: Rows, w: Rows, width: float) -> float:
+    """Sum over all ordered pairs (s, t) of k^2 a_s a_t, k = max(0, 1 - |p_s - p_t|/width), a = w p(1 - p).
+
+    a0, a1, a2 are the sums over the window below p_t of a, a d, a d^2 with d = (p_t - p_s)/width.
+    """
+    a0, a1, a2 = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)  # pairs: what leaves must cancel what entered
+    total, lost = 0.0, 0.0
+    left = 0
+    for t in range(p.size):
+        x = np.float64(p[t])
+        if t > 0:
+            step = (x - np.float64(p[t - 1])) / width
+            mass, moment = a0[0] + a0[1], a1[0] + a1[1]
+            a2 = two_sum(a2[0], a2[1], step * (2.0 * moment + step * mass))
+            a1 = two_sum(a1[0], a1[1], step * mass)
+        while x - np.float64(p[left]) >= width:
+            z = np.float64(p[left])
+            d = (x - z) / width
+            a = w[left] * z * (1.0 - z)
+            a0 = two_sum(a0[0], a0[1], -a)
+            a1 = two_sum(a1[0], a1[1], -a * d)
+            a2 = two_sum(a2[0], a2[1], -a * d * d)
+            left += 1
+        if left == t:  # an empty window: drop what rounding left behind
+            a0, a1, a2 = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)
+        a = w[t] * x * (1.0 - x)
+        near = (a0[0] + a0[1]) - 2.0 * (a1[0] + a1[1]) + (a2[0] + a2[1])
+        total, lost = two_sum(total, lost, a * (2.0 * near + a))
+        a0 = two_sum(a0[0], a0[1], a)
+    return total + lost
+
+
+@compiled
+def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float:
+    """Expected sum over bins of (sum of c)^2; bins hold equal counts of rows, ties are split at random.
+
+    w holds whole numbers of repetitions, `size` is their sum. A bin that takes j of m tied rows gets j times their mean
+    and the variance j(m - j)/m times their sample variance of drawing without replacement.
+    """
+    total, variance = 0.0, 0.0
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    share, rest_of_size = size // n_bins, size % n_bins
+    room, carry = share, rest_of_size  # bin j ends at row floor((j + 1) size / n_bins), without the large product
+    i = 0
+    while i < p.size:
+        x = np.float64(p[i])
+        m, positive, last = 0.0, 0.0, i
+        while last < p.size and p[last] == p[i]:
+            m += w[last]
+            positive += w[last] * y[last]
+            last += 1
+        spread = 0.0
+        for k in range(i, last):
+            spread += w[k] * (y[k] - positive / m) ** 2
+        rest = int(m)
+        while rest > 0:
+            taken = min(rest, room)
+            ph, pl = two_sum(ph, pl, taken * x)
+            yh, yl = two_sum(yh, yl, taken * positive / m)
+            if m > 1.0:
+                variance += taken * (m - taken) / m * spread / (m - 1.0)
+            rest -= taken
+            room -= taken
+            if room == 0:
+                mean = (ph - yh) + (pl - yl)
+                total += mean * mean + variance
+                ph, pl, yh, yl, variance = 0.0, 0.0, 0.0, 0.0, 0.0
+                room, carry = share, carry + rest_of_size
+                if carry >= n_bins:
+                    room, carry = share + 1, carry - n_bins
+        i = last
+    return total
+
+
+@compiled
+def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> float:
+    """Sum over bins of (sum of w c)^2, rows labelled 0 to n_bins - 1."""
+    sums = np.zeros((n_bins, 4))
+    for i in range(p.size):
+        own = sums[bins[i]]
+        own[0], own[1] = two_sum(own[0], own[1], w[i] * np.float64(p[i]))
+        own[2], own[3] = two_sum(own[2], own[3], w[i] * y[i])
+    total = 0.0
+    for k in range(n_bins):
+        total += ((sums[k, 0] - sums[k, 2]) + (sums[k, 1] - sums[k, 3])) ** 2
+    return total

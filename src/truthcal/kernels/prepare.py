@@ -1,0 +1,134 @@
+"""Loops over rows: checking, packing for the sort, sums."""
+
+import numpy as np
+
+from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
+
+# --- checking ---------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def count_outside_unit(x: Rows) -> int:
+    """How many entries are not in [0, 1]; NaN counts."""
+    bad = 0
+    for i in range(x.size):
+        bad += not ((x[i] >= 0) & (x[i] <= 1))
+    return bad
+
+
+@compiled
+def binary_labels(y: Rows, out: Rows) -> int:
+    """Write 0/1 labels as bytes; returns how many entries are neither 0 nor 1."""
+    bad = 0
+    for i in range(y.size):
+        bad += (y[i] != 0) & (y[i] != 1)
+        out[i] = y[i] == 1
+    return bad
+
+
+# --- sorting ----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def pack(bits: Rows, y: Rows, keys: Rows) -> None:
+    """Keys = (bits of p << 1) | label: orders like (p, label), loses nothing, and turns -0.0 into 0.0."""
+    for i in range(bits.size):
+        keys[i] = (bits[i] << 1) | y[i]
+
+
+@compiled
+def pack_lower(bits: Rows, y: Rows, pivot: int, keys: Rows) -> int:
+    """`pack`, but only keys below the pivot, from the front; returns how many. Writes one slot past the last."""
+    kept = 0
+    for i in range(bits.size):
+        key = (bits[i] << 1) | y[i]
+        keys[kept] = key
+        kept += key < pivot
+    return kept
+
+
+@compiled
+def pack_upper(bits: Rows, y: Rows, pivot: int, keys: Rows) -> None:
+    """`pack`, but only keys from the pivot on, from the back; writes one slot before the last."""
+    slot = keys.size - 1
+    for i in range(bits.size):
+        key = (bits[i] << 1) | y[i]
+        keys[slot] = key
+        slot -= key >= pivot
+
+
+@compiled
+def unpack(keys: Rows, y: Rows) -> None:
+    """Undo `pack` in place: keys become the bits of p again, labels go to y."""
+    for i in range(keys.size):
+        key = keys[i]
+        y[i] = key & 1
+        keys[i] = key >> 1
+
+
+# --- sums over rows ---------------------------------------------------------------------------------------------------
+
+
+@compiled
+def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, float, float, float]:
+    """Sums of w, w^2, w c^2, w^2 c^2, w^2 v; and of w c, as a pair."""
+    sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    for first in range(0, p.size, BLOCK):
+        block_w, block_ww, block_wcc, block_wwcc, block_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(first, min(first + BLOCK, p.size)):
+            x, weight = np.float64(p[i]), w[i]
+            c = x - y[i]
+            wc = weight * c
+            ph, pl = two_sum(ph, pl, weight * x)
+            yh, yl = two_sum(yh, yl, weight * y[i])
+            block_w += weight
+            block_ww += weight * weight
+            block_wcc += wc * c
+            block_wwcc += wc * wc
+            block_wwv += weight * weight * x * (1.0 - x)
+        sum_w += block_w
+        sum_ww += block_ww
+        sum_wcc += block_wcc
+        sum_wwcc += block_wwcc
+        sum_wwv += block_wwv
+    high, low = two_sum(ph, pl - yl, -yh)
+    return sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv, high, low
+
+
+@compiled
+def count_distinct(p: Rows) -> int:
+    """How many different predictions."""
+    count = 1
+    for i in range(1, p.size):
+        count += p[i] != p[i - 1]
+    return count
+
+
+@compiled
+def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
+    """Per distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to and with it.
+
+    w and w y are summed in the same way, so that they are equal where all outcomes are 1.
+    """
+    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
+    group = -1
+    first = 0
+    while first < p.size:
+        last = first
+        x = np.float64(p[first])
+        gh, gl, oh, ol, wh, wl = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        while last < p.size and p[last] == p[first]:
+            gh, gl = two_sum(gh, gl, w[last] * x)
+            oh, ol = two_sum(oh, ol, w[last] * y[last])
+            ph, pl = two_sum(ph, pl, w[last] * x)
+            yh, yl = two_sum(yh, yl, w[last] * y[last])
+            wh, wl = two_sum(wh, wl, w[last])
+            last += 1
+        group += 1
+        r[group] = x
+        mass[group] = wh + wl
+        positive[group] = oh + ol
+        c[group] = (gh - oh) + (gl - ol)
+        cumulative[group] = (ph - yh) + (pl - yl)
+        first = last

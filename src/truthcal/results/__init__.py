@@ -1,0 +1,1 @@
+"""Results: frozen dataclasses that public functions return, and the text they print."""

@@ -1,0 +1,421 @@
+"""What tests, intervals and comparisons return: frozen dataclasses that say it in words first."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.results.measures import Bounded
+from truthcal.results.text import literal, markdown_table
+
+_Interval = Callable[[float, str], "ConfidenceInterval"]
+
+
+def percent(level: float) -> str:
+    """A confidence level as people write it."""
+    return f"{100.0 * level:.6g}%"
+
+
+def p_in_words(p: float, draws: int = 0) -> str:
+    """A p-value as people write it; `draws` random outcomes can show that it is small, but not how small."""
+    if draws and p * (1 + draws) < 2.5:
+        return f"p <= {p:.1g}"
+    if p < 1e-4:
+        return f"p = {p:.1e}" if p >= 1e-300 else "p < 1e-300"
+    return f"p = {p:.4f}" if p < 0.0995 else f"p = {p:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceInterval:
+    """An interval for what infinitely many rows of the same kind would show.
+
+    Attributes
+    ----------
+    low, high : float
+        Both nan if no interval with the wanted coverage is known; `why` then says so.
+    confidence_level : float
+        How often such intervals contain the population value, at least.
+    measure : str
+        Whose value.
+    estimate : float
+        The estimate that the interval belongs to.
+    method : str
+        How it was made.
+    why : str
+        What it rests on, or why there is none.
+    """
+
+    low: float
+    high: float
+    confidence_level: float
+    measure: str
+    estimate: float
+    method: str
+    why: str
+
+    def __contains__(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
+        level, noise = (
+            percent(self.confidence_level),
+            " without noise" if self.measure.endswith(("atb", "ubse")) else "",
+        )
+        return f"{self.measure}{noise} {self.estimate:.4g}, {level} between {self.low:.4g} and {self.high:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationTest:
+    """The result of a test of calibration. Returned by `calibration_test` and the classical tests.
+
+    Attributes
+    ----------
+    statistic : float
+        The measure of these rows.
+    pvalue : float
+        How often calibrated predictions like these would give so extreme a value, by chance alone.
+    null_mean, null_sd : float
+        Mean and standard deviation of the statistic under calibration; nan where they are not known.
+    z : float
+        ``(statistic - null_mean) / null_sd``. The distribution is skewed: read `pvalue`, not this.
+    measure : str
+        The statistic's name.
+    alternative : str
+        Which values count as extreme: "greater", "less" or "two-sided".
+    method : str
+        "exact" (all or random outcomes redrawn), "asymptotic" or "bound".
+    why : str
+        Why this method, and how much to trust it.
+    n : int
+        Rows that count.
+    information : float
+        Sum of p(1 - p) over the rows: how many coin tosses the outcomes are worth, times 1/4.
+    n_resamples : int
+        Random outcomes drawn; 0 if none was.
+    greater, less : float
+        Both tails. The one that `alternative` does not ask for is an estimate where drawing stopped early.
+    impossible : int
+        Rows whose outcome had a predicted chance of exactly 0, as far as known (0 for a sketch). The p-value does not
+        look at them; a calibrated forecaster has none.
+    """
+
+    statistic: float
+    pvalue: float
+    null_mean: float
+    null_sd: float
+    z: float
+    measure: str
+    alternative: str
+    method: str
+    why: str
+    n: int
+    information: float
+    n_resamples: int
+    greater: float
+    less: float
+    impossible: int = 0
+    _interval: _Interval | None = field(default=None, repr=False, compare=False)
+
+    def confidence_interval(self, confidence_level: float = 0.95, method: str = "auto") -> ConfidenceInterval:
+        """Interval for the population value of the measure, noise taken out. See `truthcal.confidence_interval`."""
+        if self._interval is None:
+            raise ValueError(f"{self.measure} is a test statistic, not a measure: it has no population value.")
+        return self._interval(confidence_level, method)
+
+    def __str__(self) -> str:
+        start = "But" if self.pvalue > 0.05 else "And"
+        but = f"{start} {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
+        return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
+
+    def in_words(self, p: float) -> str:
+        """One of its p-values as people write it: of a bound, or of few redraws, it is known to be no larger."""
+        words = p_in_words(p, self.n_resamples)
+        return words.replace("p = ", "p <= ") if self.method == "bound" and p < 1.0 else words
+
+    def to_markdown(self) -> str:
+        """What is printed, in Markdown."""
+        first, *more = [literal(line) for line in str(self).splitlines()]
+        return "\n\n".join([f"**{first}**", *more])
+
+    def _verdict(self) -> str:
+        p = self.in_words(self.pvalue)
+        below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
+        if self.pvalue > 0.05:
+            sign = "that these predictions are too good to be honest" if below else "of miscalibration"
+            sign = "of miscalibration" if self.alternative == "two-sided" else sign
+            return f"No sign {sign} among {self.n:,} rows ({p})."
+        weak = "Some sign" if self.pvalue > 0.01 else "Clear signs"
+        if self.measure == "spiegelhalter":
+            than = "better than these predictions promise: too timid" if below else "worse than promised: too extreme"
+            return f"{weak} of miscalibration ({p}): the Brier score is {than}, as a rule."
+        if below:
+            return f"{weak} that these predictions are too good to be honest ({p}): were they fitted on these outcomes?"
+        return f"{weak} of miscalibration: calibrated predictions would rarely score so badly by chance ({p})."
+
+    def _evidence(self) -> str:
+        if math.isnan(self.null_mean):
+            return f"{self.measure} is {self.statistic:.4g}."
+        spread = f" with a standard deviation of {self.null_sd:.3g}" if not math.isnan(self.null_sd) else ""
+        return f"{self.measure} is {self.statistic:.4g}; by chance alone it would be {self.null_mean:.3g}{spread}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_")}
+
+
+@dataclass(frozen=True, slots=True)
+class LinearTimeTest:
+    """Accept or reject, in linear time. Returned by `linear_time_test`.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether ATB is at most `threshold`.
+    statistic : Bounded
+        ATB between certified bounds.
+    threshold : float
+        ``3 / (2 n)``; with weights, n is the number of rows of equal weight worth as much.
+    n_effective : float
+        That number.
+    detectable : float
+        Predictions at least this far from calibrated (in distCal of their population) are rejected with probability 3/4
+        or more. Above 1 these rows are too few for any promise.
+    """
+
+    accepted: bool
+    statistic: Bounded
+    threshold: float
+    n_effective: float
+    detectable: float
+
+    def __str__(self) -> str:
+        words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
+        sign = "<=" if self.accepted else ">"
+        if self.detectable <= 1.0:
+            far = f"and predictions at least {self.detectable:.3g} from calibrated rejected"
+            promise = f"Calibrated predictions are accepted, {far},\nwith probability 3/4 or more."
+        else:
+            promise = "Calibrated predictions are accepted with probability 3/4 or more; so few rows promise no more."
+        return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({promise})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValidityCurve:
+    """How often a test accepts, by how far predictions are from calibrated. Returned by `validity_curve`.
+
+    Attributes
+    ----------
+    distance : ndarray
+        Distances to calibration (distCal of the true probabilities).
+    acceptance : ndarray
+        Share of simulations accepted.
+    standard_error : ndarray
+        Its standard error.
+    measure : str
+        The test's statistic.
+    alpha : float
+        Its level.
+    family : str
+        How the predictions are wrong.
+    n : int
+        Rows.
+    """
+
+    distance: NDArray[np.float64]
+    acceptance: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    measure: str
+    alpha: float
+    family: str
+    n: int
+
+    def __str__(self) -> str:
+        start = (
+            f"How often {self.measure} at level {self.alpha:g} accepts {self.n:,} predictions, "
+            f"by how far they are from calibrated ({self.family}):"
+        )
+        rows = zip(self.distance, self.acceptance, strict=True)
+        return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Columns of equal length, ready for a data frame."""
+        return {"distance": self.distance, "acceptance": self.acceptance, "standard_error": self.standard_error}
+
+
+@dataclass(frozen=True, slots=True)
+class DetectableError:
+    """The smallest mean error that so many rows show. Returned by `detectable_error`.
+
+    Attributes
+    ----------
+    too_high, too_low : float
+        Mean of ``|prediction - truth|`` if all predictions are too high, or all too low. nan if no such error is found.
+    too_extreme : float
+        The same if they are too extreme.
+    power : float
+        How probable it is to find it.
+    alpha : float
+        Level of the test.
+    measure : str
+        The test's statistic.
+    n : int
+        Rows.
+    information : float
+        Sum of p(1 - p). Below 5 no error is given.
+    """
+
+    too_high: float
+    too_low: float
+    too_extreme: float
+    power: float
+    alpha: float
+    measure: str
+    n: int
+    information: float
+
+    @property
+    def largest(self) -> float:
+        """The largest of the three that there are; nan if there is none."""
+        errors = self.too_high, self.too_low, self.too_extreme
+        return max((error for error in errors if not math.isnan(error)), default=math.nan)
+
+    def __str__(self) -> str:
+        if math.isnan(self.largest):
+            return (
+                f"Which errors these {self.n:,} predictions would show cannot be said: too little is left to chance "
+                f"(sum p(1 - p) is {self.information:.2g})."
+            )
+        words = {"all are too high": self.too_high, "all are too low": self.too_low, "too extreme": self.too_extreme}
+        lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
+        start = f"With these {self.n:,} predictions a test at level {self.alpha:g} finds"
+        return f"{start}, {self.power:.0%} of the time, a mean error of\n" + ",\n".join(lines) + "."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two forecasters of the same events. Returned by `compare`.
+
+    Attributes
+    ----------
+    measure : str
+        What was compared.
+    a, b : float
+        Their values; for squared errors without noise, so that they may be negative.
+    difference : float
+        ``a - b``: negative if a is better calibrated.
+    low, high : float
+        Confidence interval of the difference.
+    pvalue : float
+        Of no difference, two-sided.
+    brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
+        The same for the Brier score, in which calibration and skill both count.
+    confidence_level : float
+        Of both intervals.
+    n : int
+        Rows that count.
+    names : tuple of str
+        What the two are called where this is printed: `dataclasses.replace(result, names=("old", "new"))`.
+    """
+
+    measure: str
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    pvalue: float
+    brier_a: float
+    brier_b: float
+    brier_difference: float
+    brier_low: float
+    brier_high: float
+    brier_pvalue: float
+    confidence_level: float
+    n: int
+    names: tuple[str, str] = ("a", "b")
+
+    @property
+    def better_calibrated(self) -> str | None:
+        """Which of the two, "a" or "b"; None if the interval of the difference holds 0."""
+        return _lower(self.low, self.high)
+
+    @property
+    def better_brier(self) -> str | None:
+        """The same for the Brier score."""
+        return _lower(self.brier_low, self.brier_high)
+
+    def __str__(self) -> str:
+        header, *lines = self._lines()
+        wide = max(len(self.measure), len("Brier score"))
+        width = [max(11, len(name)) for name in header[1:4]]
+
+        def line(cells: list[str]) -> str:
+            numbers = " ".join(f"{cell:>{w}}" for cell, w in zip(cells[1:4], width, strict=True))
+            return f"  {cells[0]:<{wide}} {numbers}   {cells[4]}"
+
+        return "\n".join([self.verdict, "", *map(line, [header, *lines])])
+
+    def to_markdown(self) -> str:
+        """Verdict and table in Markdown."""
+        (_, *names), *lines = self._lines()
+        table = markdown_table(["", *map(literal, names)], lines, right=[1, 2, 3])
+        return f"**{literal(self.verdict)}**\n\n{table}"
+
+    def _lines(self) -> list[list[str]]:
+        """Header and rows, as they are printed."""
+        a, b = self.names
+
+        def line(name: str, a: float, b: float, gap: float, low: float, high: float, p: float) -> list[str]:
+            return [name, f"{a:.4g}", f"{b:.4g}", f"{gap:+.4g}", f"{low:+.4g} to {high:+.4g} ({p_in_words(p)})"]
+
+        brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
+        return [
+            ["", a, b, f"{a} - {b}", f"{percent(self.confidence_level)} interval"],
+            line(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
+            line("Brier score", *brier),
+        ]
+
+    @property
+    def verdict(self) -> str:
+        """In one line: who is better calibrated, who is more skilful."""
+        known = {"a": self.names[0], "b": self.names[1], None: None}
+        calibrated, brier = known[self.better_calibrated], known[self.better_brier]
+        rows = f"{self.n:,} rows"
+        if calibrated is None and brier is None:
+            return f"No difference shown by {rows}: neither in calibration nor in the Brier score."
+        if calibrated is None:
+            return f"{brier} is more skilful (Brier score); no difference in calibration is shown by {rows}."
+        if brier is None:
+            return f"{calibrated} is better calibrated; no difference in the Brier score is shown by {rows}."
+        if brier == calibrated:
+            return f"{calibrated} is better calibrated, and has the better Brier score."
+        return f"{calibrated} is better calibrated, but {brier} has the better Brier score: it knows more."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+
+def _lower(low: float, high: float) -> str | None:
+    """Which of a and b has less, if the interval of a - b tells."""
+    return "a" if high < 0.0 else "b" if low > 0.0 else None

@@ -1,0 +1,490 @@
+"""Which column is what, for headers as people have them: one sensible reading is taken and told, others are asked."""
+
+import json
+import re
+
+import pytest
+
+from truthcal.cli.column_guess import guess
+from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.load import load
+from truthcal.io.files.preview import Column, look
+from truthcal.io.files.sources import sources_of
+
+BITS = ["0", "1", "0", "1"]
+PROBAS = ["0.12", "0.87", "0.35", "0.6"]
+MORE = ["0.22", "0.77", "0.45", "0.5"]
+HARD = ["0", "1", "0", "1"]
+IDS = ["17", "18", "19", "20"]
+DAYS = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
+WORDS = ["a", "b", "c", "d"]
+YES = ["No", "Yes", "No", "Yes"]
+SURE = ["0.5", "0.97", "0.75", "0.6"]
+SPECIES = ["setosa", "virginica", "versicolor", "setosa"]
+PERCENT = ["12%", "87%", "35 %", "60%"]
+LOGITS = ["-2.1", "1.9", "0.3", "4"]
+
+
+def written(folder, columns, delimiter=","):
+    path = folder / "file.csv"
+    lines = [list(columns), *zip(*columns.values(), strict=True)]
+    path.write_text("\n".join(delimiter.join(line) for line in lines) + "\n", encoding="utf-8")
+    return path
+
+
+def guessed(folder, columns, delimiter=",", **given):
+    path = written(folder, columns, delimiter)
+    return guess(look(sources_of(path)[0]), where="file.csv", **given)
+
+
+# fmt: off
+GOOD = {  # one case a line
+    "truthcal's own names": ({"y_true": BITS, "y_proba": PROBAS}, "y_true", "y_proba", None),
+    "scikit-learn, with decisions": ({"y_true": BITS, "y_pred": HARD, "y_score": PROBAS}, "y_true", "y_score", None),
+    "scikit-learn, test set": ({"": IDS, "y_test": BITS, "y_pred_proba": PROBAS}, "y_test", "y_pred_proba", None),
+    "both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "label", "prob_1", None),
+    "both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "y", "p1", None),
+    "both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "target", "1", None),
+    "both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "churn", "prob_yes", "Yes"),
+    "Kaggle": ({"id": IDS, "target": BITS, "prediction": PROBAS}, "target", "prediction", None),
+    "Titanic": ({"PassengerId": IDS, "Survived": BITS, "Pclass": ["3", "1", "2", "3"], "Sex": WORDS, "Probability": PROBAS}, "Survived", "Probability", None),
+    "telecom": ({"customerID": WORDS, "SeniorCitizen": BITS, "Partner": YES, "Churn": YES, "churnProbability": PROBAS}, "Churn", "churnProbability", "Yes"),
+    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "y", "p_subscribe", "Yes"),
+    "fraud": ({"amount": IDS, "is_weekend": BITS, "is_fraud": BITS, "model_score": PROBAS}, "is_fraud", "model_score", None),
+    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "defaulted", "PD", None),
+    "credit, a rating beside it": ({"credit_score": IDS, "prob": PROBAS, "default": BITS}, "default", "prob", None),
+    "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, "died_30d", "risk_score", None),
+    "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, "outcome", "risk", None),
+    "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, "observed", "PoP", None),
+    "weather, in brackets": ({"day": DAYS, "P(rain)": PROBAS, "rained": YES}, "rained", "P(rain)", "Yes"),
+    "language model": ({"question": WORDS, "answer": WORDS, "confidence": PROBAS, "is_correct": ["True", "False", "True", "True"]}, "is_correct", "confidence", None),
+    "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, "resolution", "community prediction", "yes"),
+    "sports": ({"team": WORDS, "result": ["win", "loss", "win", "win"], "win_probability": PROBAS}, "result", "win_probability", "win"),
+    "features in [0, 1]": ({"x1": PROBAS, "x2": MORE, "clicked": BITS, "score": PROBAS}, "clicked", "score", None),
+    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "event", "prob", None),
+    "one float column": ({"id": IDS, "flag": BITS, "value": PROBAS}, "flag", "value", None),
+    "weights in [0, 1]": ({"label": BITS, "weight": MORE, "out": PROBAS}, "label", "out", None),
+    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Kündigung", "Kündigungswahrscheinlichkeit", "ja"),
+    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "résultat", "probabilité", "oui"),
+    "signs as labels": ({"label": ["-1", "1", "-1", "1"], "proba": PROBAS}, "label", "proba", 1),
+    "rare event, none so far": ({"label": ["0"] * 4, "proba": PROBAS}, "label", "proba", None),
+    "rare event in words, none so far": ({"label": ["NO"] * 4, "proba": PROBAS}, "label", "proba", "YES"),
+    "label and its name": ({"label": BITS, "label_name": ["cat", "dog", "cat", "dog"], "prob": PROBAS}, "label", "prob", None),
+    "percentages": ({"label": BITS, "probability": ["12", "87", "35", "60"]}, "label", "probability", None),
+    "percentages with a sign": ({"label": BITS, "probability": ["12%", "87%", "35%", "60%"]}, "label", "probability", None),
+    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "label", "model", None),
+    "logits": ({"label": BITS, "log_odds": LOGITS}, "label", "log_odds", None),
+    "a probability beside percentages": ({"y": BITS, "discount": PERCENT, "prob": PROBAS}, "y", "prob", None),
+    "a probability beside logits": ({"y": BITS, "logit": LOGITS, "prob": PROBAS}, "y", "prob", None),
+    "decisions, all sure and judged": ({"question": WORDS, "prediction": ["x", "y", "x", "y"], "is_correct": BITS, "confidence": SURE}, "is_correct", "confidence", None),
+    "decisions, judged in words": ({"prediction": ["x", "y", "x", "y"], "result": ["wrong", "right"] * 2, "confidence": SURE}, "result", "confidence", "right"),
+    "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, "label", "confidence", None),
+    "sure without decisions": ({"label": BITS, "confidence": SURE}, "label", "confidence", None),
+    "no-show in one word": ({"no_show": BITS, "p_noshow": PROBAS}, "no_show", "p_noshow", None),
+    "no event": ({"unpaid": BITS, "prob_unpaid": PROBAS}, "unpaid", "prob_unpaid", None),
+    "letters": ({"outcome": ["t", "f", "f", "t"], "P": PROBAS}, "outcome", "P", "t"),
+    "failure": ({"failure": BITS, "p_failure": PROBAS}, "failure", "p_failure", None),
+    "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
+    "home and away": ({"home_win": BITS, "p_home": PROBAS}, "home_win", "p_home", None),
+    "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "win_loss", "win_prob", None),
+    "a negative event": ({"covid_negative": BITS, "p_covid_negative": PROBAS}, "covid_negative", "p_covid_negative", None),
+    "p-values": ({"outcome": BITS, "p_value": MORE, "forecast": PROBAS}, "outcome", "forecast", None),
+    "Brier scores": ({"outcome": BITS, "brier_score": MORE, "proba": PROBAS}, "outcome", "proba", None),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_only_sensible_reading_is_taken_and_told(tmp_path, name):
+    columns, label, proba, positive = GOOD[name]
+    found = guessed(tmp_path, columns)
+    assert (found.y_true, found.y_proba, found.pos_label) == (label, (proba,), positive)
+    assert type(found.pos_label) is type(positive)
+    assert f"label: `{label}` (" in found.said[0]
+    assert f"probability: `{proba}` (" in found.said[0]
+    flags = "--label and --proba" if positive is None else "--label, --proba and --pos-label"
+    assert found.said[0].endswith(f"; say otherwise with {flags}")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in GOOD if not {PERCENT[0], LOGITS[0], "12"} & set(GOOD[name][0][GOOD[name][2]])]
+)
+def test_what_is_guessed_can_be_read(tmp_path, name):
+    columns, label, proba, positive = GOOD[name]
+    loaded = load(sources_of(written(tmp_path, columns)), ColumnRoles.of(label, proba, None, None, positive))
+    ones = {"1", "True"} if positive is None else {str(positive)}
+    assert loaded.y.tolist() == [field in ones for field in columns[label]]
+    assert loaded.p.tolist() == [float(field) for field in columns[proba]]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "cure"),
+    [
+        ("model", PERCENT, r"Percentages\? Remove the sign and divide by 100\."),
+        ("logit", LOGITS, r"Apply the sigmoid"),
+        ("Log-Odds", LOGITS, r"Apply the sigmoid"),
+    ],
+)
+def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, name, fields, cure):
+    columns = {"label": BITS, name: fields}
+    (proba,) = guessed(tmp_path, columns).y_proba
+    with pytest.raises((TypeError, ValueError), match=cure):
+        load(sources_of(written(tmp_path, columns)), ColumnRoles.of("label", proba, None, None, None))
+
+
+def doubted(proba, decided, label, one="1"):
+    return (
+        f"`{proba}` is never below 0.5, and `{decided}` holds decisions. If `{proba}` is the confidence in the "
+        "decision, make a column that says whether the decision was right "
+        f"(`correct = {decided} == {label}`) and name it: --label correct. "
+        f"If it is the probability that the label is {one}, say --proba {proba}."
+    )
+
+
+def against_the_rest(name, values, first):
+    return (
+        f"If it is `{name}`: that holds more than two classes ({values}). For one class against the rest make a 0/1 "
+        f"column, such as `is_it = {name} == {first}`, name it by --label, and that class's column of probabilities by --proba."
+    )
+
+
+WHICH = "holds the predicted probabilities?"
+# fmt: off
+ASKED = {  # one case a line
+    "two probabilities": ({"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS}, f"Which column of file.csv {WHICH} Candidates: prob1, prob2. Name one: --proba prob1. All columns: game, prob1, prob2, won."),
+    "raw and calibrated": ({"y": BITS, "prob": PROBAS, "prob_calibrated": MORE}, "Candidates: prob, prob_calibrated"),
+    "two models": ({"label": BITS, "model_a": PROBAS, "model_b": MORE}, "Candidates: model_a, model_b"),
+    "two scores": ({"label": BITS, "score": PROBAS, "confidence": MORE}, "Candidates: score, confidence"),
+    "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes? Candidates: outcome_30d, outcome_90d. Name one: --label outcome_30d."),
+    "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: RainToday, RainTomorrow"),
+    "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: male, smoker. Name one: --label male"),
+    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} `y_pred` holds two values only: decisions. None holds numbers between 0 and 1 only. Name it: --proba COLUMN."),
+    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes? Candidate: member. If that is it, say: --label member."),
+    "a submission without outcomes": ({"id": IDS, "target": PROBAS}, "None holds 0 and 1, True and False, or two labels only"),
+    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, say: --proba target"),
+    "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
+    "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
+    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities of the label that counts as 1, or, as its name says, of the other one? Say --proba prob_0, or --pos-label 0."),
+    "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, "--proba prob_loss, or --pos-label loss."),
+    "the opposite": ({"died": BITS, "survival_probability": PROBAS}, "--proba survival_probability, or --pos-label 0."),
+    "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, "--proba p_success, or --pos-label 0."),
+    "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, "or --pos-label loss."),
+    "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: p_failure, p_success"),
+    "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: p_0, p_1, p_2"),
+    "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in `label` of file.csv counts as 1, the event that the probabilities speak of? It holds 'spam', 'ham'. Say --pos-label spam or --pos-label ham."),
+    "labels in other numbers": ({"class": ["1", "2", "1", "2"], "prob": PROBAS}, "It holds 1, 2. Say --pos-label 1 or --pos-label 2."),
+    "names that need quotes": ({"y": BITS, "my prob": PROBAS, "-prob": MORE}, "Name one: --proba 'my prob'"),
+    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names on top"),
+    "no names, with text": ({"case-1": WORDS, "1": BITS, "0.734": PROBAS}, "holds numbers (case-1, 1, 0.734), where it should"),
+    "no rows": ({"label": [], "prob": []}, "file.csv has no rows; at least one is needed."),
+    "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates: 'prob\\x1b[31m', prob_b"),
+    "split": ({"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS}, "holds the outcomes? None holds"),
+    "confidence in a decision": ({"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE}, doubted("confidence", "predicted_label", "true_label")),
+    "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "pred", "label")),
+    "confidence called a score, in words": ({"gold": YES, "predicted": YES, "score": SURE}, doubted("score", "predicted", "gold", "'Yes'")),
+    "confidence, one decision so far": ({"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE}, doubted("confidence", "predicted", "correct_label")),
+    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, against_the_rest("gold", "'setosa', 'virginica', 'versicolor'", "'setosa'") + " If `confidence` is the confidence in the decision, make a column that says whether the decision was right (`correct = predicted == gold`) and name it: --label correct."),
+    "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, against_the_rest("species", "'setosa', 'virginica', 'versicolor'", "'setosa'")),
+    "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, against_the_rest("species", "'a', 'b', 'c', ...", "'a'")),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, say: --label neutral. " + against_the_rest("result", "'H', 'D', 'A'", "'H'")),
+    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, against_the_rest("label", "0, 1, 2", "0")),
+    "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, "or --pos-label 0."),
+    "the opposite, of who left": ({"churned": BITS, "stay_probability": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a not": ({"spam": BITS, "p_not_spam": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a non": ({"default": BITS, "prob_non_default": PROBAS}, "or --pos-label 0."),
+    "the opposite, in one word": ({"defaulted": BITS, "nondefault_prob": PROBAS}, "or --pos-label 0."),
+    "the opposite, with a no in the label": ({"no_show": BITS, "p_show": PROBAS}, "or --pos-label 0."),
+    "the opposite, of half a name": ({"home_win": BITS, "p_away_win": PROBAS}, "or --pos-label 0."),
+    "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, "--proba p_no_show, or --pos-label No."),
+    "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: chance, x"),
+    "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: logit, x"),
+    "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, "If that is it, say: --proba logit."),
+    "weights only": ({"label": BITS, "w": PROBAS}, WHICH),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_more_than_one_reading_or_none_is_asked_with_the_flags(tmp_path, name):
+    columns, message = ASKED[name]
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        guessed(tmp_path, columns)
+    assert "\n" not in str(error.value)
+    assert "\x1b" not in str(error.value)
+
+
+def test_a_confidence_is_not_asked_about_if_it_is_named_or_seen_below_a_half(tmp_path):
+    columns = {"gold": BITS, "predicted": HARD, "score": SURE}
+    assert guessed(tmp_path, columns, proba=["score"]).y_proba == ("score",)
+    assert guessed(tmp_path, columns | {"score": ["0.49", *SURE[1:]]}).y_proba == ("score",)
+
+
+@pytest.mark.parametrize("label", [SPECIES, WORDS, ["0", "1", "2", "0"]])
+@pytest.mark.parametrize("given", [{}, {"proba": ["conf"]}])
+def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, label, given):
+    columns = {"kind": label, "pred": label, "conf": PROBAS}
+    with pytest.raises(
+        ValueError,
+        match=r"`kind` in file\.csv holds more than two different labels .* one class against the rest make a 0/1 column, "
+        r"such as `is_it = kind == .*If `conf` is the .*`correct = pred == kind`\) and name it: --label correct\.$",
+    ):
+        guessed(tmp_path, columns, label="kind", **given)
+    with pytest.raises(ValueError, match=r"column of probabilities by --proba\.$"):
+        guessed(tmp_path, {"kind": label, "conf": PROBAS}, label="kind", **given)
+
+
+def test_classes_of_which_no_value_is_known_are_refused():
+    columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
+    with pytest.raises(ValueError, match=r"against the rest make a 0/1 column, name it by --label"):
+        guess(columns, where="x", label="kind")
+
+
+def test_both_questions_are_asked_at_once(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"--label c\. Which column of .* Candidates: a, b\. .* All columns: a, b, c, d\.$"
+    ):
+        guessed(tmp_path, {"a": PROBAS, "b": MORE, "c": BITS, "d": BITS})
+
+
+@pytest.mark.parametrize("given", [{}, {"proba": ["prob"]}])
+def test_two_columns_of_one_name_are_refused(tmp_path, given):
+    (tmp_path / "file.csv").write_text("y,prob,prob\n0,0.1,0.2\n1,0.7,0.8\n")
+    with pytest.raises(ValueError, match=r"file\.csv has 2 columns named 'prob'; rename all but one\."):
+        guess(look(sources_of(tmp_path / "file.csv")[0]), where="file.csv", **given)
+
+
+def test_what_is_said_of_a_guess(tmp_path):
+    said = guessed(tmp_path, {"clicked": BITS, "score": PROBAS}).said
+    assert said == (
+        "label: `clicked` (0/1), probability: `score` (0.12 to 0.87); say otherwise with --label and --proba",
+    )
+    said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn").said
+    assert said == (
+        "label: `churn` ('Yes' counts as 1, 'No' as 0), probability: `x` (0.12 to 0.87, the only such column); say "
+        "otherwise with --proba and --pos-label",
+    )
+    said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn", proba=["x"]).said
+    assert said == ("label: `churn` ('Yes' counts as 1, 'No' as 0); say otherwise with --pos-label",)
+    said = guessed(tmp_path, {"flag": BITS, "p": PROBAS, "w": IDS}, proba=["p"]).said
+    assert said == (
+        "label: `flag` (0/1, the only such column); say otherwise with --label",
+        "weights: `w` was not used; to use it say --weight w",
+    )
+    assert guessed(tmp_path, {"y": BITS, "p": PROBAS, "w": IDS}, label="y", proba=["p"], weight="w").said == ()
+
+
+def test_columns_in_other_use_are_not_guessed(tmp_path):
+    columns = {"won": BITS, "home": BITS, "prob": PROBAS, "prob_old": MORE, "week": IDS}
+    assert guessed(tmp_path, columns, by=["won"], weight="prob_old").y_true == "home"
+    assert guessed(tmp_path, columns, key="prob_old").y_proba == ("prob",)
+    with pytest.raises(
+        ValueError,
+        match=r"Which columns of file\.csv hold the predicted .* Name one or more: --proba prob --proba prob_old\.",
+    ):
+        guessed(tmp_path, columns, several=True)
+    assert guessed(tmp_path, columns, proba=["prob_old", "prob"], several=True).y_proba == ("prob_old", "prob")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"label": "Won"},
+            r"file\.csv has no column 'Won' \(named by --label\)\. Did you mean won\? Its columns: won, prob, y\.",
+        ),
+        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by --proba\)\. Did you mean prob\?"),
+        ({"weight": "mass"}, r"no column 'mass' \(named by --weight\)\. Its columns: won, prob, y\."),
+        ({"by": ["x"]}, r"no column 'x' \(named by --by\)"),
+        ({"key": "x"}, r"no column 'x' \(named by --key\)"),
+        (
+            {"label": "won", "proba": ["won"]},
+            r"the column 'won' is named by both --label and --proba; each must be another",
+        ),
+        ({"proba": ["prob", "prob"]}, r"the column 'prob' is named twice by --proba"),
+    ],
+)
+def test_named_columns_must_be_there(tmp_path, given, message):
+    with pytest.raises(ValueError, match=message):
+        guessed(tmp_path, {"won": BITS, "prob": PROBAS, "y": IDS}, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"by": ["p"]}, r"probabilities\? `p` is taken by --by\. Candidate: x\. If that is it, say: --proba x\."),
+        ({"key": "p"}, r"probabilities\? `p` is taken by --key\. "),
+        ({"weight": "p"}, r"probabilities\? `p` is taken by --weight\. "),
+        ({"by": ["y"]}, r"outcomes\? `y` is taken by --by\. None holds"),
+        ({"by": ["x", "p"]}, r"probabilities\? `p` is taken by --by\. None holds"),
+    ],
+)
+def test_a_column_in_other_use_is_told_where_it_is_missed(tmp_path, given, message):
+    with pytest.raises(ValueError, match=message):
+        guessed(tmp_path, {"y": BITS, "p": PROBAS, "x": MORE}, **given)
+
+
+@pytest.mark.parametrize("given", [{}, {"label": "z"}, {"label": "t"}, {"label": "t", "pos_label": "z"}])
+def test_names_of_files_cannot_steer_a_terminal(given):
+    columns = [Column(name, "number", 0.1, 0.9, (), True) for name in "ab"] + [Column("t", "text", values=("u", "v"))]
+    with pytest.raises(ValueError, match=r"'x\\x1b\[31m\.csv'") as error:
+        guess(columns, where="x\x1b[31m.csv", **given)
+    assert "\x1b" not in str(error.value)
+    where = "folder/" * 20 + "file.csv"  # the whole path is of use, however long
+    with pytest.raises(ValueError, match=where):
+        guess(columns, where=where, **given)
+
+
+def test_a_long_list_of_columns_is_cut():
+    columns = [Column(f"x{i}", "other") for i in range(100_000)]
+    with pytest.raises(ValueError, match=r"Its columns: x0, .*, x19, \.\.\.\.$"):
+        guess(columns, label="y", where="file.csv")
+    columns = [Column(f"x{i}", "number", 0.1, 0.9, (), True) for i in range(100_000)]
+    with pytest.raises(ValueError, match=r"Candidates: x0, .*, x7, \.\.\.\. Name one: --proba x0\."):
+        guess([*columns, Column("y", "bool")], where="file.csv")
+
+
+def test_columns_of_the_path_make_groups_only(tmp_path):
+    folder = tmp_path / "label=1"
+    folder.mkdir()
+    columns = look(sources_of(written(folder, {"won": BITS, "prob": PROBAS}))[0])
+    assert guess(columns, where="file.csv").y_true == guess(columns, where="file.csv", by=["label"]).y_true == "won"
+    with pytest.raises(
+        ValueError, match=r"--label names 'label', which is in the path of file\.csv and not in the file"
+    ):
+        guess(columns, where="file.csv", label="label")
+
+
+def rows(folder, *values):
+    path = folder / "file.jsonl"
+    path.write_text("".join(json.dumps({"label": value, "p": 0.25}) + "\n" for value in values))
+    return look(sources_of(path)[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "typed", "positive"),
+    [
+        ((1, 2), "2", 2),
+        ((1, 2), "2.0", 2),
+        ((0, 1), "0", 0),
+        ((0.5, 2), "0.5", 0.5),
+        ((2**53 + 1, 2**53), str(2**53 + 1), 2**53 + 1),
+        ((True, False), "true", True),
+        ((True, False), "0", False),
+        (("ham", "spam"), "spam", "spam"),
+        (("ham", "ham"), "spam", "spam"),
+        (("a", "b", "c", "d"), "d", "d"),
+        (("0", "1"), "1", "1"),
+    ],
+)
+def test_a_positive_label_is_of_the_kind_of_the_column(tmp_path, values, typed, positive):
+    found = guess(rows(tmp_path, *values), where="x", label="label", pos_label=typed)
+    assert found.pos_label == positive
+    assert type(found.pos_label) is type(positive)
+
+
+@pytest.mark.parametrize(
+    ("values", "typed", "message"),
+    [
+        ((0, 1), "yes", r"--pos-label yes: `label` in x holds numbers \(0, 1\); name one"),
+        ((0, 1), "2", r"--pos-label 2: there is no such label in `label` of x; it holds 0, 1"),
+        (("ham", "spam"), "Spam", r"--pos-label Spam: there is no such label in `label` of x; it holds 'ham', 'spam'"),
+        ((True, False), "maybe", r"--pos-label maybe: `label` in x holds True and False; name one of them"),
+        (
+            ("a", "b", "c", "d"),
+            None,
+            r"`label` in x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* one class",
+        ),
+    ],
+)
+def test_a_positive_label_that_cannot_be(tmp_path, values, typed, message):
+    with pytest.raises(ValueError, match=message):
+        guess(rows(tmp_path, *values), where="x", label="label", pos_label=typed)
+
+
+def test_a_pair_of_columns_follows_the_positive_label(tmp_path):
+    columns = {"animal": ["cat", "dog", "cat", "dog"], "P(cat)": PROBAS, "P(dog)": MORE}
+    assert guessed(tmp_path, columns, label="animal", pos_label="dog").y_proba == ("P(dog)",)
+    assert guessed(tmp_path, columns, label="animal", pos_label="cat").y_proba == ("P(cat)",)
+    columns = {"y": BITS, "prob_0": PROBAS, "prob_1": MORE}
+    assert guessed(tmp_path, columns, pos_label="0").y_proba == ("prob_0",)
+    columns = {"died": BITS, "survival_probability": PROBAS}
+    assert guessed(tmp_path, columns, pos_label="0").y_proba == ("survival_probability",)
+    with pytest.raises(ValueError, match=r"Say --proba mortality, or --pos-label 1\."):
+        guessed(tmp_path, {"died": BITS, "mortality": PROBAS}, label="died", pos_label="0")
+
+
+@pytest.mark.parametrize(
+    ("label", "fields", "positive", "proba", "other"),
+    [
+        ("churn", YES, "No", "churn_probability", "Yes"),
+        ("churn", BITS, "0", "churn_probability", "1"),
+        ("clicked", BITS, "0", "p_click", "1"),
+        ("clicked", ["True", "False"] * 2, "false", "p_click", "True"),
+        ("no_show", BITS, "0", "p_noshow", "1"),
+        ("animal", ["cat", "dog"] * 2, "dog", "cat_prob", "cat"),
+        ("animal", ["cat", "dog"] * 2, "dog", "p_not_dog", "cat"),
+    ],
+)
+def test_a_name_that_speaks_of_the_other_label_than_the_positive_one_is_asked(
+    tmp_path, label, fields, positive, proba, other
+):
+    columns = {label: fields, proba: PROBAS}
+    with pytest.raises(ValueError, match=rf"Say --proba {proba}, or --pos-label {other}\."):
+        guessed(tmp_path, columns, label=label, pos_label=positive)
+    assert guessed(tmp_path, columns, label=label, pos_label=other).y_proba == (proba,)
+    assert guessed(tmp_path, columns, label=label, pos_label=positive, proba=[proba]).y_proba == (proba,)
+
+
+@pytest.mark.parametrize("proba", ["p_no_churn", "prob_no", "churn_prob_no", "y_proba"])
+def test_a_name_that_speaks_of_the_positive_label_is_not_asked(tmp_path, proba):
+    assert guessed(tmp_path, {"churn": YES, proba: PROBAS}, pos_label="No").y_proba == (proba,)
+
+
+def test_a_file_joined_to_another_may_do_without_outcomes(tmp_path):
+    found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "a": BITS, "b": BITS}, key="id", label_elsewhere="won")
+    assert (found.y_true, found.y_proba, found.pos_label) == ("won", ("prob",), None)
+    assert found.said == ("probability: `prob` (0.12 to 0.87); say otherwise with --proba",)
+    found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "won": YES, "y": BITS}, key="id", label_elsewhere="won")
+    assert (found.y_true, found.pos_label) == ("won", "Yes")
+    assert len(found.said) == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [(["target"], "`target` here was"), (["seen"], "`seen` here was"), (["y", "label"], "`y`, `label` here were")],
+)
+def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
+    columns = {"id": IDS, "prob": PROBAS, **dict.fromkeys(others, BITS)}
+    found = guessed(tmp_path, columns, key="id", label_elsewhere="won")
+    assert found.said[1:] == (f"outcomes are taken from the other file; {said} not looked at",)
+
+
+def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path):
+    columns = {"id": IDS, "survival_prob": PROBAS}
+    with pytest.raises(ValueError, match=r"Say --proba survival_prob, or make a column of 1 minus it\."):
+        guessed(tmp_path, columns, key="id", label_elsewhere="died")
+    assert guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0").pos_label is None
+    columns = {"id": IDS, "prob_0": PROBAS, "prob_1": MORE}
+    assert guessed(tmp_path, columns, key="id", label_elsewhere="died").y_proba == ("prob_1",)
+    columns = {"id": IDS, "pred": HARD, "prob": SURE}
+    with pytest.raises(ValueError, match=re.escape(doubted("prob", "pred", "died"))):
+        guessed(tmp_path, columns, key="id", label_elsewhere="died")
+
+
+def test_probabilities_alone_where_no_outcomes_are_needed(tmp_path):
+    columns = {"": IDS, "prob": SURE, "pred": HARD, "target": BITS, "w": IDS}
+    found = guessed(tmp_path, columns, label_elsewhere="")
+    assert (found.y_true, found.y_proba, found.pos_label) == ("", ("prob",), None)
+    assert found.said == ("probability: `prob` (0.5 to 0.97); say otherwise with --proba",)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"a": PROBAS, "b": MORE, "y": BITS}, {"y": BITS}, {"0.5": PROBAS, "0.7": MORE}, {"species": SPECIES}],
+)
+def test_questions_are_about_probabilities_alone_where_no_outcomes_are_needed(tmp_path, columns):
+    with pytest.raises(ValueError, match=r"--proba") as error:
+        guessed(tmp_path, columns, label_elsewhere="")
+    assert "label" not in str(error.value)
+    assert "outcomes" not in str(error.value)

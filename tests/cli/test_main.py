@@ -1,0 +1,292 @@
+"""How the command line behaves among other programs: pipes, terminals, interrupts, full disks, missing libraries."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support.cli import COMMAND
+
+import truthcal as tc
+
+
+@pytest.fixture
+def file(write, events):
+    return write(score=events["score"], hit=events["hit"])
+
+
+def test_answers_go_to_stdout_and_messages_to_stderr(process, file, events):
+    done = process("assess", file, check=0)
+    assert done.out == f"{tc.assess(events['hit'], events['score'])}\n"
+    assert done.err.startswith("truthcal: ")
+
+
+def test_standard_input_is_read_as_a_process(process, file):
+    want = process("assess", file, "-q", check=0).out
+    assert process("assess", "-", "-q", stdin=file.read_bytes(), check=0).out == want
+
+
+def test_a_terminal_gets_colour_and_a_pipe_does_not(process, terminal, file):
+    shown = terminal("assess", file)
+    assert shown.status == 0
+    assert "\x1b[1;32mCalibrated" in shown.out
+    assert "\x1b" not in process("assess", file, check=0).out
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "dumb"])
+def test_no_colour_where_none_is_wanted(terminal, file, env):
+    assert "\x1b[" not in terminal("assess", file, env=env).out
+
+
+def test_a_terminal_as_standard_input_is_an_error_and_does_not_wait(terminal):
+    shown = terminal("assess", "-", seconds=60)
+    assert shown.status == 2
+    assert "that is a terminal. Pipe a file" in shown.out
+
+
+def test_a_closed_pipe_is_quiet(file):
+    """As in `truthcal measures --list | head -1`."""
+    reader, writer = os.pipe()
+    child = subprocess.Popen([*COMMAND, "measures", "--list"], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    os.close(reader)
+    _, err = child.communicate(timeout=120)
+    assert child.returncode == 141
+    assert err == b""
+
+
+def test_a_closed_standard_output_is_quiet_too(file):
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m truthcal measures --list >&-"], capture_output=True, check=False
+    )
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "words"),
+    [(signal.SIGINT, 130, ["truthcal: interrupted; nothing was left half-written."]), (signal.SIGTERM, 143, [])],
+    ids=["Ctrl-C", "kill"],
+)
+def test_an_interrupt_leaves_nothing(tmp_path, sent, status, words):
+    """A pipe that never ends is being read; then a signal comes."""
+    before = set(os.listdir(tmp_path))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    child = subprocess.Popen(
+        [*COMMAND, "sketch", "-", "-o", "out.sketch", "--label", "y", "--proba", "p"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    child.stdin.write(b"y,p\n" + b"1,0.5\n" * 100_000)
+    child.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not any(scratch.iterdir()) and time.monotonic() < deadline:  # it has begun to read
+        time.sleep(0.05)
+    child.send_signal(sent)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == status
+    assert err.decode().splitlines() == words
+    assert set(os.listdir(tmp_path)) == before | {"scratch"}
+    assert list(scratch.iterdir()) == []
+
+
+def test_errors_are_one_line_and_debug_shows_more(quick, process, tmp_path):
+    done = process("assess", "nowhere.csv", check=2)
+    assert done.err == "truthcal: nowhere.csv: no such file.\n"
+    assert done.out == ""
+    shown = process("assess", "nowhere.csv", "--debug", check=2)
+    assert "Traceback" in shown.err
+
+
+def test_an_error_inside_truthcal_asks_for_a_report(quick, file, monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("boom\nbang")
+
+    monkeypatch.setattr(tc, "assess", fail)
+    done = quick("assess", file, check=2)
+    assert "something went wrong inside truthcal (KeyError" in done.err
+    assert "--debug" in done.err
+    assert "Traceback" in quick("assess", file, "--debug", check=2).err
+
+
+def test_missing_libraries_are_named_with_the_cure(process, file):
+    """Python is told that they are not there."""
+    code = "import sys; sys.modules['{name}'] = None; from truthcal.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+    def without(name, *arguments):
+        return subprocess.run(
+            [sys.executable, "-c", code.format(name=name), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = without("pyarrow", "assess", file)
+    assert done.returncode == 2
+    assert done.stderr == "truthcal: reading files needs pyarrow: pip install 'truthcal[files]'.\n"
+    for name in ("jinja2", "matplotlib"):
+        done = without(name, "assess", file, "--report", file.parent / "r.html")
+        assert done.returncode == 2
+        assert "pip install 'truthcal[report]'" in done.stderr
+        assert done.stdout == ""
+        assert not (file.parent / "r.html").exists()
+
+
+def test_progress_shows_to_a_person_on_long_work_only(terminal, tmp_path):
+    """A million lines take longer than the second after which a line appears, or else there is none."""
+    path = tmp_path / "long.csv"
+    path.write_text("y,p\n" + "1,0.75\n0,0.25\n" * 1_500_000)
+    code = "import truthcal.core.progress as p; p._PATIENCE = 0.0; p._PAUSE = 0.0; import sys; from truthcal.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    import pty
+
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code, "sketch", str(path), "-o", str(tmp_path / "o.sketch")])
+    text = b""
+    try:
+        while part := os.read(master, 65536):
+            text += part
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+    os.close(master)
+    assert b"reading [" in text
+    assert b"%" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--report", "nowhere/r.html"], "there is no folder"),
+        (["--report", "."], "is a folder; name a file in it"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(quick, file, arguments, message):
+    done = quick("assess", file, *arguments, check=2)
+    assert message in done.err
+    assert done.out == ""
+
+
+def test_a_folder_that_is_read_only_is_refused(quick, file, tmp_path, monkeypatch):
+    """Root may write everywhere, so the system is told to say no."""
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    done = quick("sketch", file, "-o", "x.sketch", check=2)
+    assert "nothing can be written into" in done.err
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """A file system of 1 MB that is nearly full, if this machine lets us make one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, check=False)
+    if made.returncode:
+        yield "/dev/full"
+        return
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_loses_nothing(process, file, full_disk, tmp_path):
+    if full_disk == "/dev/full":  # a device that is always full stands for the disk
+        done = process("sketch", file, "-o", "/dev/full", check=2)
+        assert "no space left on device" in done.err
+        return
+    kept = full_disk / "o.sketch"
+    kept.write_bytes(b"before")
+    done = process("sketch", file, "-o", kept, "-q", check=2)
+    assert re.fullmatch(r"truthcal: .*o\.sketch: no space left on device\.\n", done.err)
+    assert kept.read_bytes() == b"before"
+    assert os.listdir(full_disk) == ["o.sketch"]
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["report", "-o"], ["sketch", "-o"], ["assess", "--report"], ["check", "--summary"], ["check", "--report"]],
+)
+def test_what_is_read_is_never_overwritten(quick, file, arguments):
+    command, *flags = arguments
+    before = file.read_bytes()
+    for name in (file.name, f"./{file.name}"):
+        done = quick(command, file, *flags, name, check=2)
+        assert "is read, and would be overwritten; name another file" in done.err
+    assert file.read_bytes() == before
+
+
+def test_a_merged_sketch_may_replace_one_of_its_parts(quick, file, tmp_path):
+    """As in a running total."""
+    for name in ("total", "today"):
+        quick("sketch", file, "-o", f"{name}.sketch", check=0)
+    quick("merge", "total.sketch", "today.sketch", "-o", "total.sketch", check=0)
+    assert tc.Sketch.load(tmp_path / "total.sketch").n == 1800
+
+
+def test_standard_output_is_a_file_too(process, file):
+    page = process("report", file, "-o", "-", "-q", check=0).out
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.rstrip().endswith("</html>")
+    assert process("report", file, "-o", "/dev/stdout", "-q", check=0).out.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_letters_that_cannot_be_written_are_escaped(process, write, events, encoding):
+    path = write("n.csv", hit=events["hit"], score=events["score"], who=["Łódź"] * 900)
+    done = process("check", path, "--by", "who", "--markdown", env={"PYTHONIOENCODING": encoding}, check=0)
+    assert "\\u2705 Calibration" in done.out
+    assert ("\\u0141\\xf3d\\u017a" if encoding == "ascii" else "\\u0141") in done.out
+
+
+def test_names_of_files_cannot_command_a_terminal(quick, tmp_path):
+    (tmp_path / "a\x1b[31mb.csv").write_text("label,prob\n")
+    err = quick("assess", "a\x1b[31mb.csv", check=2).err
+    assert "\x1b" not in err
+    assert "a\\x1b[31mb.csv" in err
+
+
+def test_a_name_that_is_not_utf8_has_a_cure(process, tmp_path):
+    path = os.fsencode(tmp_path) + b"/lat\xe9in.csv"
+    with open(path, "wb") as file:
+        file.write(b"label,prob\n1,0.5\n")
+    done = process("assess", os.fsdecode(path), check=2)
+    assert "not in UTF-8" in done.err
+    assert "- < FILE" in done.err
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+def complete(script, *words):
+    """What bash offers for the last of these words."""
+    code = (
+        f"{script}\nCOMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}\n"
+        "_truthcal\nprintf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_options_and_values(quick):
+    script = quick("completion", "bash", check=0).out
+    assert complete(script, "truthcal", "a") == ["assess", "audit"]
+    assert complete(script, "truthcal", "check", "--max") == ["--max-rms"]
+    assert complete(script, "truthcal", "assess", "--adjust", "h") == ["holm"]
+    assert complete(script, "truthcal", "completion", "f") == ["fish"]
+    assert complete(script, "truthcal", "assess", "x") == []  # files, by the shell itself
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_all_commands(quick, shell):
+    from truthcal.cli.parser import COMMANDS
+
+    script = quick("completion", shell, check=0).out
+    assert all(command.name in script for command in COMMANDS)
+    assert "max-rms" in script

@@ -1,0 +1,132 @@
+"""The sorted sample: both ways to sort, on one core and on two, must agree with numpy."""
+
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import truthcal as tc
+from truthcal.core import parallel
+from truthcal.core import sample as sample_module
+from truthcal.core.parallel import WORTH_A_THREAD
+from truthcal.core.sample import Sample
+
+LARGE = 3 * WORTH_A_THREAD
+
+
+def shapes(n, rng):
+    near = np.full(n, 0.5)
+    near[n // 2 :] = np.nextafter(0.5, 1)
+    zeros = np.zeros(n)
+    zeros[::3] = -0.0
+    return {
+        "uniform": rng.random(n),
+        "rare": rng.beta(1, 999, n),
+        "ties": np.round(rng.random(n), 1),
+        "all equal": np.full(n, 0.3),
+        "two values": (rng.random(n) < 0.5).astype(float),
+        "ulp": near,
+        "subnormal": rng.integers(0, 50, n) * 5e-324,
+        "zeros of both signs": zeros,
+        "sorted": np.sort(rng.random(n)),
+        "one below": np.r_[0.0, np.ones(n - 1)],
+        "one above": np.r_[np.zeros(n - 1), 1.0],
+        "two above": np.r_[np.zeros(n - 2), 1.0, 0.5],
+    }
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, LARGE])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_sorting_agrees_with_numpy(n, dtype, cores, monkeypatch):
+    monkeypatch.setattr(parallel.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    rng = np.random.default_rng(n)
+    for name, p in shapes(max(n, 3), rng).items():
+        p = p[:n].astype(dtype)
+        y = rng.random(n) < 0.4
+        sample = Sample.of(y, p)
+        order = np.lexsort((y, p))
+        assert sample.p.dtype == dtype, name
+        assert not np.signbit(sample.p).any(), name
+        np.testing.assert_array_equal(sample.p, p[order], err_msg=name)
+        pairs = sample.p + 2.0 * sample.y.astype(float)
+        assert np.array_equal(np.sort(pairs), np.sort(p + 2.0 * y)), name  # each prediction kept its own outcomes
+
+
+@pytest.mark.parametrize("n", [1, 2, 1000, LARGE])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_general_path_agrees_with_numpy(n, cores, monkeypatch):
+    monkeypatch.setattr(parallel.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    rng = np.random.default_rng(n)
+    for name, p in shapes(max(n, 3), rng).items():
+        p = p[:n]
+        w = rng.integers(1, 1000, n) / 1024
+        sample = Sample.of(rng.random(n) < 0.4, p, w)
+        np.testing.assert_array_equal(sample.p, np.sort(p), err_msg=name)
+        assert not np.signbit(sample.p).any(), name
+        np.testing.assert_allclose(sample.repetitions.sum(), w.sum(), rtol=1e-12, err_msg=name)
+        assert np.array_equal(np.sort(sample.p + 2 * sample.repetitions), np.sort(p + 2 * w)), name
+
+
+@pytest.mark.parametrize("name", sorted(tc.MEASURES))
+def test_result_is_the_same_on_one_core_and_on_two(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random(LARGE)
+    if name == "intcal":  # takes at most 100,000 different predictions
+        p = np.round(p, 4)
+    y = rng.random(LARGE) < p
+    values = []
+    for cores in (1, 2):
+        monkeypatch.setattr(parallel.os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)), raising=False)
+        values.append(tc.MEASURES[name].function(y, p))
+    assert values[0] == values[1]
+
+
+def test_sample_is_read_only_and_sorts_in_few_bytes():
+    sample = Sample.of(np.array([0, 1]), np.array([0.7, 0.2]))
+    for array in (sample.p, sample.y, sample.w):
+        assert not array.flags.writeable
+    assert sample.p.itemsize + sample.y.itemsize == 9
+
+
+@pytest.mark.parametrize(("kind", "bytes_a_row"), [("packed", 9), ("fractional", 33), ("weighted", 57)])
+def test_memory_is_as_stated(kind, bytes_a_row):
+    rng = np.random.default_rng(0)
+    p = rng.random(500_000)
+    rows = {"packed": (p < 0.4, p), "fractional": (p.copy(), p), "weighted": (p < 0.4, p, p + 0.1)}[kind]
+    Sample.of(*rows)  # compile first
+    tracemalloc.start()
+    Sample.of(*rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / len(p) == pytest.approx(bytes_a_row, abs=1)
+
+
+def test_relative_weights_are_exact():
+    w, exponent = sample_module.relative_weights(np.array([3e300, 1e250, 1.7e308]))
+    assert 0.5 <= w.max() < 1
+    assert np.ldexp(w, exponent).tolist() == [3e300, 1e250, 1.7e308]
+    w, exponent = sample_module.relative_weights(np.array([5e-324, 1e-310]))
+    assert np.ldexp(w, exponent).tolist() == [5e-324, 1e-310]
+
+
+def test_the_first_error_wins_whatever_the_timing():
+    def fail(message, seconds):
+        time.sleep(seconds)
+        raise ValueError(message)
+
+    with pytest.raises(ValueError, match="first"):
+        parallel.both(lambda: fail("first", 0.1), lambda: fail("second", 0), LARGE)
+
+
+def test_work_at_exit_runs_without_new_threads():
+    code = (
+        "import atexit, numpy as np, truthcal as tc\n"
+        f"y, p = np.zeros({LARGE}), np.linspace(0, 1, {LARGE})\n"
+        "atexit.register(lambda: print(round(tc.atb(y, p), 3)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0.183"

@@ -1,0 +1,518 @@
+"""The verdict: each kind on data made for it, what is printed, and what is refused."""
+
+import html
+import json
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from scipy.optimize import isotonic_regression
+
+import truthcal as tc
+from truthcal.inference import calibration_test as calibration_test_module
+
+N = 2000
+
+
+def steeper(p, times):
+    """Log-odds multiplied."""
+    return 1 / (1 + ((1 - p) / p) ** times)
+
+
+TRUTHS = {
+    "calibrated": lambda p: p,
+    "too high": lambda p: 0.8 * p,
+    "too low": lambda p: 0.2 + 0.8 * p,
+    "overconfident": lambda p: 0.5 + 0.6 * (p - 0.5),
+    "underconfident": lambda p: steeper(p, 2.0),
+    "miscalibrated": lambda p: p + p * (1 - p) * (np.cos(6 * np.pi * p) + 0.034),  # no mean, no slope
+}
+
+
+def some_rows(kind="calibrated", n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return (rng.random(n) < TRUTHS[kind](p)).astype(int), p
+
+
+def fitted_on_labels(n=N, seed=0):
+    """Isotonic regression of outcomes on scores that know nothing, judged on the same outcomes."""
+    y = np.random.default_rng(seed).integers(0, 2, n)
+    return y, np.clip(isotonic_regression(y.astype(float)).x, 0.0, 1.0)
+
+
+# --- the verdict ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TRUTHS)
+def test_kind_on_data_made_for_it(kind):
+    result = tc.assess(*some_rows(kind, seed=1), n_resamples=999)
+    assert result.kind == kind
+    assert result.warnings == ()
+
+
+def test_calibrated_in_words():
+    result = tc.assess(*some_rows())
+    assert result.verdict == (
+        f"Calibrated as far as 2,000 rows can tell: errors above {result.detectable:.2g} would have shown, 4 times in 5."
+    )
+    assert 0.02 < result.detectable < 0.05
+    assert result.rms_interval.low == 0.0
+
+
+def test_far_from_certain_in_words():
+    result = tc.assess(*some_rows(n=60))
+    assert result.kind == "calibrated"
+    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not far: errors above ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "place"),
+    [
+        ("too high", "Too high: predictions exceed what happens (p", "where predictions are too high by 0.1"),
+        ("too low", "Too low: more happens than is predicted (p", "where predictions are too low by 0.1"),
+        ("overconfident", "Overconfident: predictions are too extreme (p", "on average."),
+        ("underconfident", "Underconfident: predictions are too timid (p", "on average."),
+        ("miscalibrated", "Miscalibrated: predictions are off, but in no single direction (p", "on average."),
+    ],
+)
+def test_wrong_in_words(kind, start, place):
+    result = tc.assess(*some_rows(kind), n_resamples=999)
+    first, size, where = result.verdict.splitlines()
+    assert first.startswith(start)
+    interval = result.rms_interval
+    ends = f"{interval.low:.2g} to {interval.high:.2g}"
+    if kind == "miscalibrated":
+        assert size == (
+            f"Errors change sign along the predictions and cancel in ATB (rms {interval.estimate:.2g}, {ends})."
+        )
+    else:
+        assert size == f"The error is about {interval.estimate:.2g} (95%: {ends})."
+    assert where.startswith("It is worst between ")
+    assert place in where
+    # The size is that of ATB, which sees little of errors that change sign often.
+    assert interval.low > 0.0 or kind == "miscalibrated"
+
+
+@pytest.mark.parametrize("kind", ["isotonic", "local means"])
+def test_too_good_to_be_honest(kind):
+    y, p = fitted_on_labels()
+    if kind == "local means":
+        y, p = some_rows()
+        order = np.argsort(p)
+        y = y[order]
+        p = np.repeat(y.reshape(-1, 20).mean(axis=1), 20)
+    result = tc.assess(y, p)
+    assert result.kind == "too good"
+    assert result.verdict.startswith(
+        "Better than any honest forecaster could be (p <= 0.0001): were these predictions "
+    )
+    assert result.verdict.endswith("fitted on these labels?")
+    assert result.test.less < 0.01
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "rows"), [([1], [0.3], "1 row"), ([1, 0], [0.3, 0.7], "2 rows"), ([0] * 50, [1e-6] * 50, "50 rows")]
+)
+def test_too_few_rows(y, p, rows):
+    result = tc.assess(y, p)
+    assert result.kind == "too few rows"
+    assert result.verdict.startswith(
+        f"Too few rows to tell: {rows} like {'this leaves' if rows == '1 row' else 'these leave'} little to chance (sum p(1 - p) is "
+    )
+    assert math.isnan(result.detectable)
+    assert "detectable      unknown     too little is left to chance" in str(result)
+
+
+def test_level_decides():
+    y, p = some_rows(n=400, seed=5)
+    pvalue = tc.assess(y, p).test.greater
+    assert 0.05 < pvalue < 0.95
+    assert tc.assess(y, p).kind == "calibrated"
+    assert tc.assess(y, p, alpha=0.99).kind not in ("calibrated", "too few rows", "too good")
+
+
+def test_no_honest_forecaster_is_accused_often():
+    kinds = [tc.assess(*some_rows(n=100, seed=seed), n_resamples=199).kind for seed in range(12)]
+    assert kinds.count("too good") <= 1  # expected: 1 in 100
+    assert kinds.count("calibrated") >= 9  # expected: 94 in 100
+
+
+# --- the evidence -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_evidence_is_that_of_the_other_functions(weighted):
+    y, p = some_rows("overconfident", 500)
+    w = np.random.default_rng(1).exponential(1.0, 500) if weighted else None
+    result = tc.assess(y, p, sample_weight=w)
+    summary = tc.atb_summary(y, p, sample_weight=w)
+    for name, value in (
+        ("atb", summary.value),
+        ("noise_floor", summary.noise_floor),
+        ("excess", summary.excess),
+        ("brier", summary.brier),
+        ("n_effective", summary.n_effective),
+    ):
+        assert getattr(result, name) == pytest.approx(value, rel=1e-9, abs=1e-15), name
+    assert result.rms == math.sqrt(max(summary.excess, 0.0))
+    assert result.rms_interval == tc.confidence_interval(y, p, sample_weight=w)
+    assert result.bias_interval == tc.confidence_interval(y, p, measure="bias", sample_weight=w)
+    assert result.rms_interval.estimate == pytest.approx(result.rms, rel=5e-3, abs=1e-6)
+    assert result.detectable == pytest.approx(tc.detectable_error(p, sample_weight=w).largest, rel=1e-9, abs=0)
+    expected = tc.brier_decomposition(y, p, sample_weight=w)
+    assert result.decomposition == expected
+    test = tc.calibration_test(y, p, alternative="two-sided", sample_weight=w, rng=0)
+    assert (result.test.pvalue, result.test.statistic) == (test.pvalue, test.statistic)
+    w = np.ones(500) if w is None else w
+    assert result.mean_proba == pytest.approx(np.average(p, weights=w), rel=1e-12, abs=0)
+    assert result.mean_true == pytest.approx(np.average(y, weights=w), rel=1e-9, abs=0)
+
+
+def test_largest_bias_is_where_it_was_put():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    truth = np.where((p > 0.4) & (p < 0.6), p - 0.2, p)
+    found = tc.assess((rng.random(20_000) < truth).astype(int), p, n_resamples=99).largest_bias
+    # By chance the cumulative bias may be at its lowest some way before the stretch, and highest some way after it.
+    assert 0.2 < found.low < 0.41
+    assert 0.59 < found.high < 0.8
+    assert 0.1 < found.bias < 0.22
+    assert found.share == pytest.approx(found.high - found.low, rel=0, abs=0.02)
+    assert str(found).startswith(f"between {found.low:.2g} and {found.high:.2g}, where predictions are too high by 0.1")
+
+
+def test_no_bias_anywhere():
+    found = tc.assess([0, 1], [0.0, 1.0]).largest_bias
+    assert found.bias == 0.0
+    assert found.share == 1.0
+
+
+def test_same_rows_same_verdict():
+    y, p = some_rows("too high", 300)
+    order = np.random.default_rng(1).permutation(300)
+    first = tc.assess(y, p, n_resamples=199)
+    assert str(tc.assess(y, p, n_resamples=199)) == str(first)
+    assert str(tc.assess(y[order], p[order], n_resamples=199)) == str(first)
+    assert str(tc.assess(y.tolist(), p.tolist(), n_resamples=199)) == str(first)
+    labels = np.where(y == 1, "yes", "no")
+    assert str(tc.assess(labels, p, pos_label="yes", n_resamples=199)) == str(first)
+
+
+def test_data_frames():
+    pandas = pytest.importorskip("pandas")
+    y, p = some_rows("too high", 300)
+    frame = pandas.DataFrame({"y": y, "p": p})
+    assert str(tc.assess(frame["y"], frame["p"], n_resamples=99)) == str(tc.assess(y, p, n_resamples=99))
+
+
+@pytest.mark.parametrize("scale", [1e-80, 3.0, 1e80])
+def test_scale_of_weights_does_not_matter(scale):
+    y, p = some_rows("too high", 300)
+    w = np.random.default_rng(0).exponential(1.0, 300)
+    first, other = tc.assess(y, p, sample_weight=w), tc.assess(y, p, sample_weight=scale * w)
+    assert other.verdict == first.verdict
+    assert other.n_effective == pytest.approx(first.n_effective, rel=1e-9, abs=0)
+
+
+# --- sketches and many rows -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TRUTHS)
+def test_sketch_gives_the_verdict_of_its_rows(kind):
+    y, p = some_rows(kind, 12_000)
+    rows, sketch = tc.assess(y, p), tc.assess(tc.Sketch().update(y, p))
+    assert sketch.kind == rows.kind == kind
+    for name in ("atb", "noise_floor", "brier", "detectable", "mean_proba", "mean_true"):
+        assert getattr(sketch, name) == pytest.approx(getattr(rows, name), rel=1e-3, abs=1e-7), name
+    for name in ("rms_interval", "bias_interval"):
+        for end in ("low", "high"):
+            found, expected = (getattr(getattr(result, name), end) for result in (sketch, rows))
+            assert found == pytest.approx(expected, rel=5e-3, abs=1e-5)
+    assert sketch.decomposition.score == pytest.approx(rows.decomposition.score, rel=1e-9, abs=0)
+    for name in ("miscalibration", "discrimination", "uncertainty"):
+        found, expected = (getattr(result.decomposition, name) for result in (sketch, rows))
+        assert found == pytest.approx(expected, rel=0, abs=0.02 * rows.brier)
+    assert sketch.largest_bias.bias == pytest.approx(rows.largest_bias.bias, rel=0.2, abs=1e-4)
+    assert sketch.n == rows.n
+
+
+def test_decomposition_of_a_sketch_adds_up():
+    y, p = some_rows("overconfident", 3000)
+    d = tc.assess(tc.Sketch().update(y, p)).decomposition
+    assert d.miscalibration - d.discrimination + d.uncertainty == pytest.approx(d.score, rel=1e-9, abs=0)
+
+
+def test_more_rows_than_can_be_sorted(monkeypatch):
+    y, p = some_rows("too high", 20_000)
+    exact = tc.assess(y, p)
+    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 10_000)
+    found = tc.assess(y, p)
+    assert "from a sketch of 16,384 buckets" in found.test.why
+    assert "sketch" not in exact.test.why
+    assert found.kind == exact.kind
+    assert found.rms == pytest.approx(exact.rms, rel=1e-4, abs=0)
+    assert found.verdict.splitlines()[1] == exact.verdict.splitlines()[1]
+    w = np.random.default_rng(0).uniform(0.5, 1.5, 20_000)
+    weighted = tc.assess(np.where(y == 1, "b", "a"), p, sample_weight=w, pos_label="b")
+    assert weighted.kind == "too high"
+    assert weighted.n_effective < 20_000
+
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
+
+
+def warned(*args, **kwargs):
+    result = tc.assess(*args, n_resamples=99, **kwargs)
+    for warning in result.warnings:
+        assert f"! {warning}" in str(result)
+    return "\n".join(result.warnings)
+
+
+def test_warning_of_one_class():
+    _, p = some_rows(n=100)
+    assert "all outcomes are 0: nothing is known of the other class." in warned(np.zeros(100, int), p)
+    assert "all outcomes are 1: nothing is known of the other class." in warned(np.ones(100, int), p)
+    assert "all outcomes" not in warned(*some_rows(n=100))
+
+
+def test_warning_of_certain_and_wrong():
+    y, p = some_rows(n=100)
+    y[:3], p[:3] = [1, 0, 1], [0.0, 1.0, 0.0]
+    assert "predictions of exactly 0 or 1 were wrong (3 of them)" in warned(y, p)
+    y[:3] = 1 - y[:3]
+    assert "exactly 0 or 1" not in warned(y, p)
+
+
+def test_warning_of_few_values():
+    y, p = some_rows(n=300)
+    assert "predictions take only 11 different values: were they rounded or binned?" in warned(y, np.round(p, 1))
+    assert "predictions take only one value: were they rounded or binned?" in warned(y, np.full(300, 0.5))
+    assert "different values" not in warned(y, p)
+    assert "different values" not in warned(y[:50], np.round(p[:50], 1))  # too few rows to wonder
+
+
+def test_warning_of_uneven_weights():
+    y, p = some_rows(n=300)
+    w = np.random.default_rng(0).exponential(1.0, 300) ** 3
+    effective = w.sum() ** 2 / np.sum(w**2)
+    assert f"weights are uneven: 300 rows are worth {effective:,.1f} of equal weight." in warned(y, p, sample_weight=w)
+    assert "uneven" not in warned(y, p, sample_weight=np.full(300, 5.0))
+
+
+def test_warning_of_little_chance():
+    y, p = np.zeros(300, int), np.full(300, 0.001)
+    assert "outcomes leave little to chance here: sum p(1 - p) is 0.3." in warned(y, p)
+    assert "little to chance" not in warned(*some_rows(n=300))
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TRUTHS)
+def test_printing_stays_within_110_columns(kind):
+    y, p = some_rows(kind)
+    w = np.random.default_rng(0).exponential(1.0, N)
+    for result in (tc.assess(y, p, n_resamples=99), tc.assess(tc.Sketch().update(y, p, w))):
+        assert [line for line in str(result).splitlines() if len(line) > 110] == []
+        assert repr(result) == str(result)
+
+
+def test_printing_has_all_the_evidence():
+    text = str(tc.assess(*some_rows("too high"), n_resamples=999))
+    for name in ("error (rms)", "bias", "ATB", "miscalibrated?", "too good?", "largest bias", "detectable", "rows"):
+        assert f"\n  {name}" in text
+    assert re.search(r"\n  miscalibrated\?  p <= \S+ +by multiscale_atb \(bound\)", text)
+    assert "\n  rows            2,000" in text
+    assert "Brier score" in text
+
+
+def test_to_dict_is_json():
+    for result in (
+        tc.assess(*some_rows("overconfident", 200), n_resamples=99),
+        tc.assess([1], [0.3]),
+        tc.assess(tc.Sketch().update(*some_rows(n=200))),
+        tc.assess(*some_rows(n=200), sample_weight=np.arange(1, 201), n_resamples=99),
+    ):
+        back = json.loads(json.dumps(result.to_dict()))
+        assert back["kind"] == result.kind
+        assert back["test"]["pvalue"] == result.test.pvalue
+        assert back["largest_bias"]["share"] == result.largest_bias.share
+        assert back["warnings"] == list(result.warnings)
+        assert back["rms_interval"]["confidence_level"] == 0.95
+        assert set(back) == set(result.__slots__) - {"_summary"}
+
+
+def test_html_holds_the_verdict_and_is_escaped():
+    y, p = some_rows("too high")
+    p = np.round(p, 1)
+    result = tc.assess(y, p, n_resamples=999)
+    page = result._repr_html_()
+    assert html.escape(result.verdict).replace("\n", "<br>") in page
+    assert "p &lt;= " in page
+    assert "p <= " not in page
+    assert html.escape(result.warnings[0]) in page
+    assert page.count("<tr>") == page.count("</tr>") == 9
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "message"),
+    [
+        ([0, 1], [0.5, math.nan], "`y_proba`"),
+        ([0, math.nan], [0.5, 0.2], "`y_true`"),
+        ([0.3, 0.7], [0.5, 0.2], r"`y_true` must hold outcomes, 0 or 1, here; found 0\.3"),
+        ([0.3, 0.7], [0, 1], "the arguments look swapped"),
+        ([0, 1], [0.5, 1.2], "`y_proba` must lie in"),
+        ([0, 1, 1], [0.5, 0.2], "`y_true` has 3 rows but `y_proba` has 2"),
+        ([], [], "y_true|empty|no rows"),
+    ],
+)
+def test_bad_rows_are_refused(y, p, message):
+    with pytest.raises(ValueError, match=message):
+        tc.assess(y, p)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"alpha": 5}, ValueError, r"`alpha` .* For 5%, pass 0\.05"),
+        ({"confidence_level": 95}, ValueError, r"`confidence_level` .* For 95%, pass 0\.95"),
+        ({"n_resamples": 0}, ValueError, "`n_resamples` must be at least 1; got 0"),
+        ({"rng": "x"}, TypeError, "`rng` must be a whole number"),
+    ],
+)
+def test_bad_parameters_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        tc.assess(*some_rows(n=50), **arguments)
+
+
+def test_columns_beside_a_sketch_are_refused():
+    y, p = some_rows(n=50)
+    with pytest.raises(TypeError, match="`y_proba` cannot go with a Sketch"):
+        tc.assess(tc.Sketch().update(y, p), p)
+    with pytest.raises((TypeError, ValueError), match="`y_proba`"):
+        tc.assess(y)
+    with pytest.raises(ValueError, match="`y_true` must hold outcomes"):
+        tc.assess(tc.Sketch().update(p, p))
+
+
+# --- the hard reviewer ------------------------------------------------------------------------------------------------
+
+ODD = {
+    "two rows": ([1, 0], [0.3, 0.3]),
+    "constant": ([1, 0] * 20, [0.3] * 40),
+    "all right": ([0, 1] * 20, [0.0, 1.0] * 20),
+    "all wrong": ([1, 0] * 20, [0.0, 1.0] * 20),
+    "tiny": ([0] * 30, [1e-300] * 30),
+    "tiny, hit": ([1] + [0] * 29, [1e-300] * 30),
+    "nearly 1": ([1] * 30, [1 - 1e-16] * 30),
+    "one ulp apart": ([0, 1] * 15, (0.5 + 1e-16 * np.arange(30)).tolist()),
+    "one class": ([1] * 30, np.linspace(0.01, 0.99, 30).tolist()),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_rows_get_a_verdict(name):
+    y, p = ODD[name]
+    for result in (tc.assess(y, p, n_resamples=99), tc.assess(tc.Sketch().update(y, p))):
+        assert result.verdict
+        assert 0.0 <= result.test.pvalue <= 1.0
+        assert json.dumps(result.to_dict())
+        assert result._repr_html_()
+
+
+def test_weights_over_eighty_orders_of_magnitude():
+    y, p = some_rows(n=100)
+    w = 10.0 ** np.random.default_rng(0).uniform(-40, 40, 100)
+    result = tc.assess(y, p, sample_weight=w, n_resamples=99)
+    assert result.n_effective < 20
+    assert "weights are uneven" in result.warnings[0]
+    assert np.isfinite([result.atb, result.excess, result.brier]).all()
+
+
+def test_errors_that_change_sign_have_no_direction():
+    """A part of a wave lies along the slope, and is many standard errors from 0, but explains little of it."""
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = rng.random(2000) < np.clip(p + 0.2 * np.sin(6 * np.pi * p), 0, 1)
+    assert tc.assess(y, p, n_resamples=999).kind == "miscalibrated"
+
+
+def test_certain_predictions_that_are_all_right():
+    result = tc.assess([0, 1] * 20, [0.0, 1.0] * 20)
+    assert result.kind == "calibrated"
+    assert result.verdict == "Right every time: 40 rows predicted with certainty, 0 or 1, and none of them wrong."
+
+
+def test_certain_predictions_that_are_wrong_have_a_direction():
+    result = tc.assess([1] * 95 + [0] * 5, [1.0] * 100)
+    assert result.kind == "too high"
+    assert "5 of them" in result.warnings[0]
+
+
+def test_one_certain_prediction_that_is_wrong():
+    assert tc.assess([0], [1.0]).verdict == "Too high: predictions exceed what happens (p < 1e-300)."
+
+
+def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
+    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 10_000)
+    y, p = np.zeros(20_000, int), np.full(20_000, 0.001)
+    y[:40] = 1
+    result = tc.assess(y, p)
+    assert result.test.method == "exact"
+    assert result.test.greater == pytest.approx(tc.calibration_test(y, p, rng=0).pvalue, rel=0.5, abs=0)
+    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
+        tc.assess(np.full(20_000, 0.3), np.linspace(0.1, 0.9, 20_000), sample_weight=np.full(20_000, 2.0))
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_an_assessment_survives_pickling(sketched):
+    """Workers exchange results that way; the copy can still be drawn and asked for intervals."""
+    y, p = some_rows(n=200)
+    found = tc.assess(tc.Sketch().update(y, p)) if sketched else tc.assess(y, p)
+    copy = pickle.loads(pickle.dumps(found))
+    assert copy == found
+    assert copy.test.confidence_interval() == found.test.confidence_interval()
+    assert type(copy._summary) is type(found._summary)
+    assert "_summary" not in copy.to_dict()
+
+
+def test_an_outcome_that_could_not_be_is_never_called_calibrated():
+    y, p = some_rows(n=400)
+    p[3], y[3] = 1.0, 0
+    found = tc.assess(y, p)
+    assert found.test.greater > 0.05
+    assert found.kind == "miscalibrated"
+    assert found.verdict.startswith("Miscalibrated: 1 of 400 rows had an outcome with a predicted chance of exactly 0.")
+    assert "The other rows show no miscalibration" in found.verdict
+    assert tc.assess([0], [1.0]).kind == "too high"
+
+
+def test_predictions_of_the_opposite_event_are_warned_of():
+    y, p = some_rows(n=400)
+    warning = "predictions fall where outcomes rise: are they probabilities of the opposite event?"
+    assert warning in tc.assess(y, 1 - p).warnings
+    assert warning in tc.assess(tc.Sketch().update(y, 1 - p)).warnings
+    assert warning in tc.assess(y, 1 - p, sample_weight=np.full(400, 7.0)).warnings
+    assert warning not in tc.assess(y, p).warnings
+    # Predictions that know nothing run against outcomes by chance, but not by so much.
+    rng = np.random.default_rng(0)
+    assert not any(warning in tc.assess(rng.permutation(y), p, n_resamples=99).warnings for _ in range(10))
+
+
+def test_rows_of_rare_events_that_show_only_large_errors_do_not_see_far():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 999, 40_000)
+    found = tc.assess(rng.random(40_000) < p, p)
+    assert found.kind == "calibrated"
+    assert found.mean_proba / 3 < found.detectable < 0.1
+    far = found.detectable > found.mean_proba / 2
+    assert ("which is not far" in found.verdict) == far
+    few = tc.assess(rng.random(9_000) < p[:9_000], p[:9_000], n_resamples=99)
+    assert few.detectable > few.mean_proba / 2
+    assert "which is not far" in few.verdict

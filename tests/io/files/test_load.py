@@ -1,0 +1,100 @@
+"""Rows as they are in the files while they are few, and always the sketch that `scan` makes."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import truthcal as tc
+from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files import batches
+from truthcal.io.files import load as load_module
+from truthcal.io.files.load import load
+from truthcal.io.files.sources import sources_of
+
+TRUE = [0, 1, 1, 0, 1]
+PROBA = [0.1, 0.8, 0.65, 0.3, 0.9]
+WEIGHT = [1.0, 2.0, 0.0, 0.5, 3.0]
+SITE = ["a", "b", "a", "b", "a"]
+ROLES = ColumnRoles.of("y", "p", None, None, None)
+
+
+def files(folder, ending, **more):
+    """Two files of three and of two rows."""
+    columns = {"y": TRUE, "p": PROBA, "w": WEIGHT, "g": SITE, **more}
+    for name, rows in (("1", slice(0, 3)), ("2", slice(3, None))):
+        part = {column: values[rows] for column, values in columns.items()}
+        path = folder / f"{name}.{ending}"
+        if ending == "parquet":
+            pq.write_table(pa.table(part), path)
+        else:
+            lines = [",".join(part), *(",".join(map(str, row)) for row in zip(*part.values(), strict=True))]
+            path.write_text("\n".join(lines) + "\n")
+    return sources_of(str(folder / f"*.{ending}"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("batch", [1 << 20, 2])
+def test_rows_are_kept_in_the_order_of_the_files(tmp_path, monkeypatch, ending, batch):
+    monkeypatch.setattr(batches, "BATCH", batch)
+    loaded = load(files(tmp_path, ending), ColumnRoles.of("y", "p", "w", None, None))
+    assert loaded.exact
+    assert loaded.n == 5
+    assert loaded.y.tolist() == TRUE
+    assert loaded.p.tolist() == PROBA
+    assert loaded.w.tolist() == WEIGHT
+    assert loaded.table is None
+    assert loaded.sketch.n == 4  # one has no weight
+    expected = tc.scan(tmp_path / f"*.{ending}", y_true="y", y_proba="p", sample_weight="w", n_buckets=16384)
+    assert loaded.sketch.to_bytes() == expected.to_bytes()
+
+
+@pytest.mark.parametrize(("most", "exact"), [(5, True), (4, False), (3, False), (None, True)])
+def test_of_too_many_rows_the_sketch_is_left(tmp_path, most, exact):
+    loaded = load(files(tmp_path, "csv"), ROLES, exact_rows=most, n_buckets=64)
+    assert loaded.exact is exact
+    assert (loaded.y is None, loaded.p is None) == (not exact, not exact)
+    assert loaded.w is None
+    assert (loaded.n, loaded.sketch.n, loaded.sketch.n_buckets) == (5, 5, 64)
+
+
+def test_as_many_rows_are_kept_as_assess_would_sort():
+    from truthcal.inference import cells
+
+    assert load_module.EXACT_ROWS == cells.TOO_MANY_TO_SORT == 2**20
+
+
+def test_labels_become_0_and_1(tmp_path):
+    loaded = load(
+        files(tmp_path, "csv", y=["no", "yes", "yes", "no", "yes"]), ColumnRoles.of("y", "p", None, None, "yes")
+    )
+    assert loaded.y.tolist() == TRUE
+
+
+@pytest.mark.parametrize(("n_buckets", "kept"), [(None, 4096), (16384, 16384), (256, 256)])
+def test_groups_come_with_their_total(tmp_path, n_buckets, kept):
+    loaded = load(files(tmp_path, "parquet"), ColumnRoles.of("y", "p", None, "g", None), n_buckets=n_buckets)
+    assert list(loaded.table) == ["a", "b"]
+    assert loaded.table.n.tolist() == [3, 2]
+    assert loaded.table.n_buckets == loaded.sketch.n_buckets == kept
+    assert loaded.sketch.brier() == pytest.approx(np.mean((np.array(PROBA) - TRUE) ** 2), rel=1e-12)
+    assert loaded.p.tolist() == PROBA
+
+
+def test_rows_of_files_with_other_types_are_put_together(tmp_path):
+    pq.write_table(pa.table({"y": [True, False], "p": pa.array([0.5, 0.25], pa.float32())}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"y": [0.5, 1.0], "p": [0.1, 0.2]}), tmp_path / "2.parquet")
+    loaded = load(sources_of(tmp_path), ROLES)
+    assert loaded.y.tolist() == [1, 0, 0.5, 1]
+    assert loaded.p.tolist() == [0.5, 0.25, 0.1, 0.2]
+
+
+def test_bad_rows_are_named_as_scan_names_them(tmp_path):
+    sources = files(tmp_path, "csv", p=[0.1, 0.2, 0.3, 0.4, 74.5])
+    with pytest.raises(
+        ValueError, match=r"`p` \(y_proba\) must lie in \[0, 1\]; found 74\.5 at row 1 of .*2\.csv \(1 of 2 rows"
+    ):
+        load(sources, ROLES)
+    (tmp_path / "none.csv").write_text("y,p\n")
+    with pytest.raises(ValueError, match=r"none\.csv has no rows; at least one is needed"):
+        load(sources_of(tmp_path / "none.csv"), ROLES)

@@ -1,0 +1,266 @@
+import itertools
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from truthcal.reports.sanitize import clean, labels, shortened
+from truthcal.reports.sanitize import rounded as three_digits
+from truthcal.reports.svg import Stylesheet, inline_svg
+from truthcal.reports.svg_paths import compact, rounded
+
+pytest.importorskip("matplotlib", reason="figures are drawn with matplotlib")
+from truthcal.plots.svg import INK, figure_svg
+
+NAME = "a<b>&\"c' $x^2$ \x07\n\ud800"
+
+
+def draw(ax):
+    ax.plot([0, 1], [0, 1], "--", label=clean(NAME))
+    ax.fill_between(np.linspace(0, 1, 500), 0, np.linspace(0, 1, 500), alpha=0.2)
+    ax.scatter([0.1, 0.9], [0.2, 0.3])
+    ax.set_title("title", rotation=3)
+    ax.legend()
+
+
+def inlined(name="f1", sheet=None):
+    sheet = sheet or Stylesheet({INK: "var(--ink)"})
+    text = inline_svg(figure_svg(draw), name=name, title=NAME, description="what <it> shows", sheet=sheet)
+    return text, ET.fromstring(text), sheet
+
+
+def test_inline_svg_is_well_formed_and_has_nothing_of_a_file():
+    text, tree, _ = inlined()
+    assert tree.tag == "svg"
+    assert tree.attrib.keys() == {"viewBox", "role", "aria-labelledby"}
+    for unwanted in ("<?xml", "DOCTYPE", "metadata", "xlink", "xmlns", "style=", "<style", "font-family"):
+        assert unwanted not in text
+    assert [float(x) for x in tree.get("viewBox").split()][:3] == [0, 0, pytest.approx(5.2 * 72, abs=5)]
+
+
+def test_inline_svg_is_named_and_described():
+    _, tree, _ = inlined()
+    assert tree.get("role") == "img"
+    labelled = {element.get("id"): element.text for element in tree[:2]}
+    assert list(labelled) == tree.get("aria-labelledby").split()
+    assert list(labelled.values()) == ["a<b>&\"c' $x^2$ \ufffd\n\ufffd", "what <it> shows"]
+
+
+def test_inline_svg_keeps_text_as_text():
+    _, tree, _ = inlined()
+    texts = [element.text for element in tree.iter("text")]
+    assert "title" in texts
+    assert any("a<b>&\"c' $x^2$" in text for text in texts)
+
+
+def test_ids_are_those_referred_to_and_unlike_those_of_another_figure():
+    sheet = Stylesheet({})
+    (first, tree, _), (second, _, _) = inlined("f1", sheet), inlined("f2", sheet)
+    ids = [set(re.findall(r' id="([^"]+)"', text)) for text in (first, second)]
+    assert not ids[0] & ids[1]
+    referred = set(re.findall(r"(?:href=\"#|url\(#)([^\")]+)", first)) | set(tree.get("aria-labelledby").split())
+    assert referred == ids[0]
+    assert first.replace("f1-", "f2-") == second
+
+
+def test_styles_become_classes_with_the_ink_of_the_page():
+    text, tree, sheet = inlined()
+    rules = dict(re.findall(r"\.(s\d+)\{([^}]*)\}", sheet.css()))
+    used = {name for element in tree.iter() if (name := element.get("class"))}
+    assert used <= set(rules)
+    assert INK not in sheet.css() + text
+    ink = {name for name, rule in rules.items() if "fill:var(--ink)" in rule}
+    assert {element.get("class") for element in tree.iter("text")} <= ink
+
+
+def test_stylesheet_refuses_what_is_no_plain_value():
+    sheet = Stylesheet({})
+    name = sheet.name_of(
+        "fill: red; stroke: url(javascript:x); position: fixed; stroke-width: 1.23456; opacity: 1}</style>"
+    )
+    assert sheet.css() == f".{name}{{fill:red;stroke-width:1.23}}"
+    assert sheet.name_of("fill:red; stroke-width:1.2345") == name
+    assert sheet.name_of("font-family: serif") == ""
+
+
+def test_stylesheet_reads_fonts_of_older_matplotlib():
+    sheet = Stylesheet({})
+    sheet.name_of("font: italic 700 10.5px 'DejaVu Sans', sans-serif; text-anchor: end")
+    assert sheet.css() == ".s0{font-size:10.5px;font-style:italic;font-weight:700;text-anchor:end}"
+
+
+def test_figure_svg_is_the_same_again_and_leaves_settings_alone():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    assert figure_svg(draw) == figure_svg(draw)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_figure_svg_is_quiet_about_letters_its_font_lacks():
+    assert "\u6f22\u5b57" in figure_svg(lambda ax: ax.set_title("\u6f22\u5b57 \U0001f600"))
+
+
+# --- paths ------------------------------------------------------------------------------------------------------------
+
+
+def points_of(d):
+    """Slow: the vertices of a path of M, l, h, v and z."""
+    x = y = 0.0
+    found = []
+    for command, rest in re.findall(r"([MlhvZz])([^MlhvZz]*)", d):
+        numbers = [float(number) for number in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
+        if command in "hv":
+            numbers = [part for number in numbers for part in ((number, 0.0) if command == "h" else (0.0, number))]
+        for dx, dy in zip(numbers[::2], numbers[1::2], strict=True):
+            x, y = (dx, dy) if command == "M" else (x + dx, y + dy)
+            found.append((x, y))
+    return np.array(found)
+
+
+def away_from(point, line):
+    """Slow: the distance of a point from a polyline."""
+    steps = np.linspace(0, 1, 2001)[:, None]
+    return min(np.hypot(*(a + steps * (b - a) - point).T).min() for a, b in itertools.pairwise(line))
+
+
+def written(points):
+    return "M " + " \nL ".join(f"{x} {y}" for x, y in points) + " \n"
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_compact_path_looks_the_same(closed):
+    rng = np.random.default_rng(0)
+    points = np.column_stack([np.sort(300 * rng.random(120)), 200 + np.cumsum(rng.normal(0, 0.3, 120))])
+    short = compact(written(points) + ("z" if closed else ""))
+    line = points_of(short)
+    assert short.endswith("z") == closed
+    assert 2 < len(line) < 100
+    assert max(away_from(point, line) for point in points) < (0.42 if closed else 0.32)
+    assert max(away_from(vertex, points) for vertex in line) < 0.08  # half a step of a tenth, both ways
+
+
+def test_compact_path_of_a_thicket_has_few_points():
+    rng = np.random.default_rng(0)
+    points = np.column_stack([np.linspace(0, 300, 5000), 100 + np.cumsum(rng.normal(0, 1, 5000))])
+    short = compact(written(points))
+    line = points_of(short)
+    assert 50 < len(line) <= 200
+    assert max(away_from(point, line) for point in points[::100]) < 4
+
+
+def test_compact_path_of_a_circle_is_two_half_circles():
+    from matplotlib.path import Path
+
+    d = ""
+    for vertices, code in Path.circle((10.0, 20.0), 3.0).iter_segments():
+        d += f"{ {1: 'M', 4: 'C', 79: 'z'}[int(code)] } " + ("" if code == 79 else " ".join(map(str, vertices))) + " \n"
+    assert compact(d) == "M7 20a3 3 0 1 0 6 0 3 3 0 1 0 -6 0z"
+
+
+def test_neighbouring_paths_of_one_look_become_one():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><g id="a"><path d="M 1 1 L 2 2" style="stroke: red"/></g>'
+        '<g id="b"><path d="M 3 3 L 4 3" style="stroke: red"/></g><path d="M 5 5 L 6 6" style="stroke: blue"/></svg>'
+    )
+    text = inline_svg(
+        svg.replace('<path d="M 5', '<g><path d="M 5').replace("</svg>", "</g></svg>"),
+        name="f",
+        title="t",
+        description="d",
+        sheet=Stylesheet({}),
+    )
+    assert re.findall("<path[^>]*>", text) == [
+        '<path d="M1 1l1 1M3 3h1" class="s0"/>',
+        '<path d="M5 5l1 1" class="s1"/>',
+    ]
+
+
+def test_what_refers_to_more_than_a_mark_stays_a_reference():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><defs><g id="a"><path d="M 1 1 L 2 2"/></g></defs>'
+        '<g><use href="#a" x="1.234"/></g></svg>'
+    )
+    text = inline_svg(svg, name="f", title="t", description="d", sheet=Stylesheet({}))
+    assert text.endswith('<defs><g id="f-0"><path d="M1 1l1 1"/></g></defs><use href="#f-0" x="1.23"/></svg>')
+
+
+def test_marks_are_drawn_where_they_are_used_in_their_own_look():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9"><g><defs>'
+        '<path id="m" d="M 0 0 L 0 3.5" style="stroke: red"/></defs><use xlink:href="#m" x="1" y="2" style="stroke: blue; fill: green"/>'
+        '<text>1</text><use xlink:href="#m" x="5" y="2" style="stroke: blue; fill: green"/></g></svg>'
+    )
+    sheet = Stylesheet({})
+    text = inline_svg(svg, name="f", title="t", description="d", sheet=sheet)
+    assert text.endswith('<path d="M1 2v3.5M5 2v3.5" class="s0"/><text>1</text></svg>')
+    assert sheet.css() == ".s0{fill:green;stroke:red}"
+
+
+def test_compact_path_of_straight_line_has_two_points():
+    assert compact(written([(x, 2 * x) for x in range(50)])) == "M0 0l49 98"
+
+
+@pytest.mark.parametrize(
+    ("d", "short"),
+    [
+        ("M 1.005 2 L 1.5 2 L 1.5 -3.256 z", "M1 2h.5v-5.26z"),
+        ("M 1 1 L 2 2 M 5 5 L 5 6 ", "M1 1l1 1M5 5v1"),
+        ("M 1e-7 1 L -2 1.5e-3 ", "M0 1l-2-1"),
+        (
+            "M 0 0 " + " ".join(f"L {i} {i % 2 * 1.26}" for i in range(1, 10)),
+            "M0 0l1 1.3 1-1.3 1 1.3 1-1.3 1 1.3 1-1.3 1 1.3 1-1.3 1 1.3",
+        ),
+        ("M 3 3 ", ""),
+        ("M 0 1.23456 \nC 0 1 2 3 4.5678 5 \nz", "M 0 1.23 C 0 1 2 3 4.57 5 z"),
+    ],
+)
+def test_compact_path_as_written(d, short):
+    assert compact(d) == short
+
+
+def test_rounded_keeps_colours_and_whole_numbers():
+    assert rounded("rotate(-90 10.597896 -0.004) #012345 12 0.5") == "rotate(-90 10.6 0) #012345 12 .5"
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_clean_marks_what_no_page_may_hold():
+    assert clean("a\x00\x1b\x85\ufffe\u202eb\tc\nd \u00e9\U0001f600") == "a" + 5 * "\ufffd" + "b\tc\nd \u00e9\U0001f600"
+
+
+def test_clean_marks_all_that_turns_the_order_of_letters_around():
+    """Unicode's own list: the characters of property Bidi_Control."""
+    controls = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    assert clean(f"a{controls}b") == "a" + 12 * "\ufffd" + "b"
+    assert clean("\u200d\u05d0\u0627") == "\u200d\u05d0\u0627"  # joiners and letters from right to left stay
+
+
+def test_shortened_keeps_both_ends():
+    assert shortened("x" * 50 + "end") == "x" * 18 + "\u2026" + "x" * 6 + "end"
+    assert shortened(" a\n b ") == "a b"
+    assert shortened("\n") == "(no name)"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("95% between 0.04567 and 0.1234; mean", "95% between 0.0457 and 0.123; mean"),
+        ("+0.012345 at q = 1.2345e-05.", "+0.0123 at q = 1.23e-05."),
+        ("-0.99999, p = 0.0185, p = 1.00, p = 0.50", "-1, p = 0.0185, p = 1.00, p = 0.50"),
+        ("99.95% of 1,234 rows worth 1,234.5678", "99.95% of 1,234 rows worth 1,234.5678"),
+        ("v1.2345 1.2345.6 12.345", "v1.2345 1.2345.6 12.345"),
+    ],
+)
+def test_numbers_get_three_digits_and_nothing_else_changes(text, shown):
+    assert three_digits(text) == shown
+    assert three_digits(shown) == shown
+
+
+def test_labels_are_all_different():
+    names = ["m" * 40 + str(i) + "m" * 40 for i in range(3)]
+    found = labels(names)
+    assert len(set(found)) == 3
+    assert max(map(len, found)) <= 28

@@ -1,0 +1,126 @@
+"""What the report says, where nothing needs to be drawn."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from support.report_pages import forecasts
+
+import truthcal as tc
+from truthcal.reports.wording import MEANING, assumed, compared, model_chips, numbers, segment_chip, verdict_lines
+
+
+def changed(assessment, **fields):
+    return dataclasses.replace(assessment, **fields)
+
+
+def moods(assessment, table=None):
+    return [chip.mood for chip in model_chips(assessment, table)]
+
+
+def test_calibrated_with_enough_rows_has_a_green_tick(models):
+    (chip,) = model_chips(models["honest"], None)
+    assert (chip.text, chip.mood) == ("Calibrated", "good")
+
+
+@pytest.mark.parametrize(
+    ("detectable", "mean_proba", "mood"),
+    [
+        (0.1, 0.5, "good"),
+        (0.1001, 0.5, "unsure"),
+        (0.01, 0.02, "good"),
+        (0.0101, 0.02, "unsure"),
+        (0.0101, 0.98, "unsure"),
+        (math.nan, 0.5, "unsure"),
+    ],
+)
+def test_calibrated_has_no_green_tick_where_large_errors_would_stay_hidden(models, detectable, mean_proba, mood):
+    assert moods(changed(models["honest"], detectable=detectable, mean_proba=mean_proba)) == [mood]
+
+
+def test_impossible_outcomes_have_no_green_tick(models):
+    honest = models["honest"]
+    assert moods(changed(honest, test=changed(honest.test, impossible=1))) == ["unsure"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mood"), [("too high", "bad"), ("miscalibrated", "bad"), ("too few rows", "unsure"), ("too good", "odd")]
+)
+def test_other_kinds_keep_their_mood(models, kind, mood):
+    assert moods(changed(models["honest"], kind=kind, detectable=math.nan)) == [mood]
+
+
+def test_segment_in_which_nothing_was_found_is_not_praised():
+    found = segment_chip("calibrated")
+    assert (found.text, found.mood) == ("No sign", "neutral")
+    assert (segment_chip("too high").text, segment_chip("too high").mood) == ("Too high", "bad")
+    assert segment_chip("too few rows").mood == "unsure"
+
+
+def test_miscalibrated_segments_are_in_the_verdict(models, one_off):
+    assert one_off.verdict.startswith("1 of 4 segments is miscalibrated")
+    honest, over = models["honest"], models["overconfident"]
+    assert verdict_lines(honest, one_off) == [honest.verdict, f"But {one_off.verdict}"]
+    assert verdict_lines(over, one_off)[-1] == f"And {one_off.verdict}"
+    chips = [(chip.text, chip.mood) for chip in model_chips(honest, one_off)]
+    assert chips == [("Calibrated", "good"), ("1 of 4 segments off", "bad")]
+
+
+def test_segments_in_which_nothing_was_found_do_not_change_the_verdict(models, one_off):
+    fine = dataclasses.replace(one_off, segments=one_off.segments[1:])
+    assert verdict_lines(models["honest"], fine) == [models["honest"].verdict]
+    assert moods(models["honest"], fine) == ["good"]
+
+
+def test_numbers_have_three_digits(models):
+    honest = changed(models["honest"], atb=0.0123456, brier=0.0987654, noise_floor=0.00012345, mean_proba=0.512345)
+    shown = {it.name: it for it in numbers(honest)}
+    assert shown["ATB"].value == "0.0123"
+    assert shown["Brier score"].value == "0.0988"
+    assert shown["ATB"].noise.startswith("chance alone gives 0.000123; ")
+    assert "mean prediction 0.512, outcome" in shown["bias"].noise
+
+
+@pytest.mark.parametrize(
+    ("measure", "name"),
+    [
+        ("atb", "ATB beyond chance"),
+        ("multiscale_atb", "Multiscale ATB beyond chance"),
+        ("shifted_grid_ubse", "Shifted-grid UBSE beyond chance"),
+        ("smcal", "smcal"),
+    ],
+)
+def test_squares_without_noise_have_a_name_of_their_own(measure, name):
+    outcome, proba = forecasts(100)
+    found = tc.compare(outcome, proba["honest"], proba["overconfident"])
+    found = dataclasses.replace(found, measure=measure, a=0.0123456)
+    (first, value, *_), (second, *_) = compared(("x 0.123456", "y"), found).rows
+    assert (first, value, second) == (name, "0.0123", "Brier score")
+    assert compared(("x 0.123456", "y"), found).header[0] == "x 0.123456"  # names stay as they are
+
+
+def test_meaning_of_the_error_holds_for_predictions_that_are_all_off():
+    """Infinitely many predictions, spread out and all off by d: 0.71 d to d, as the report says of d = 0.05."""
+    said = "predictions that are spread out and all off by 0.05 have 0.035 to 0.05"
+    assert said in MEANING["error (rms)"]
+    for low, high in ((0.0, 1.0), (0.45, 0.55), (0.05, 0.1)):
+        p = np.linspace(low, high, 10_001)
+        below = np.arange(1, p.size) / p.size
+        gaps = np.diff(p)
+        # ATB: the mean over thresholds of (bias below)^2 + (bias above)^2, with thresholds beyond all predictions
+        atb = np.sum(gaps * ((0.05 * below) ** 2 + (0.05 * (1 - below)) ** 2)) + (1 - (high - low)) * 0.05**2
+        assert 0.035 <= math.sqrt(atb) <= 0.05
+
+
+def test_selected_and_noisy_numbers_say_so():
+    assert "chosen after the fact" in MEANING["largest bias"]
+    assert "noise included" in MEANING["Brier score"]
+
+
+@pytest.mark.parametrize(("n", "rows"), [(1, "the one row that counts,"), (3, "the 3 rows that count,")])
+def test_rows_are_counted_in_good_english(n, rows):
+    first, *_, last = assumed({"": tc.assess([1] * n, [0.3] * n)})
+    assert rows in first
+    if n == 1:
+        assert last == "The error has no interval: one row says nothing of the next."

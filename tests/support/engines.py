@@ -1,0 +1,89 @@
+"""Engines: functions that put an Arrow table into an engine and return its frame."""
+
+import importlib
+import uuid
+
+import pytest
+
+from support.servers import quiet_spark, spark_session
+
+
+def needs(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"{name} is not installed.")
+
+
+def as_pandas(table, folder):
+    needs("pandas")
+    return table.to_pandas()
+
+
+def as_pandas_arrow(table, folder):
+    return table.to_pandas(types_mapper=needs("pandas").ArrowDtype)
+
+
+def as_polars(table, folder):
+    return needs("polars").from_arrow(table)
+
+
+def as_polars_lazy(table, folder):
+    return needs("polars").from_arrow(table).lazy()
+
+
+def as_pyarrow(table, folder):
+    return table
+
+
+def as_duckdb(table, folder):
+    """From Parquet written by pyarrow, whose statistics make DuckDB believe that there is no nan."""
+    path = folder / f"{uuid.uuid4().hex}.parquet"
+    needs("pyarrow.parquet").write_table(table, path)
+    return needs("duckdb").connect().from_parquet(str(path))
+
+
+def as_duckdb_own(table, folder):
+    """From Parquet written by DuckDB."""
+    path, connection = folder / f"{uuid.uuid4().hex}.parquet", needs("duckdb").connect()
+    connection.from_arrow(table).write_parquet(str(path))
+    return connection.from_parquet(str(path))
+
+
+def as_dask(table, folder):
+    return needs("dask.dataframe").from_pandas(table.to_pandas(), npartitions=3)
+
+
+def as_ibis(table, folder):
+    path = folder / f"{uuid.uuid4().hex}.parquet"
+    needs("pyarrow.parquet").write_table(table, path)
+    return needs("ibis").duckdb.connect().read_parquet(str(path))
+
+
+def as_spark(table, folder):
+    session = spark_session()
+    with quiet_spark():
+        return session.createDataFrame(table)
+
+
+def as_spark_lenient(table, folder):
+    """With the rules from before ANSI mode, which many clusters still have."""
+    frame = as_spark(table, folder)
+    frame.sparkSession.conf.set("spark.sql.ansi.enabled", "false")
+    return frame
+
+
+ENGINES = {
+    "pandas": as_pandas,
+    "pandas, Arrow types": as_pandas_arrow,
+    "polars": as_polars,
+    "polars, lazy": as_polars_lazy,
+    "pyarrow": as_pyarrow,
+    "duckdb": as_duckdb,
+    "duckdb, own Parquet": as_duckdb_own,
+    "dask": as_dask,
+    "ibis": as_ibis,
+    "spark": as_spark,
+    "spark, not ANSI": as_spark_lenient,
+}
+SLOW = ("dask", "spark", "spark, not ANSI")

@@ -1,0 +1,42 @@
+"""Rows that engines may disagree about, as an Arrow table, and a comparison of sketches."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+
+B = 64
+EPS = 2.0**-53
+
+# Every prediction that engines may disagree about: the ends, minus zero, exact edges of buckets and their neighbours.
+EDGES = sorted(
+    {0.0, 5e-324, 1e-300, 1.0, 1.0 - EPS, 0.5, 1 / 3}
+    | {k / B for k in (1, 2, 3, 31, 32, 33, 62, 63)}
+    | {math.nextafter(k / B, 2.0) for k in (0, 1, 32, 63)}
+    | {math.nextafter(k / B, -1.0) for k in (1, 32, 63)}
+)
+PROBA = [-0.0, *EDGES, *EDGES, 0.25, 0.25, 0.25]
+TRUE = [(7 * i) % 3 == 0 for i in range(len(PROBA))]
+WEIGHT = [(i % 5) * 0.7 for i in range(len(PROBA))]
+SITE = [("north", "south", None)[i % 3] for i in range(len(PROBA))]
+YEAR = [2020 + i % 2 for i in range(len(PROBA))]
+
+
+def table(**columns):
+    columns = {"y": TRUE, "p": PROBA, "w": WEIGHT, "site": SITE, "year": YEAR, **columns}
+    return pa.table({name: values for name, values in columns.items() if values is not None})
+
+
+def numbers(column):
+    return [float(value) for value in column.to_pylist()]
+
+
+def assert_same(sketch, other):
+    """Counts and extremes exactly, sums to 1e-12 of the sizes of their terms."""
+    one, two = sketch.table(), other.table()
+    sizes = one["weight"] * np.maximum(1.0, one["ww"] / one["weight"])
+    for name, values in one.items():
+        if name in ("bucket", "left", "right", "n", "min", "max"):
+            assert values.tolist() == two[name].tolist(), name
+        else:
+            np.testing.assert_array_less(np.abs(values - two[name]), 1e-12 * sizes + 1e-300, name)
