@@ -8,8 +8,8 @@ import pytest
 from truthcal.cli.column_guess import guess
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import load
-from truthcal.io.files.preview import Column, look
-from truthcal.io.files.sources import sources_of
+from truthcal.io.files.preview import Column, preview_columns
+from truthcal.io.files.sources import find_sources
 
 BITS = ["0", "1", "0", "1"]
 PROBAS = ["0.12", "0.87", "0.35", "0.6"]
@@ -34,7 +34,7 @@ def written(folder, columns, delimiter=","):
 
 def guessed(folder, columns, delimiter=",", **given):
     path = written(folder, columns, delimiter)
-    return guess(look(sources_of(path)[0]), where="file.csv", **given)
+    return guess(preview_columns(find_sources(path)[0]).columns, where="file.csv", **given)
 
 
 # fmt: off
@@ -111,7 +111,7 @@ def test_the_only_sensible_reading_is_taken_and_told(tmp_path, name):
 )
 def test_what_is_guessed_can_be_read(tmp_path, name):
     columns, label, proba, positive = GOOD[name]
-    loaded = load(sources_of(written(tmp_path, columns)), ColumnRoles.of(label, proba, None, None, positive))
+    loaded = load(find_sources(written(tmp_path, columns)), ColumnRoles.of(label, proba, None, None, positive))[proba]
     ones = {"1", "True"} if positive is None else {str(positive)}
     assert loaded.y.tolist() == [field in ones for field in columns[label]]
     assert loaded.p.tolist() == [float(field) for field in columns[proba]]
@@ -129,7 +129,7 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
     columns = {"label": BITS, name: fields}
     (proba,) = guessed(tmp_path, columns).y_proba
     with pytest.raises((TypeError, ValueError), match=cure):
-        load(sources_of(written(tmp_path, columns)), ColumnRoles.of("label", proba, None, None, None))
+        load(find_sources(written(tmp_path, columns)), ColumnRoles.of("label", proba, None, None, None))
 
 
 def doubted(proba, decided, label, one="1"):
@@ -251,7 +251,7 @@ def test_both_questions_are_asked_at_once(tmp_path):
 def test_two_columns_of_one_name_are_refused(tmp_path, given):
     (tmp_path / "file.csv").write_text("y,prob,prob\n0,0.1,0.2\n1,0.7,0.8\n")
     with pytest.raises(ValueError, match=r"file\.csv has 2 columns named 'prob'; rename all but one\."):
-        guess(look(sources_of(tmp_path / "file.csv")[0]), where="file.csv", **given)
+        guess(preview_columns(find_sources(tmp_path / "file.csv")[0]).columns, where="file.csv", **given)
 
 
 def test_what_is_said_of_a_guess(tmp_path):
@@ -347,7 +347,7 @@ def test_a_long_list_of_columns_is_cut():
 def test_columns_of_the_path_make_groups_only(tmp_path):
     folder = tmp_path / "label=1"
     folder.mkdir()
-    columns = look(sources_of(written(folder, {"won": BITS, "prob": PROBAS}))[0])
+    columns = preview_columns(find_sources(written(folder, {"won": BITS, "prob": PROBAS}))[0]).columns
     assert guess(columns, where="file.csv").y_true == guess(columns, where="file.csv", by=["label"]).y_true == "won"
     with pytest.raises(
         ValueError, match=r"--label names 'label', which is in the path of file\.csv and not in the file"
@@ -358,7 +358,7 @@ def test_columns_of_the_path_make_groups_only(tmp_path):
 def rows(folder, *values):
     path = folder / "file.jsonl"
     path.write_text("".join(json.dumps({"label": value, "p": 0.25}) + "\n" for value in values))
-    return look(sources_of(path)[0])
+    return preview_columns(find_sources(path)[0]).columns
 
 
 @pytest.mark.parametrize(

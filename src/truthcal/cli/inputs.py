@@ -17,9 +17,9 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import EXACT_ROWS, Loaded, load
-from truthcal.io.files.preview import look
-from truthcal.io.files.sources import Source, sources_of
-from truthcal.io.files.stdin import is_kept, spooled
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.sources import Source, find_sources
+from truthcal.io.files.stdin import sketch_kind, spool_stdin
 
 STDIN = "-"
 
@@ -77,15 +77,14 @@ def read(
         for line in meant.said:
             say(args, line)
         by = getattr(args, "by", None)
-        models = {
-            name: load(
-                sources,
-                ColumnRoles.of(meant.y_true, name, args.weight, by, meant.pos_label),
-                n_buckets=n_buckets,
-                exact_rows=exact_rows,
-            )
-            for name in meant.y_proba
-        }
+        checksum = hashlib.sha256()
+        models = load(
+            sources,
+            ColumnRoles.of_models(meant.y_true, meant.y_proba, args.weight, by, meant.pos_label),
+            n_buckets=n_buckets,
+            exact_rows=exact_rows,
+            checksum=checksum if digest else None,
+        )
         return Data(
             models=models,
             files=tuple(map(str, sources)),
@@ -96,7 +95,7 @@ def read(
                 "pos_label": meant.pos_label,
                 "by": list(by or []),
             },
-            digest=digest_of(sources) if digest else "",
+            digest=checksum.hexdigest() if digest else "",
         )
 
 
@@ -104,7 +103,7 @@ def read(
 def opened(files: list[str]) -> Iterator[list[Source]]:
     """The files that are meant; standard input is one for as long as this lasts."""
     if STDIN not in files:
-        sources = sources_of(files)
+        sources = find_sources(files)
         for source in sources:
             _refuse_strange_name(source)
         yield sources
@@ -115,7 +114,7 @@ def opened(files: list[str]) -> Iterator[list[Source]]:
         raise ValueError(
             "`-` reads standard input, but that is a terminal. Pipe a file: truthcal ... - < predictions.csv"
         )
-    with spooled(sys.stdin.buffer) as source:
+    with spool_stdin(sys.stdin.buffer) as source:
         yield [source]
 
 
@@ -128,8 +127,11 @@ def guessed(args: argparse.Namespace, sources: list[Source]) -> Guess:
     by = getattr(args, "by", None) or []
     key = getattr(args, "key", None)
     several = args.command in ("assess", "report")
+    named = [name for name in (args.label, *proba, args.weight, *by, key) if name is not None]
+    preview = preview_columns(sources[0], named)
+    sources[0] = preview.source
     return guess(
-        look(sources[0], [name for name in (args.label, *proba, args.weight, *by, key) if name is not None]),
+        preview.columns,
         label=args.label,
         proba=proba,
         weight=args.weight,
@@ -170,7 +172,7 @@ def _refuse_own_input(args: argparse.Namespace, target: Path) -> None:
     rows = [name for name in args.files if name != STDIN]
     paths = [Path(name) for name in sketches_in(args.files)]
     if rows and not paths:
-        paths = [source.path for source in sources_of(rows)]
+        paths = [source.path for source in find_sources(rows)]
     if any(path.samefile(target) for path in paths):
         raise ValueError(f"{target}: is read, and would be overwritten; name another file to write.")
 
@@ -193,7 +195,7 @@ def sketches_in(files: list[str]) -> list[str]:
     found = []
     for name in files:
         matches = sorted(glob.glob(name)) if glob.has_magic(name) and not Path(name).exists() else [name]
-        found += [match for match in matches if match != STDIN and is_kept(match)]
+        found += [match for match in matches if match != STDIN and sketch_kind(match)]
     return found
 
 
@@ -232,7 +234,7 @@ def merged(paths: list[str]) -> Sketch | SketchTable:
     twice = next((path for i, path in enumerate(paths) if any(_same(path, other) for other in paths[:i])), None)
     if twice is not None:
         raise ValueError(f"{twice}: named twice, so its rows would count twice. Name it once.")
-    kinds = {path: is_kept(path) for path in paths}
+    kinds = {path: sketch_kind(path) for path in paths}
     strange = next((path for path, kind in kinds.items() if kind is None), None)
     if strange is not None:
         missing = "" if Path(strange).exists() else " (no such file)"
@@ -254,13 +256,3 @@ def merged(paths: list[str]) -> Sketch | SketchTable:
 
 def _same(one: str, other: str) -> bool:
     return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
-
-
-def digest_of(sources: list[Source]) -> str:
-    """SHA-256 of all bytes, file after file."""
-    whole = hashlib.sha256()
-    for source in sources:
-        with open(source.path, "rb") as file:
-            while block := file.read(1 << 20):
-                whole.update(block)
-    return whole.hexdigest()

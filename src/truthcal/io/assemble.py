@@ -26,7 +26,7 @@ _Column = Sequence[Any] | NDArray[Any]
 Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]
 
 
-def finished(
+def build_sketch(
     table: Mapping[str, _Column], groups: Groups | None, roles: ColumnRoles, n_buckets: int, where: str
 ) -> Sketch | SketchTable:
     """The sketch, or one for each group, if all rows can be used. `table` has the columns that `codes` names."""

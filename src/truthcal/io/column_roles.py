@@ -1,7 +1,7 @@
-"""Which column is what."""
+"""Column roles: which column holds outcomes, predictions, weights and groups."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,21 +11,23 @@ from truthcal.core.params import shown
 
 @dataclass(frozen=True, slots=True)
 class ColumnRoles:
-    """The names of the columns that are read, and the label that counts as 1."""
+    """The names of the columns to read, and the label that counts as 1.
+
+    Several models have one prediction column each, and share all other columns.
+    """
 
     y_true: str
-    y_proba: str
+    y_probas: tuple[str, ...]
     sample_weight: str | None
     by: tuple[str, ...]
     pos_label: str | int | float | bool | None
 
     @classmethod
     def of(cls, y_true: object, y_proba: object, sample_weight: object, by: object, pos_label: object) -> "ColumnRoles":
-        """Check the names as such; `refuse_missing` compares them with what there is."""
-        given = {"y_true": y_true, "y_proba": y_proba}
+        """Check the names themselves; `require_columns` checks that such columns exist."""
+        names = {"y_true": _column_name(y_true, "y_true"), "y_proba": _column_name(y_proba, "y_proba")}
         if sample_weight is not None:
-            given["sample_weight"] = sample_weight
-        names = {role: _name(name, role) for role, name in given.items()}
+            names["sample_weight"] = _column_name(sample_weight, "sample_weight")
         for role, name in names.items():
             twin = next((other for other in names if other != role and names[other] == name), None)
             if twin is not None:
@@ -34,25 +36,49 @@ class ColumnRoles:
             pos_label = pos_label.item()
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
             raise TypeError(f"`pos_label` must be one label: text, a number, True or False; got {shown(pos_label)}.")
-        return cls(names["y_true"], names["y_proba"], names.get("sample_weight"), _groups(by), pos_label)
+        groups = () if by is None else tuple(_column_name(name, "by") for name in check_by(by))
+        return cls(names["y_true"], (names["y_proba"],), names.get("sample_weight"), groups, pos_label)
+
+    @classmethod
+    def of_models(
+        cls, y_true: object, y_probas: Sequence[str], sample_weight: object, by: object, pos_label: object
+    ) -> "ColumnRoles":
+        """Check the names for several models, one prediction column each."""
+        models = [cls.of(y_true, name, sample_weight, by, pos_label) for name in y_probas]
+        return replace(models[0], y_probas=tuple(y_probas))
+
+    @classmethod
+    def predictions_only(cls, y_proba: str) -> "ColumnRoles":
+        """Roles for reading predictions without outcomes: they stand in for the outcome column, which is not read."""
+        return cls(y_proba, (y_proba,), None, (), None)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Pairs of a role and a column's name."""
+        """Yield pairs of a role and a column name."""
         yield "y_true", self.y_true
-        yield "y_proba", self.y_proba
+        for name in self.y_probas:
+            yield "y_proba", name
         if self.sample_weight is not None:
             yield "sample_weight", self.sample_weight
         for name in self.by:
             yield "by", name
 
     @property
-    def columns(self) -> list[str]:
-        """The columns to read, each once."""
-        return list(dict.fromkeys(name for _, name in self))
+    def y_proba(self) -> str:
+        """The prediction column of the only model, or of the first."""
+        return self.y_probas[0]
 
-    def refuse_missing(self, there: Iterable[str], where: str) -> None:
-        """Refuse names that no column has."""
-        columns = list(there)
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether there is an outcome column."""
+        return self.y_true not in self.y_probas
+
+    def for_model(self, y_proba: str) -> "ColumnRoles":
+        """Return the roles of one of the models."""
+        return replace(self, y_probas=(y_proba,))
+
+    def require_columns(self, available: Iterable[str], where: str) -> None:
+        """Raise if a named column does not exist, or exists twice."""
+        columns = list(available)
         for role, name in self:
             if name not in columns:
                 listed = ", ".join(repr(column) for column in columns[:20]) + (", ..." if len(columns) > 20 else "")
@@ -61,17 +87,9 @@ class ColumnRoles:
                 raise ValueError(f"{where} has {columns.count(name)} columns named {name!r}; rename all but one.")
 
 
-def _name(name: object, role: str) -> str:
+def _column_name(name: object, role: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"`{role}` must be the name of a column; got {shown(name)}.")
     if not name:
         raise ValueError(f"`{role}` must be the name of a column; got an empty text.")
     return name
-
-
-def _groups(by: object) -> tuple[str, ...]:
-    """Names of the columns to group by; none is an empty tuple."""
-    names = () if by is None else check_by(by)
-    for name in names:
-        _name(name, "by")
-    return names

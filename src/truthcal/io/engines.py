@@ -11,7 +11,7 @@ from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
-from truthcal.io.assemble import finished, groups_of
+from truthcal.io.assemble import build_sketch, groups_of
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import (
     refuse_double_names,
@@ -103,7 +103,7 @@ def sketch_frame(
     rows = coded(selected(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
     columns = _collected(_summed(rows, roles))
     groups = groups_of([columns.pop(name) for name in _group_names(roles)], roles.by)
-    return finished(columns, groups, roles, n_buckets, "the frame")
+    return build_sketch(columns, groups, roles, n_buckets, "the frame")
 
 
 def _group_names(roles: ColumnRoles) -> list[str]:
@@ -151,7 +151,7 @@ def _refuse_double_names(frame: Any) -> None:
 
 def selected(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
     """The columns in question as `y`, `p`, `w`, `label` and groups, numbers as Float64, once their types allow it."""
-    roles.refuse_missing(frame.collect_schema().names(), "the frame")
+    roles.require_columns(frame.collect_schema().names(), "the frame")
     frame, roles = _with_plain_names(frame, roles)
     schema = frame.collect_schema()
     chosen = [_number(roles.y_proba, "y_proba", schema).alias("p")]
@@ -170,13 +170,13 @@ def selected(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
 
 def _with_plain_names(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> tuple[nw.LazyFrame[Any], ColumnRoles]:
     """Spark reads `a.b` as the field b of a column a, however it is quoted; there such columns are renamed first."""
-    if not frame.implementation.is_spark_like() or not any(set(".`") & set(name) for name in roles.columns):
+    if not frame.implementation.is_spark_like() or not any(set(".`") & set(name) for _, name in roles):
         return frame, roles
     plain = {name: f"truthcal_{i}" for i, name in enumerate(frame.collect_schema().names())}
     renamed = dataclasses.replace(
         roles,
         y_true=plain[roles.y_true],
-        y_proba=plain[roles.y_proba],
+        y_probas=(plain[roles.y_proba],),
         sample_weight=plain.get(roles.sample_weight or ""),
         by=tuple(plain[name] for name in roles.by),
     )

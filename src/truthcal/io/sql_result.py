@@ -7,7 +7,7 @@ from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
-from truthcal.io.assemble import finished, groups_of
+from truthcal.io.assemble import build_sketch, groups_of
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.engines import columns_of_frame
 from truthcal.io.errors import refuse_no_rows, refuse_part, refuse_result
@@ -57,7 +57,7 @@ def sketch_from_rows(
     total, n_buckets = (_one(lines.pop(name), name) for name in row_codes.CHECKS)
     refuse_part(sum(map(int, lines["n"])), total)
     groups = groups_of([lines.pop(name) for name in roles.by], roles.by)
-    return finished(lines, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
+    return build_sketch(lines, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
 
 
 def _one(values: list[Any], name: str) -> int:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.join import joined
-from truthcal.io.files.sources import sources_of
+from truthcal.io.files.join import join_files
+from truthcal.io.files.sources import find_sources
 
 ROLES = ColumnRoles.of("y", "p", None, None, None)
 A = {"id": [3, 1, 2, 9], "y": [1, 0, 1, 0], "p": [0.3, 0.1, 0.2, 0.9]}
@@ -27,11 +27,11 @@ def written(folder, name, columns):
     else:
         lines = [columns, *zip(*columns.values(), strict=True)]
         path.write_text("\n".join(",".join("" if v is None else str(v) for v in line) for line in lines) + "\n")
-    return sources_of(path)[0]
+    return find_sources(path)[0]
 
 
 def join(folder, a, b, names=("a.csv", "b.csv"), roles_a=ROLES, roles_b=ROLES):
-    return joined(written(folder, names[0], a), written(folder, names[1], b), "id", roles_a, roles_b)
+    return join_files(written(folder, names[0], a), written(folder, names[1], b), "id", roles_a, roles_b)
 
 
 def keyed(key, columns=A):
@@ -172,7 +172,7 @@ def test_keys_that_cannot_be_keys(tmp_path):
     with pytest.raises(TypeError, match=r"the key 'id' must hold text, numbers or dates; it is list<.*a\.parquet"):
         join(tmp_path, lists, B, ("a.parquet", "b.csv"))
     with pytest.raises(ValueError, match=r"the key 'p' is also the column of outcomes, predictions or weights"):
-        joined(written(tmp_path, "a.csv", A), written(tmp_path, "b.csv", B), "p", ROLES, ROLES)
+        join_files(written(tmp_path, "a.csv", A), written(tmp_path, "b.csv", B), "p", ROLES, ROLES)
     raw = {**A, "id": [b"\xff", b"a", b"b", b"c"]}
     with pytest.raises(
         ValueError, match=r"the key 'id' is binary in .*a\.parquet but int64 in .*b\.parquet, which cannot be"

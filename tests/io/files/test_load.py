@@ -10,7 +10,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files import batches
 from truthcal.io.files import load as load_module
 from truthcal.io.files.load import load
-from truthcal.io.files.sources import sources_of
+from truthcal.io.files.sources import find_sources
 
 TRUE = [0, 1, 1, 0, 1]
 PROBA = [0.1, 0.8, 0.65, 0.3, 0.9]
@@ -30,14 +30,14 @@ def files(folder, ending, **more):
         else:
             lines = [",".join(part), *(",".join(map(str, row)) for row in zip(*part.values(), strict=True))]
             path.write_text("\n".join(lines) + "\n")
-    return sources_of(str(folder / f"*.{ending}"))
+    return find_sources(str(folder / f"*.{ending}"))
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("batch", [1 << 20, 2])
 def test_rows_are_kept_in_the_order_of_the_files(tmp_path, monkeypatch, ending, batch):
     monkeypatch.setattr(batches, "BATCH", batch)
-    loaded = load(files(tmp_path, ending), ColumnRoles.of("y", "p", "w", None, None))
+    loaded = load(files(tmp_path, ending), ColumnRoles.of("y", "p", "w", None, None))["p"]
     assert loaded.exact
     assert loaded.n == 5
     assert loaded.y.tolist() == TRUE
@@ -51,7 +51,7 @@ def test_rows_are_kept_in_the_order_of_the_files(tmp_path, monkeypatch, ending, 
 
 @pytest.mark.parametrize(("most", "exact"), [(5, True), (4, False), (3, False), (None, True)])
 def test_of_too_many_rows_the_sketch_is_left(tmp_path, most, exact):
-    loaded = load(files(tmp_path, "csv"), ROLES, exact_rows=most, n_buckets=64)
+    loaded = load(files(tmp_path, "csv"), ROLES, exact_rows=most, n_buckets=64)["p"]
     assert loaded.exact is exact
     assert (loaded.y is None, loaded.p is None) == (not exact, not exact)
     assert loaded.w is None
@@ -67,13 +67,13 @@ def test_as_many_rows_are_kept_as_assess_would_sort():
 def test_labels_become_0_and_1(tmp_path):
     loaded = load(
         files(tmp_path, "csv", y=["no", "yes", "yes", "no", "yes"]), ColumnRoles.of("y", "p", None, None, "yes")
-    )
+    )["p"]
     assert loaded.y.tolist() == TRUE
 
 
 @pytest.mark.parametrize(("n_buckets", "kept"), [(None, 4096), (16384, 16384), (256, 256)])
 def test_groups_come_with_their_total(tmp_path, n_buckets, kept):
-    loaded = load(files(tmp_path, "parquet"), ColumnRoles.of("y", "p", None, "g", None), n_buckets=n_buckets)
+    loaded = load(files(tmp_path, "parquet"), ColumnRoles.of("y", "p", None, "g", None), n_buckets=n_buckets)["p"]
     assert list(loaded.table) == ["a", "b"]
     assert loaded.table.n.tolist() == [3, 2]
     assert loaded.table.n_buckets == loaded.sketch.n_buckets == kept
@@ -84,7 +84,7 @@ def test_groups_come_with_their_total(tmp_path, n_buckets, kept):
 def test_rows_of_files_with_other_types_are_put_together(tmp_path):
     pq.write_table(pa.table({"y": [True, False], "p": pa.array([0.5, 0.25], pa.float32())}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"y": [0.5, 1.0], "p": [0.1, 0.2]}), tmp_path / "2.parquet")
-    loaded = load(sources_of(tmp_path), ROLES)
+    loaded = load(find_sources(tmp_path), ROLES)["p"]
     assert loaded.y.tolist() == [1, 0, 0.5, 1]
     assert loaded.p.tolist() == [0.5, 0.25, 0.1, 0.2]
 
@@ -97,4 +97,4 @@ def test_bad_rows_are_named_as_scan_names_them(tmp_path):
         load(sources, ROLES)
     (tmp_path / "none.csv").write_text("y,p\n")
     with pytest.raises(ValueError, match=r"none\.csv has no rows; at least one is needed"):
-        load(sources_of(tmp_path / "none.csv"), ROLES)
+        load(find_sources(tmp_path / "none.csv"), ROLES)

@@ -12,12 +12,12 @@ import pytest
 
 from truthcal.io.files import preview as preview_module
 from truthcal.io.files import text_input
-from truthcal.io.files.preview import Column, look
-from truthcal.io.files.sources import sources_of
+from truthcal.io.files.preview import Column, preview_columns
+from truthcal.io.files.sources import find_sources
 
 
 def looked(path, named=()):
-    return look(sources_of(path)[0], named)
+    return preview_columns(find_sources(path)[0], named).columns
 
 
 def of_text(folder, text, name="file.csv", **given):

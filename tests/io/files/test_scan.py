@@ -24,10 +24,10 @@ from support.rows import PROBA, SITE, TRUE, WEIGHT, YEAR, B, assert_same, number
 
 import truthcal as tc
 from truthcal.io import row_codes
-from truthcal.io.assemble import finished
+from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files import batches, text_input
-from truthcal.io.files.accumulate import BucketAccumulator
+from truthcal.io.files.accumulate import BucketAccumulator, codes_of_rows
 
 N = len(PROBA)
 LABEL = [int(y) for y in TRUE]
@@ -367,7 +367,7 @@ def test_filler_against_slow_sums(weighted, by):
         filler.add(
             y[rows].astype(kinds[0]), p[rows].astype(kinds[1]), w[rows] if weighted else None, groups, first, "here"
         )
-    result = finished(*filler.table(), roles, B, "here")
+    result = build_sketch(*filler.table(), roles, B, "here")
     for g in range(3) if by else [None]:
         own = slice(None) if g is None else np.flatnonzero(group == g)
         code, columns = (result if g is None else result["abc"[g]])._filled()
@@ -397,8 +397,8 @@ def test_row_codes_against_the_rules():
             w, row_codes.WEIGHT_NULL if w != w else row_codes.WEIGHT_EXTREME
         )
 
-    assert row_codes(*rows).tolist() == [code(*row) for row in rows.T]
-    assert row_codes(*rows[:2], None).tolist() == [code(y, p, None) for y, p, _ in rows.T]
+    assert codes_of_rows(*rows).tolist() == [code(*row) for row in rows.T]
+    assert codes_of_rows(*rows[:2], None).tolist() == [code(y, p, None) for y, p, _ in rows.T]
 
 
 # --- interrupted, and watched -----------------------------------------------------------------------------------------
@@ -410,8 +410,8 @@ from truthcal.io.files import batches
 from truthcal.io.files import scan as scan_module
 batches.BATCH = 1
 true = scan_module.batches_of
-def slowly(source, roles):
-    for batch in true(source, roles):
+def slowly(source, roles, checksum):
+    for batch in true(source, roles, checksum):
         print("read", flush=True)
         time.sleep(float(sys.argv[3]))
         yield batch

@@ -15,8 +15,8 @@ import pytest
 import truthcal as tc
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import load
-from truthcal.io.files.preview import look
-from truthcal.io.files.stdin import is_kept, spooled
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.stdin import sketch_kind, spool_stdin
 
 ROWS = pa.table({"y": [0, 1, 1], "p": [0.25, 0.75, 0.5]})
 CSV = b"y,p\n0,0.25\n1,0.75\n1,0.5\n"
@@ -74,10 +74,10 @@ DATA = {
 @pytest.mark.parametrize("name", DATA)
 def test_the_format_is_told_by_the_content(name):
     data, format_ = DATA[name]
-    with spooled(io.BytesIO(data)) as source:
+    with spool_stdin(io.BytesIO(data)) as source:
         assert (source.format, str(source)) == (format_, "standard input")
-        assert [column.name for column in look(source)] == ["y", "p"]
-        loaded = load([source], ColumnRoles.of("y", "p", None, None, None))
+        assert [column.name for column in preview_columns(source).columns] == ["y", "p"]
+        loaded = load([source], ColumnRoles.of("y", "p", None, None, None))["p"]
         path = source.path
     assert not path.exists()
     assert loaded.y.tolist() == [0, 1, 1]
@@ -104,28 +104,28 @@ def test_the_format_is_told_by_the_content(name):
     ],
 )
 def test_what_cannot_be_read_is_told_with_the_cure(data, message):
-    with pytest.raises(ValueError, match=message), spooled(io.BytesIO(data)) as source:
-        look(source)
+    with pytest.raises(ValueError, match=message), spool_stdin(io.BytesIO(data)) as source:
+        preview_columns(source)
 
 
 def test_text_that_is_not_utf8_is_refused_only_where_it_is_read():
-    with spooled(io.BytesIO("y,p,name\nno,0.5,é\nnon-évènement,0.25,b\n".encode("latin-1"))) as source:
-        assert [column.name for column in look(source)] == ["y", "p", "name"]
+    with spool_stdin(io.BytesIO("y,p,name\nno,0.5,é\nnon-évènement,0.25,b\n".encode("latin-1"))) as source:
+        assert [column.name for column in preview_columns(source).columns] == ["y", "p", "name"]
         with pytest.raises(ValueError, match=r"^standard input: .*it is no text in UTF-8; .*iconv -f latin1 -t utf-8"):
             load([source], ColumnRoles.of("y", "p", None, None, "no"))
-    with spooled(io.BytesIO("y,p,name\n0,0.5,é\n1,0.25,b\n".encode("latin-1"))) as source:
-        assert load([source], ColumnRoles.of("y", "p", None, None, None)).y.tolist() == [0, 1]
+    with spool_stdin(io.BytesIO("y,p,name\n0,0.5,é\n1,0.25,b\n".encode("latin-1"))) as source:
+        assert load([source], ColumnRoles.of("y", "p", None, None, None))["p"].y.tolist() == [0, 1]
 
 
 def test_bad_rows_are_told_of_standard_input():
     message = r"found 1\.5 at row 0 of standard input \(1 of 1 row read with it\)"
-    with spooled(io.BytesIO(b"y,p\n0,1.5\n")) as source, pytest.raises(ValueError, match=message):
+    with spool_stdin(io.BytesIO(b"y,p\n0,1.5\n")) as source, pytest.raises(ValueError, match=message):
         load([source], ColumnRoles.of("y", "p", None, None, None))
 
 
 def test_a_cut_off_stream_is_told():
     cut = gzip.compress(CSV * 1000)[:-9]
-    with pytest.raises(OSError, match=r"^standard input: could not be read"), spooled(io.BytesIO(cut)) as source:
+    with pytest.raises(OSError, match=r"^standard input: could not be read"), spool_stdin(io.BytesIO(cut)) as source:
         load([source], ColumnRoles.of("y", "p", None, None, None))
 
 
@@ -141,9 +141,9 @@ class _Stream(io.RawIOBase):
 
 
 def test_an_interrupt_leaves_nothing_behind():
-    with pytest.raises(KeyboardInterrupt), spooled(_Stream(KeyboardInterrupt())):
+    with pytest.raises(KeyboardInterrupt), spool_stdin(_Stream(KeyboardInterrupt())):
         pass
-    with pytest.raises(KeyboardInterrupt), spooled(io.BytesIO(CSV)):
+    with pytest.raises(KeyboardInterrupt), spool_stdin(io.BytesIO(CSV)):
         raise KeyboardInterrupt
 
 
@@ -152,7 +152,7 @@ def test_a_full_disk_is_told(scratch):
     message = (
         rf"standard input could not be copied to {re.escape(str(scratch))}.* \(No space left on device\).* Set TMPDIR"
     )
-    with pytest.raises(OSError, match=message), spooled(_Stream(full)):
+    with pytest.raises(OSError, match=message), spool_stdin(_Stream(full)):
         pass
 
 
@@ -161,10 +161,10 @@ def test_sketches_are_known_by_their_first_bytes(tmp_path):
     SKETCH.save(tmp_path / "sketch.csv")
     table.save(tmp_path / "table")
     (tmp_path / "rows.csv").write_bytes(CSV)
-    assert is_kept(tmp_path / "sketch.csv") == "Sketch"
-    assert is_kept(str(tmp_path / "table")) == "SketchTable"
-    assert [is_kept(tmp_path / name) for name in ("rows.csv", "*.csv", "nothing", ".")] == [None] * 4
-    with spooled(io.BytesIO(SKETCH.to_bytes())) as source:
+    assert sketch_kind(tmp_path / "sketch.csv") == "Sketch"
+    assert sketch_kind(str(tmp_path / "table")) == "SketchTable"
+    assert [sketch_kind(tmp_path / name) for name in ("rows.csv", "*.csv", "nothing", ".")] == [None] * 4
+    with spool_stdin(io.BytesIO(SKETCH.to_bytes())) as source:
         assert source.format == "sketch"
-        assert is_kept(source.path) == "Sketch"
+        assert sketch_kind(source.path) == "Sketch"
         assert tc.Sketch.load(source.path).n == 2

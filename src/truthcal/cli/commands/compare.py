@@ -2,20 +2,21 @@
 
 import argparse
 import dataclasses
+import hashlib
 from pathlib import Path
 
 import truthcal as tc
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.commands.assess import Levels, assessed, prepare_report, write_report
 from truthcal.cli.commands.test import refuse_unknown, show
-from truthcal.cli.inputs import STDIN, Data, digest_of, read, sketches_in
+from truthcal.cli.inputs import STDIN, Data, read, sketches_in
 from truthcal.cli.output import say
 from truthcal.core.sketch import Sketch
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.join import joined
+from truthcal.io.files.join import join_files
 from truthcal.io.files.load import Loaded
-from truthcal.io.files.preview import look
-from truthcal.io.files.sources import Source, sources_of
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.sources import Source, find_sources
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -54,7 +55,7 @@ def _of_two_files(args: argparse.Namespace) -> Data:
         raise ValueError("with --key two files are compared, and standard input cannot be one of them.")
     if sketches_in(args.files):
         raise ValueError("models are compared row by row, and a sketch has no rows; name files of rows.")
-    sources = sources_of(args.files)
+    sources = find_sources(args.files)
     if len(sources) != 2:
         raise ValueError(f"with --key two files are compared; got {len(sources)}.")
     if len(args.proba or []) > 2:
@@ -62,7 +63,8 @@ def _of_two_files(args: argparse.Namespace) -> Data:
     first = _guessed(args, 0, sources[0], None)
     meant = [first, _guessed(args, 1, sources[1], first.y_true)]
     roles = [ColumnRoles.of(g.y_true, g.y_proba[0], args.weight, None, g.pos_label) for g in meant]
-    rows = joined(sources[0], sources[1], args.key, *roles)
+    checksum = hashlib.sha256()
+    rows = join_files(sources[0], sources[1], args.key, *roles, checksum=checksum if args.report else None)
     for source, alone in zip(sources, (rows.only_a, rows.only_b), strict=True):
         if alone:
             say(args, f"{alone:,} rows of {source} have no partner by {args.key!r} and are left out.")
@@ -79,13 +81,13 @@ def _of_two_files(args: argparse.Namespace) -> Data:
         "by": [],
         "key": args.key,
     }
-    return Data(both, tuple(map(str, sources)), columns, digest_of(sources) if args.report else "")
+    return Data(both, tuple(map(str, sources)), columns, checksum.hexdigest() if args.report else "")
 
 
 def _guessed(args: argparse.Namespace, k: int, source: Source, elsewhere: str | None) -> Guess:
     """Which column is what in one of the two files. The second may do without outcomes and weights of its own."""
     named = (args.proba or [])[k : k + 1] or (args.proba or [])[:1]
-    columns = look(source, [*named, args.key])
+    columns = preview_columns(source, [*named, args.key]).columns
     lacks = elsewhere is not None and all(column.name != args.weight for column in columns)
     meant = guess(
         columns,

@@ -11,7 +11,7 @@ from truthcal.cli.inputs import one_model, opened, read, sketches_in
 from truthcal.cli.output import out, out_json, say
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import Loaded, load
-from truthcal.io.files.preview import look
+from truthcal.io.files.preview import preview_columns
 from truthcal.results.text import markdown_table
 
 _FLAGS = ("truthful", "continuous", "complete", "sound")
@@ -106,13 +106,13 @@ def _predictions(args: argparse.Namespace) -> Any:
     if sketches_in(args.files):
         raise ValueError("`audit` looks at predictions one by one, and a sketch has none; name a file of rows.")
     with opened(args.files) as sources:
-        columns = look(sources[0], args.proba or [])
-        meant = guess(columns, proba=args.proba or [], where=str(sources[0]), label_elsewhere="")
+        preview = preview_columns(sources[0], args.proba or [])
+        sources[0] = preview.source
+        meant = guess(preview.columns, proba=args.proba or [], where=str(sources[0]), label_elsewhere="")
         for line in meant.said:
             say(args, line)
         (name,) = meant.y_proba
-        roles = ColumnRoles(y_true=name, y_proba=name, sample_weight=None, by=(), pos_label=None)
-        return load(sources, roles, exact_rows=None).p
+        return load(sources, ColumnRoles.predictions_only(name), exact_rows=None)[name].p
 
 
 def _list(args: argparse.Namespace) -> int:

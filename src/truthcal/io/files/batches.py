@@ -9,7 +9,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.csv import read_csv
 from truthcal.io.files.json import read_json
 from truthcal.io.files.sources import Source
-from truthcal.io.files.text_input import arrow, columns_in, refuse_missing, said_of
+from truthcal.io.files.text_input import Checksum, arrow, columns_in, refuse_missing, said_of
 
 # Rows of a batch, where there is a choice: group by group they should fill the processor's cache, and stay in it.
 BATCH = 1 << 20
@@ -18,8 +18,12 @@ BATCH = 1 << 20
 _AHEAD = 1 << 20
 
 
-def batches_of(source: Source, roles: ColumnRoles) -> Iterator[tuple[Any, float]]:
+def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = None) -> Iterator[tuple[Any, float]]:
     """Record batches with at least the columns in question, and the share of the file read so far."""
+    if checksum is not None:
+        with open(source.path, "rb") as file:
+            while block := file.read(1 << 20):
+                checksum.update(block)
     readers = {"Parquet": _parquet, "CSV": read_csv, "JSON lines": read_json, "Arrow": _arrow_file}
     with said_of(source):
         yield from readers[source.format](source, roles)

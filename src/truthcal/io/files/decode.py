@@ -30,7 +30,7 @@ _FEW_GROUPS = 1 << 10
 _AS_THEY_ARE = ("uint8", "int64", "float", "double")
 
 
-class Reader:
+class BatchDecoder:
     """Turns batches into arrays, and keeps what must be the same in all of them."""
 
     def __init__(self, roles: ColumnRoles) -> None:
@@ -38,15 +38,15 @@ class Reader:
         self._others: set[Any] = set()
         self._kinds: dict[str, tuple[str, Source]] = {}
 
-    def columns_of(self, batch: Any, source: Source) -> tuple[_Rows, _Rows, _Rows | None, Groups | None]:
-        """Outcomes, predictions, weights if any, groups if any. A missing number is nan."""
+    def decode(self, batch: Any, source: Source) -> tuple[_Rows, list[_Rows], _Rows | None, Groups | None]:
+        """Return outcomes, the predictions of each model, weights if any, groups if any. A missing number is nan."""
         roles = self._roles
         with said_of(source):
             if source.format == "Arrow":  # taken as it is in the file, where damage could crash Python
                 batch.validate(full=True)
-            p = _numbers(plain(batch.column(roles.y_proba)), roles.y_proba, "y_proba", source)
-            if roles.y_true == roles.y_proba:  # no outcomes here; predictions are checked all the same
-                y = np.zeros(len(p), np.uint8)
+            ps = [_numbers(plain(batch.column(name)), name, "y_proba", source) for name in roles.y_probas]
+            if not roles.has_outcomes:  # predictions are checked all the same
+                y = np.zeros(len(batch), np.uint8)
             elif roles.pos_label is None:
                 y = _numbers(plain(batch.column(roles.y_true)), roles.y_true, "y_true", source)
             else:
@@ -55,9 +55,8 @@ class Reader:
             if roles.sample_weight is not None:
                 w = _numbers(plain(batch.column(roles.sample_weight)), roles.sample_weight, "sample_weight", source)
                 w = w.astype(np.float64)
-            if p.dtype.kind != "f":  # whole numbers: certain events
-                p = p.astype(np.float64)
-            return y, p, w, self._groups(batch, source) if roles.by else None
+            ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
+            return y, ps, w, self._groups(batch, source) if roles.by else None
 
     def other_labels(self) -> dict[str, list[Any]]:
         """All labels but the positive one, as a table of sums by code has them."""

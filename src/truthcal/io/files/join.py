@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.decode import is_number, plain
-from truthcal.io.files.preview import look
-from truthcal.io.files.scan import reduced
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.scan import scan_sources
 from truthcal.io.files.sources import Source
-from truthcal.io.files.text_input import arrow
+from truthcal.io.files.text_input import Checksum, arrow
 
 _Rows = NDArray[Any]
 
@@ -38,7 +38,15 @@ class Joined:
     only_b: int
 
 
-def joined(a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: ColumnRoles) -> Joined:
+def join_files(
+    a: Source,
+    b: Source,
+    key: str,
+    roles_a: ColumnRoles,
+    roles_b: ColumnRoles,
+    *,
+    checksum: Checksum | None = None,
+) -> Joined:
     """Join two files on a column that tells their rows apart.
 
     Parameters
@@ -49,6 +57,8 @@ def joined(a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: Column
     roles_a, roles_b : ColumnRoles
         Which column is what in each. If the second file does not have the column of outcomes or of weights that
         `roles_b` names, those of the first file count; if it does, they must be the same.
+    checksum : hashlib object, optional
+        Updated with all bytes of the first file, then of the second.
 
     Returns
     -------
@@ -65,7 +75,7 @@ def joined(a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: Column
     Memory grows with the files: 24 bytes a row and the keys.
     """
     roles_b = _own_roles(b, key, roles_b)
-    one, other = _read(a, key, replace(roles_a, by=())), _read(b, key, roles_b)
+    one, other = _read(a, key, replace(roles_a, by=()), checksum), _read(b, key, roles_b, checksum)
     keys_a, keys_b = _alike(one, other, key)
     import pyarrow.compute
 
@@ -75,7 +85,7 @@ def joined(a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: Column
     if not len(rows_a):
         _refuse_strangers(one, other, key)
     outcomes, weights = (roles_a.y_true, one.y, other.y), (roles_a.sample_weight, one.w, other.w)
-    if roles_b.y_true == roles_b.y_proba:
+    if not roles_b.has_outcomes:
         outcomes = roles_a.y_true, one.y, one.y[:0]
     for name, mine, others in (outcomes, weights):
         if mine is not None and others is not None and len(others):
@@ -103,28 +113,28 @@ class _Collected:
     key: str
     rows: list[tuple[_Rows, _Rows, _Rows | None, Any]] = field(default_factory=list)
 
-    def add(self, batch: Any, y: _Rows, p: _Rows, w: _Rows | None) -> None:
+    def add(self, batch: Any, y: _Rows, ps: list[_Rows], w: _Rows | None) -> None:
         keys = plain(batch.column(self.key))
         if arrow().types.is_dictionary(keys.type):
             keys = keys.cast(keys.type.value_type)
-        self.rows.append((y.copy(), p.copy(), None if w is None else w.copy(), keys))
+        self.rows.append((y.copy(), ps[0].copy(), None if w is None else w.copy(), keys))
 
 
 def _own_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
     """What the second file has itself. Without outcomes, those of the first file count."""
     names = [name for _, name in roles] + [key]
-    there = {column.name for column in look(source, names) if not column.in_path}
+    there = {column.name for column in preview_columns(source, names).columns if not column.in_path}
     weight = roles.sample_weight if roles.sample_weight in there else None
     own = replace(roles, sample_weight=weight, by=())
     return own if roles.y_true in there else replace(own, y_true=roles.y_proba, pos_label=None)
 
 
-def _read(source: Source, key: str, roles: ColumnRoles) -> _Side:
+def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _Side:
     """All rows of a file, and their keys, each of which is there once."""
-    if key in roles.columns:
+    if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; it must be another.")
     kept = _Collected(key)
-    reduced([source], roles, 2, kept.add, beside=(key,))
+    scan_sources([source], roles, 2, kept.add, extra_columns=(key,), checksum=checksum)
     ys, ps, ws, chunks = zip(*kept.rows, strict=True)
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
     _refuse_nested(keys, key, source)

@@ -10,8 +10,9 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.cells import BUCKETS, TOO_MANY_TO_SORT
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.scan import reduced
+from truthcal.io.files.scan import scan_sources
 from truthcal.io.files.sources import Source
+from truthcal.io.files.text_input import Checksum
 
 _Rows = NDArray[Any]
 
@@ -52,58 +53,70 @@ class Loaded:
 
 
 def load(
-    sources: list[Source], roles: ColumnRoles, *, n_buckets: int | None = None, exact_rows: int | None = EXACT_ROWS
-) -> Loaded:
-    """Read the named columns of files in one pass.
+    sources: list[Source],
+    roles: ColumnRoles,
+    *,
+    n_buckets: int | None = None,
+    exact_rows: int | None = EXACT_ROWS,
+    checksum: Checksum | None = None,
+) -> dict[str, Loaded]:
+    """Read the named columns of files in one pass, for one or more models.
 
     Parameters
     ----------
     sources : list of Source
-        As `sources_of` finds them.
+        Files from `find_sources`, `spool_stdin` or `preview_columns`.
     roles : ColumnRoles
-        Which column is what.
+        Roles of the columns, with one prediction column for each model.
     n_buckets : int, optional
-        Of the sketch. By default 16,384, and 4096 of each group.
+        Buckets of each sketch: by default 16,384, or 4096 for each group.
     exact_rows : int or None, default 1,048,576
-        So many rows are also kept as they are; of more rows only the sketch is left. None keeps all of them, however
-        many.
+        Up to this number of rows, the rows themselves are kept; beyond it, only the sketch. None keeps all rows.
+    checksum : hashlib object, optional
+        Updated with all bytes of all files, in order, without opening them again.
 
     Returns
     -------
-    Loaded
-        Rows that cannot be used are errors, as for `scan`.
+    dict of Loaded
+        One for each prediction column, in order. Outcomes and weights are the same arrays in all of them. Invalid rows
+        are errors, as for `scan`.
 
     Notes
     -----
-    Memory: what `scan` takes, and for each row kept at most 24 bytes (16 without weights), twice that at the end.
-    With the default that is 50 MB; with None it grows with the files.
+    Memory, for each model: as for `scan`, and for each kept row at most 24 bytes (16 without weights), twice that at
+    the end. With the default that is 50 MB; with None it grows with the files.
     """
-    kept = _Kept(exact_rows)
-    found = reduced(sources, roles, n_buckets or (_GROUP_BUCKETS if roles.by else _BUCKETS), kept.add)
-    table = found if isinstance(found, SketchTable) else None
-    sketch = found.total() if isinstance(found, SketchTable) else found
-    return Loaded(*kept.columns(), sketch, table, kept.n)
+    rows = _KeptRows(exact_rows)
+    n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else _BUCKETS)
+    sketches = scan_sources(sources, roles, n_buckets, rows.add, checksum=checksum)
+    y, ps, w = rows.columns()
+    models = {}
+    for i, (name, result) in enumerate(sketches.items()):
+        table = result if isinstance(result, SketchTable) else None
+        sketch = result.total() if isinstance(result, SketchTable) else result
+        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, rows.n)
+    return models
 
 
 @dataclass(slots=True)
-class _Kept:
-    """Rows as they come, until they are too many."""
+class _KeptRows:
+    """Copies of the rows read so far, until there are more than `limit`."""
 
-    most: int | None
+    limit: int | None
     n: int = 0
-    batches: list[tuple[_Rows, _Rows, _Rows | None]] = field(default_factory=list)
+    batches: list[tuple[_Rows, list[_Rows], _Rows | None]] = field(default_factory=list)
 
-    def add(self, _: Any, y: _Rows, p: _Rows, w: _Rows | None) -> None:
-        self.n += len(p)
-        if self.most is not None and self.n > self.most:
+    def add(self, _: Any, y: _Rows, ps: list[_Rows], w: _Rows | None) -> None:
+        self.n += len(y)
+        if self.limit is not None and self.n > self.limit:
             self.batches.clear()
         else:  # copies: a column of a batch would keep all of the batch, or of the file, in memory
-            self.batches.append((y.copy(), p.copy(), None if w is None else w.copy()))
+            self.batches.append((y.copy(), [p.copy() for p in ps], None if w is None else w.copy()))
 
-    def columns(self) -> tuple[_Rows | None, _Rows | None, _Rows | None]:
+    def columns(self) -> tuple[_Rows | None, list[_Rows], _Rows | None]:
         if not self.batches:
-            return None, None, None
+            return None, [], None
         ys, ps, ws = zip(*self.batches, strict=True)
         self.batches.clear()
         weights = None if ws[0] is None else np.concatenate(ws)
-        return np.concatenate(ys), np.concatenate(ps), weights
+        return np.concatenate(ys), [np.concatenate(parts) for parts in zip(*ps, strict=True)], weights

@@ -60,7 +60,15 @@ class Column:
     in_path: bool = False
 
 
-def look(source: Source, named: Iterable[str] = ()) -> tuple[Column, ...]:
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The columns of a file, and the file with its detected format, delimiter and header: pass it on to `load`."""
+
+    source: Source
+    columns: tuple[Column, ...]
+
+
+def preview_columns(source: Source, named: Iterable[str] = ()) -> Preview:
     """Tell what the columns of a file hold, by its first rows.
 
     Parameters
@@ -72,9 +80,8 @@ def look(source: Source, named: Iterable[str] = ()) -> tuple[Column, ...]:
 
     Returns
     -------
-    tuple of Column
-        In the order of the file, and with names as they are there: two columns may have the same one. Then come those
-        of its path.
+    Preview
+        The columns in the order of the file, two of which may have the same name; then those of its path.
 
     Notes
     -----
@@ -85,7 +92,7 @@ def look(source: Source, named: Iterable[str] = ()) -> tuple[Column, ...]:
         own = tuple(lookers[source.format](source, set(named)))
     there = {column.name for column in own}
     paths = ((name, value) for name, value in source.partition.items() if name not in there)
-    return own + tuple(_column(name, [value], in_path=True) for name, value in paths)
+    return Preview(source, own + tuple(_column(name, [value], in_path=True) for name, value in paths))
 
 
 def _enough(columns: int) -> int:

@@ -10,17 +10,18 @@ from truthcal.core.params import check_power_of_two
 from truthcal.core.progress import progress
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.io.assemble import finished
+from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
 from truthcal.io.files.batches import batches_of, refuse_unreadable
-from truthcal.io.files.decode import Reader
-from truthcal.io.files.sources import Source, sources_of
+from truthcal.io.files.decode import BatchDecoder
+from truthcal.io.files.sources import Source, find_sources
+from truthcal.io.files.text_input import Checksum
 
-# Progress is told in parts of a file.
-_PARTS = 1000
+# Steps of the progress bar for each file.
+_STEPS = 1000
 
-Watcher = Callable[[Any, NDArray[Any], NDArray[Any], NDArray[Any] | None], None]
+BatchCallback = Callable[[Any, NDArray[Any], list[NDArray[Any]], NDArray[Any] | None], None]
 
 
 @overload
@@ -104,35 +105,43 @@ def scan(
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
-    return reduced(sources_of(paths), roles, n_buckets)
+    return scan_sources(find_sources(paths), roles, n_buckets)[y_proba]
 
 
-def reduced(
+def scan_sources(
     sources: list[Source],
     roles: ColumnRoles,
     n_buckets: int,
-    also: Watcher | None = None,
+    on_batch: BatchCallback | None = None,
     *,
-    beside: tuple[str, ...] = (),
-) -> Sketch | SketchTable:
-    """All rows of these files in one pass.
+    extra_columns: tuple[str, ...] = (),
+    checksum: Checksum | None = None,
+) -> dict[str, Sketch | SketchTable]:
+    """Reduce all rows of these files in one pass; the result has one entry for each prediction column.
 
-    `also` sees each batch once its rows have proved good, with the columns `beside` those of `roles` in it; then its
-    outcomes, predictions and weights as arrays.
+    `on_batch` is called for each batch of valid rows: with the record batch, which also holds the `extra_columns`, and
+    with the arrays of outcomes, of predictions (one for each model) and of weights. `checksum`, an object of hashlib,
+    is updated with all bytes of all files.
     """
-    wanted = replace(roles, by=(*roles.by, *beside))
+    wanted = replace(roles, by=(*roles.by, *extra_columns))
     refuse_unreadable(sources, wanted)
-    filler, reader = BucketAccumulator(roles, n_buckets), Reader(roles)
-    with progress(_PARTS * len(sources), "reading") as bar:
+    decoder = BatchDecoder(roles)
+    accumulators = {name: BucketAccumulator(roles.for_model(name), n_buckets) for name in roles.y_probas}
+    with progress(_STEPS * len(sources), "reading") as bar:
         for i, source in enumerate(sources):
             row = 0
-            for batch, share in batches_of(source, wanted):
-                y, p, w, groups = reader.columns_of(batch, source)
-                filler.add(y, p, w, groups, row, str(source))
-                if also is not None:
-                    also(batch, y, p, w)
+            for batch, share in batches_of(source, wanted, checksum):
+                y, ps, w, groups = decoder.decode(batch, source)
+                for accumulator, p in zip(accumulators.values(), ps, strict=True):
+                    accumulator.add(y, p, w, groups, row, str(source))
+                if on_batch is not None:
+                    on_batch(batch, y, ps, w)
                 row += len(batch)
-                bar.advance(_PARTS * i + int(_PARTS * share) - bar.done)
-    table, groups = filler.table()
+                bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
     where = str(sources[0]) if len(sources) == 1 else f"each of these {len(sources)} files"
-    return finished({**table, **reader.other_labels()}, groups, roles, n_buckets, where)
+    results = {}
+    for name, accumulator in accumulators.items():
+        table, groups = accumulator.table()
+        labels = decoder.other_labels()
+        results[name] = build_sketch({**table, **labels}, groups, roles.for_model(name), n_buckets, where)
+    return results

@@ -52,7 +52,7 @@ class Source:
         return self.name or str(self.path)
 
 
-def sources_of(paths: Any) -> list[Source]:
+def find_sources(paths: Any) -> list[Source]:
     """All files that are meant: names, patterns and folders, in order. Refuses what is not there."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]

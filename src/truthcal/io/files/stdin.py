@@ -28,7 +28,7 @@ _STRANGE = {
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{|\[\s*\{)")
 
 
-def is_kept(path: str | os.PathLike[str]) -> str | None:
+def sketch_kind(path: str | os.PathLike[str]) -> str | None:
     """What truthcal itself has written there: "Sketch" or "SketchTable", by what the file begins with. None if not."""
     try:
         with open(path, "rb") as file:
@@ -38,7 +38,7 @@ def is_kept(path: str | os.PathLike[str]) -> str | None:
 
 
 @contextlib.contextmanager
-def spooled(stream: BinaryIO) -> Iterator[Source]:
+def spool_stdin(stream: BinaryIO) -> Iterator[Source]:
     """Copy standard input to a file that can be read more than once, and remove it in the end, whatever happens.
 
     Parameters

@@ -3,7 +3,7 @@
 import contextlib
 import csv
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.sources import COMPRESSED, Source
@@ -11,6 +11,13 @@ from truthcal.io.files.sources import COMPRESSED, Source
 # Bytes of text parsed at a time. Columns are judged by the first of them.
 BLOCK = 1 << 22
 _TO_UTF8 = "save it as UTF-8: in a spreadsheet, or by `iconv -f latin1 -t utf-8` if it is Latin-1"
+
+
+class Checksum(Protocol):
+    """An object of hashlib, such as ``hashlib.sha256()``."""
+
+    def update(self, data: Any, /) -> None:
+        """Add bytes."""
 
 
 def arrow() -> Any:
@@ -75,7 +82,7 @@ def refuse_missing(source: Source, roles: ColumnRoles, there: Iterable[str], whe
     """Refuse names that are neither in the file nor in its path."""
     names = list(there)
     in_path = [name for name in roles.by if name in source.partition and name not in names]
-    roles.refuse_missing([*names, *in_path], where or str(source))
+    roles.require_columns([*names, *in_path], where or str(source))
 
 
 def texts_of(roles: ColumnRoles) -> set[str]:
