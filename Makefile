@@ -19,7 +19,7 @@ lint: $(VENV)/.dev  ## style, complexity, types, import rules
 	$(BIN)/lint-imports
 	$(BIN)/python docs/make_tables.py --check
 
-bench: $(VENV)/.dev  ## measure, and write docs/benchmarks*.md
+bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/measures.py

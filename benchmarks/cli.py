@@ -1,4 +1,4 @@
-"""Measure the command line as a person feels it, and write docs/benchmarks-cli.md: `make bench`.
+"""Measure the command line as a person feels it, and write docs/benchmarks/cli.md: `make bench`.
 
 Each command is a process of its own, run once before it is timed so that what is compiled is kept. The yardsticks are
 processes too: Python that does nothing, and Python that imports what every answer needs.
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from run import machine
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-cli.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "cli.md"
 RUNS = 7
 TEMPLATE = """# Benchmarks of the command line
 

@@ -1,4 +1,4 @@
-"""Measure engines and files against reading the same columns, and write that part of docs/benchmarks.md: `make bench`.
+"""Compare engines and files with reading the same columns, and write that part of docs/benchmarks/speed.md.
 
 Everything is a multiple of reading two columns of the same Parquet files with pyarrow, right before, in the same
 process. Memory is the peak of a process of its own that does nothing else. Files are made once in a folder of the

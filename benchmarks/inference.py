@@ -1,4 +1,4 @@
-"""Measure the tests of calibration, and write docs/benchmarks-inference.md: part of `make bench`.
+"""Measure the tests of calibration, and write docs/benchmarks/inference.md: part of `make bench`.
 
 Size: how often calibrated predictions are rejected. Power: the table of the theory, simulated again. Speed: as ratios
 to `atb` on the same rows where rows are many, else in seconds.
@@ -24,7 +24,7 @@ from truthcal.inference.laws.outcomes import Outcomes
 from truthcal.inference.laws.quadratic_form import upper_quantile
 from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-inference.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "inference.md"
 LEVELS = (0.05, 0.01)
 TESTS = ("multiscale_atb", "atb", "shifted_grid_ubse", "ks_ce", "kuiper_ce", "spiegelhalter", "hosmer_lemeshow")
 ANY_MEASURE = ("smcal", "ece")  # exact only

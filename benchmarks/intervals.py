@@ -1,4 +1,4 @@
-"""How often 95% intervals hold the truth, by simulation, and write docs/benchmarks-coverage.md: part of `make bench`.
+"""How often 95% intervals hold the truth, by simulation, and write docs/benchmarks/coverage.md: part of `make bench`.
 
 Populations are known, so each interval either holds its population value or does not. For squared errors this is
 decided by the two tails at the true value, which is what the interval is made of and takes a tenth of the time.
@@ -21,7 +21,7 @@ from truthcal.inference.intervals import LengthOfMean, interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.results.tests import ConfidenceInterval
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-coverage.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "coverage.md"
 SIZES = (200, 2000)
 LEVEL = 0.95
 NORMS = ("smcal", "ks_ce", "binned_ece", "atb_l1")

@@ -1,4 +1,4 @@
-"""Measure the measures other than ATB, and write docs/benchmarks-measures.md: part of `make bench`.
+"""Measure the measures other than ATB, and write docs/benchmarks/measures.md: part of `make bench`.
 
 Ratios to np.argsort of the same predictions, as in run.py; the linear programmes are ratios to HiGHS.
 """
@@ -17,7 +17,7 @@ from scipy.sparse import coo_array, vstack
 
 import truthcal as tc
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks-measures.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "measures.md"
 SHAPES = ("uniform", "rare", "ties")
 SLOW = ("distcal", "intcal", "intcal_surrogate")
 

@@ -1,4 +1,4 @@
-"""Measure truthcal against yardsticks in the same run, and write docs/benchmarks.md: `make bench`.
+"""Measure truthcal against yardsticks in the same run, and write docs/benchmarks/speed.md: `make bench`.
 
 Machines are noisy, so nothing is published in seconds: in each round the yardstick and the measured call run one after
 the other, and the table shows the median over rounds of their ratio.
@@ -20,7 +20,7 @@ import numpy as np
 
 import truthcal as tc
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "speed.md"
 SIZES = (10_000, 1_000_000, 10_000_000)
 ENGINES = "## Engines and files\n\n"
 Call = Callable[[], object]

@@ -1,4 +1,4 @@
-"""Take docs/report.png, the picture in the README: `make demo`, then this. Needs playwright and Chromium."""
+"""Take docs/guide/report.png, the picture in the README: `make demo`, then this. Needs playwright and Chromium."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1100, "height": 1400}, color_scheme="light")
         page.goto((ROOT / "truthcal-demo" / "report.html").as_uri())
-        page.screenshot(path=ROOT / "docs" / "report.png")
+        page.screenshot(path=ROOT / "docs" / "guide" / "report.png")
         browser.close()
 
 

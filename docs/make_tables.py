@@ -1,4 +1,4 @@
-"""Writes the table of all measures into choosing-a-measure.md: `.venv/bin/python docs/make_tables.py`.
+"""Write the table of all measures into guide/choosing-a-measure.md: `.venv/bin/python docs/make_tables.py`.
 
 With `--check` nothing is written; the exit code is 1 if the page is out of date.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import truthcal as tc
 
-PAGE = Path(__file__).with_name("choosing-a-measure.md")
+PAGE = Path(__file__).parent / "guide" / "choosing-a-measure.md"
 START, END = "<!-- begin: docs/make_tables.py -->", "<!-- end: docs/make_tables.py -->"
 FLAGS = ("truthful", "continuous", "complete", "sound")
 

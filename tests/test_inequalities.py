@@ -1,4 +1,4 @@
-"""What is proved about how the measures relate: each line is a theorem of docs/theory.md."""
+"""What is proved about how the measures relate: each line is a theorem of docs/theory/foundations.md."""
 
 import itertools
 

@@ -13,7 +13,7 @@ from support.servers import quiet_spark, spark_session
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CHOOSING = (ROOT / "docs" / "choosing-a-measure.md").read_text(encoding="utf-8")
+CHOOSING = (ROOT / "docs" / "guide" / "choosing-a-measure.md").read_text(encoding="utf-8")
 
 
 def blocks(language, page=README):
@@ -44,7 +44,7 @@ def test_examples_print_what_the_readme_shows():
 
 
 def test_examples_print_what_the_page_on_inference_shows():
-    page, names = (ROOT / "docs" / "inference.md").read_text(encoding="utf-8"), {}
+    page, names = (ROOT / "docs" / "guide" / "inference.md").read_text(encoding="utf-8"), {}
     for code in blocks("python", page):
         assert run(code, names) == shown_after(code, page)
 
@@ -65,7 +65,7 @@ def test_code_of_the_pages_on_plots_and_reports_runs(tmp_path, monkeypatch, name
     table = tc.SketchTable.from_sketches({"all": tc.Sketch().update(y, p)}, by="region")
     names = {"y_true": y, "y_proba": p, "outcomes": y, "predictions": p, "y": y, "old": p, "new": p**2, "table": table}
     names |= {"model": model, "X_test": x, "y_test": y}
-    found = blocks("python", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    found = blocks("python", (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"))
     assert found
     for code in found:
         run(code, names)
@@ -89,7 +89,7 @@ def days_of_predictions(folder):
 def test_examples_print_what_the_page_on_engines_shows(tmp_path, monkeypatch):
     pytest.importorskip("duckdb")
     spark_session()  # the one with our settings; the page's own call finds it
-    page, names = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8"), {}
+    page, names = (ROOT / "docs" / "guide" / "engines.md").read_text(encoding="utf-8"), {}
     days_of_predictions(tmp_path)
     monkeypatch.chdir(tmp_path)
     for code in blocks("python", page):
@@ -115,6 +115,6 @@ def test_the_two_commands_come_first():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

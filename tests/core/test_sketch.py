@@ -458,7 +458,7 @@ def test_a_file_written_by_version_1_is_still_read():
 
 
 def test_format_is_as_documented():
-    """Written from docs/sketch-format.md with nothing but struct."""
+    """Written from docs/reference/sketch-format.md with nothing but struct."""
     data = tc.Sketch(4).update([0, 1], [0.125, 0.875]).to_bytes()
     assert struct.unpack_from("<8sIII", data) == (b"TRUTHCAL", 1, 4, 2)
     assert struct.unpack_from("<2I", data, 20) == (0, 3)

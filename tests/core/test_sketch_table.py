@@ -707,7 +707,7 @@ def test_a_file_written_by_version_1_is_still_read():
 
 
 def test_format_is_as_documented():
-    """Written from docs/sketch-format.md with nothing but struct and json."""
+    """Written from docs/reference/sketch-format.md with nothing but struct and json."""
     data = small().to_bytes()
     text = b'{"by":["x","y"],"keys":[["a",1],[null,{"float":"2.5"}]]}'
     assert struct.unpack_from("<8sIIQQQ", data) == (b"TRUTHTAB", 1, 4, 2, 3, len(text))

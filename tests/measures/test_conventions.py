@@ -16,7 +16,7 @@ from support.strategies import rows
 from truthcal.measures.conventions import CONVENTIONS, binned_ece_like
 from truthcal.measures.registry import conventions
 
-DOCS = (Path(__file__).parents[2] / "docs" / "conventions.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "conventions.md").read_text(encoding="utf-8")
 ALL = [(name, norm) for name, rule in CONVENTIONS.items() for norm in rule.norms]
 EXACT = [pair for pair in ALL if pair != ("torchmetrics", "l2")]
 
@@ -32,7 +32,7 @@ def need(module):
 def torch_with_avx2():
     torch = need("torch")
     if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
-        pytest.skip("without AVX2 torch rounds the edges otherwise; see docs/conventions.md")
+        pytest.skip("without AVX2 torch rounds the edges otherwise; see docs/reference/conventions.md")
     return torch
 
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "truthcal"]
-SCHEMA = json.loads((ROOT / "docs" / "cli-schema-v1.json").read_text())
+SCHEMA = json.loads((ROOT / "docs" / "reference" / "cli-schema-v1.json").read_text())
 
 
 class Done(NamedTuple):

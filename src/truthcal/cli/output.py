@@ -14,7 +14,7 @@ from truthcal import __version__
 from truthcal.cli.main import escape_control_characters
 from truthcal.core.file_format import write_atomically
 
-# The number of a schema changes when a field is removed or changes its meaning; docs/cli.md describes it.
+# The number of a schema changes when a field is removed or changes its meaning; docs/guide/cli.md describes it.
 SCHEMA = 1
 STDOUT = "-"
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "unclear": "\x1b[1;33m"}

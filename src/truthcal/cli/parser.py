@@ -85,7 +85,7 @@ def _columns(own: argparse.ArgumentParser, *, several: bool = False, by: bool = 
 
 def _formats(own: argparse.ArgumentParser) -> None:
     group = own.add_mutually_exclusive_group()
-    group.add_argument("--json", action="store_true", help="JSON with a documented, versioned schema (docs/cli.md)")
+    group.add_argument("--json", action="store_true", help="JSON, versioned schema (docs/guide/cli.md)")
     group.add_argument("--markdown", action="store_true", help="Markdown, for a pull request or a job summary")
 
 

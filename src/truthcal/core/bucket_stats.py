@@ -76,7 +76,7 @@ class BucketStats:
 def bracket_following_from(
     atb: Bounded | BoundedArray, atb_l1: Bounded | BoundedArray, bias: Bounded | BoundedArray
 ) -> dict[str, NDArray[np.float64]]:
-    """The fields of `DistanceBracket`: the tightest of all inequalities (docs/theory.md)."""
+    """The fields of `DistanceBracket`: the tightest of all inequalities (docs/theory/foundations.md)."""
     least = np.maximum(np.maximum(bias.low, -bias.high), 0.0)
     smcal_low = np.maximum(np.maximum((atb_l1.low + least) / 2.0, atb.low), least)
     root = np.sqrt(np.maximum(2.0 * atb.high - least**2, 0.0)) / 2.0

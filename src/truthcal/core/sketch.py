@@ -1,6 +1,6 @@
 """The mergeable summary: per-bucket moments in fixed memory, with certified bounds on what it answers.
 
-Its file format is in docs/sketch-format.md.
+Its file format is in docs/reference/sketch-format.md.
 """
 
 import struct

@@ -32,7 +32,7 @@ from truthcal.results.tests import CalibrationTest, ConfidenceInterval
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
 ALTERNATIVES = ("greater", "less", "two-sided")
-# From here on the distribution for many rows is close: see docs/benchmarks-inference.md for how close.
+# From here on the distribution for many rows is close: see docs/benchmarks/inference.md for how close.
 MANY_ROWS = 10_000
 ENOUGH_INFORMATION = 100.0
 # A Brownian motion seen at fewer times than this has noticeably smaller extremes.
@@ -144,7 +144,7 @@ def calibration_test(
     The hypothesis: outcomes are independent and each follows its prediction. Rows that share a fate (several of one
     patient, one day) make any such test reject too often. With a measure of squared errors the statistic is, for many
     rows, a weighted sum of squares of normals, whose tail is computed to 12 digits. More than 2^20 rows are not sorted:
-    their statistic comes from a sketch of 16,384 buckets (docs/inference.md has its error).
+    their statistic comes from a sketch of 16,384 buckets (docs/guide/inference.md has its error).
     A redrawn value equal to the observed one up to rounding counts as being as extreme.
 
     Examples
@@ -412,7 +412,7 @@ class _Noise:
         return cls(m.wwv / m.w**2, m.ww / m.w**2, float(sample.w.max()) / m.w)
 
     def tails(self, observed: float, variance: float) -> Tails:
-        """The least of several bounds that always hold; proofs in docs/theory-inference.md.
+        """The least of several bounds that always hold; proofs in docs/theory/inference.md.
 
         Above the mean: Markov; Cantelli; McDiarmid and Bernstein for the length of a sum of independent vectors. Below
         it: Cantelli.

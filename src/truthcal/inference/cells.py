@@ -112,7 +112,7 @@ def tent_measure(sketch: Sketch, kernel: TentKernel) -> float:
     """A measure with a kernel of tents, from a sketch.
 
     Each bucket becomes two points with the bucket's sums of w c and w c p. Pairs of rows in different buckets are then
-    exact wherever the kernel is straight between them; for the others see docs/inference.md, where the error is
+    exact wherever the kernel is straight between them; for the others see docs/guide/inference.md, where the error is
     measured against the spread of the measure under calibration.
     """
     table = sketch.table()

@@ -231,7 +231,7 @@ def confidence_interval(
     -----
     More than 2^20 rows are reduced to a sketch of 16,384 buckets where a sketch will do, not sorted.
     Rows are taken for independent draws from one population. How often the intervals contain its value was simulated,
-    for calibrated and other predictions: docs/benchmarks-coverage.md. Near calibration, where bootstrap percentiles
+    for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where bootstrap percentiles
     exclude even their own estimate, the interval starts at 0.
 
     Examples

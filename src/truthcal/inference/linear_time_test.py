@@ -38,7 +38,7 @@ def linear_time_test(
     well enough. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability 3/4 at least (in
     fact almost always: the test is very conservative, and `calibration_test` finds far smaller errors). Predictions
     whose population is at least ``10.8 / sqrt(n)`` from calibrated, in distCal, are rejected with probability 3/4 at
-    least; docs/theory-inference.md has the proof. O(n).
+    least; docs/theory/inference.md has the proof. O(n).
 
     References
     ----------

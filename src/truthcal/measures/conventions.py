@@ -2,7 +2,7 @@
 
 Every package agrees on the formula and none on the arithmetic: where the edges lie, which bin owns them, what is done
 with 0 and 1, in which type and order sums are taken. Each function below repeats the arithmetic of one package, with
-what it does wrong; docs/conventions.md lists that. Nothing else in truthcal uses these numbers.
+what it does wrong; docs/reference/conventions.md lists that. Nothing else in truthcal uses these numbers.
 """
 
 from collections.abc import Callable
@@ -69,8 +69,9 @@ def binned_ece_like(
     -----
     A binned error is neither truthful nor continuous: a nudge of the predictions across an edge changes it, and a
     forecaster can improve it by lying. Where a package is wrong (a bin for p = 1 alone, a bin too few) the number is
-    wrong in the same way. One number may be off in its last bit: the root in torchmetrics' l2. docs/conventions.md has
-    edges, types and faults of each, and the versions this was tested against. O(n log n) at most.
+    wrong in the same way. One number may be off in its last bit: the root in torchmetrics' l2.
+    docs/reference/conventions.md has edges, types and faults of each, and the versions this was tested against.
+    O(n log n) at most.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = No
     -----
     The largest gain, over all decision problems with payoffs in [0, 1], from acting on the mean outcome at each
     distinct prediction in place of the prediction. Decision problems are mixtures of thresholds, and the best mixture
-    is read off a concave envelope (docs/theory.md): exact, O(n log n). Equal predictions form one group.
+    is read off a concave envelope (docs/theory/foundations.md): exact, O(n log n). Equal predictions form one group.
 
     References
     ----------

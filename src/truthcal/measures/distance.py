@@ -378,7 +378,7 @@ def distcal_bracket(
     -----
     With the bias S, the tightest of ``(ATB_l1 + |S|)/2 <= smCal <= 3/2 ATB_l1``, ``ATB <= smCal``, ``|S| <= smCal <=
     |S| + sqrt(2 ATB - S^2)/2``, ``ATB_l1/3 <= distCal``, ``smCal/2 <= distCal <= 2 smCal - |S|`` and ``|S| <= distCal``
-    (docs/theory.md).
+    (docs/theory/foundations.md).
 
     Examples
     --------

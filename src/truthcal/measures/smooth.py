@@ -96,8 +96,8 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     -----
     ``max (1/W) * sum of w (p - y) f(p)`` over all f with values in [-1, 1] and slopes in [-1, 1]. By duality it equals
     the absolute bias plus the L1 distance of the cumulative bias curve to the nearest monotone curve with the same ends
-    (docs/theory.md), which one heap computes: exact, O(n log n). Ties need no rule. `smcal_witness` returns an f that
-    attains it. Extra memory: 56 bytes for each different prediction, beside the sorted rows.
+    (docs/theory/foundations.md), which one heap computes: exact, O(n log n). Ties need no rule. `smcal_witness` returns
+    an f that attains it. Extra memory: 56 bytes for each different prediction, beside the sorted rows.
 
     References
     ----------

@@ -110,7 +110,7 @@ def subsampled_smcal(
     Each row is kept with probability 1/2; the result is the mean over draws of ``max over Lipschitz f of sum over kept
     rows of (p - y) f(p) / T``. O(n log n) and O(n log n) for each draw; with 0/1 outcomes and more than 16,384
     different predictions, neighbours are merged to that many groups of about equal size, which moves the result by less
-    than 5e-5 (1.4e-4 where there are ties; docs/theory-measures.md).
+    than 5e-5 (1.4e-4 where there are ties; docs/theory/measures.md).
 
     References
     ----------
