@@ -1,7 +1,7 @@
-"""Measure the command line as a person feels it, and write docs/benchmarks/cli.md: `make bench`.
+"""Measure the run time of commands, and write docs/benchmarks/cli.md: part of `make bench`.
 
-Each command is a process of its own, run once before it is timed so that what is compiled is kept. The yardsticks are
-processes too: Python that does nothing, and Python that imports what every answer needs.
+Each command runs in a new process, once before it is timed so that compiled code is cached. The reference times are
+those of a Python process that does nothing, and of one that imports the libraries that every command needs.
 """
 
 import os
@@ -21,17 +21,17 @@ TEMPLATE = """# Benchmarks of the command line
 
 Written by `make bench`; do not edit. {machine}.
 
-The median of {runs} runs, each a process of its own; compiled code is on disk, as it is after the first use. Files are
-CSV, with four columns of which two are used.
+Each time is the median of {runs} runs, each in a new process, with compiled code cached on disk. The files are CSV
+with four columns, of which two are used.
 
-| command | seconds | x Python that does nothing | x Python that imports numpy, scipy.special, numba, pyarrow |
+| command | seconds | / empty Python process | / Python process that imports numpy, scipy.special, numba, pyarrow |
 |---|---:|---:|---:|
 {lines}
 """
 
 
 def seconds(*command: str) -> float:
-    # As on any machine that does not say otherwise, Python keeps what it has parsed.
+    # Let Python cache bytecode, as it does by default.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(command, capture_output=True, check=True, env=env)
     times = []

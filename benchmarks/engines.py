@@ -1,8 +1,8 @@
 """Compare engines and files with reading the same columns, and write that part of docs/benchmarks/speed.md.
 
-Everything is a multiple of reading two columns of the same Parquet files with pyarrow, right before, in the same
-process. Memory is the peak of a process of its own that does nothing else. Files are made once in a folder of the
-system's temporary directory and used again if they are there.
+Times are relative to reading two columns of the same Parquet files with pyarrow, immediately before, in the same
+process. Memory is the peak of a separate process. The files are created once in the system's temporary directory and
+reused.
 """
 
 import argparse
@@ -30,7 +30,7 @@ COLUMNS = {"y_true": "y", "y_proba": "p"}
 
 
 def files(n: int) -> list[Path]:
-    """Files with n rows in all: a prediction, an outcome, one of a hundred segments, and a column nobody asks for."""
+    """Return files with n rows in total: a prediction, an outcome, one of a hundred segments, and an unused column."""
     FOLDER.mkdir(exist_ok=True)
     return [made(FOLDER / f"part-{k:03d}.parquet", k) for k in range(n // ROWS_A_FILE)]
 
@@ -53,12 +53,12 @@ def made(path: Path, seed: int) -> Path:
 
 
 def read(paths: list[Path], *more: str) -> None:
-    """The yardstick."""
+    """Read the columns: the reference time."""
     for path in paths:
         pq.read_table(path, columns=["p", "y", *more])
 
 
-# --- what is measured: each takes the files, and returns a sketch or a number ---------------------------------------
+# --- measured functions: each takes the files, and returns a sketch or a number -------------------------------------
 
 
 def scan(paths: list[Path]) -> object:
@@ -137,13 +137,13 @@ MEASURED: list[tuple[str, Callable[[list[Path]], object], int]] = [
     ("`sketch_frame`, Polars lazy, 100 segments", polars_segments, 10_000_000),
     ("`sketch_frame`, pandas, reading included", pandas, 10_000_000),
     ("`sketch_frame`, Dask", dask, 10_000_000),
-    ("`sketch_frame`, Spark local[2], started before", spark, 10_000_000),
+    ("`sketch_frame`, Spark local[2], already started", spark, 10_000_000),
     ("`atb_frame`, DuckDB (exact)", duckdb_exact, 10_000_000),
 ]
 
 
 def times(call: Callable[[list[Path]], object], paths: list[Path], rounds: int) -> list[float]:
-    """Ratios to the yardstick, after one round on one file that compiles and starts whatever needs it."""
+    """Return ratios to the reference time, after a warm-up on one file that compiles code and starts servers."""
     call(paths[:1])
     read(paths[:1])
     ratios = []
@@ -157,7 +157,7 @@ def times(call: Callable[[list[Path]], object], paths: list[Path], rounds: int) 
 
 
 def child(index: int, rounds: int) -> None:
-    """In a process of its own: the ratio if there are rounds, else the peak of memory of one call."""
+    """Print the ratio if there are rounds, otherwise the peak memory of one call; runs in a separate process."""
     warnings.simplefilter("ignore")
     _, call, n = MEASURED[index]
     paths = files(n)
@@ -201,14 +201,14 @@ def main() -> None:
 
 
 TEMPLATE = """\
-Written by `benchmarks/engines.py`. Time as a multiple of reading the two columns of the same Parquet files with
-`pyarrow.parquet.read_table`, file by file, in the same process: medians over rounds. Memory is the peak of a process of
-its own, in megabytes, of which about 200 are Python, numba and pyarrow; Spark's Java is not in it. Predictions are
-uniform float64, outcomes booleans; 4096 buckets.
+Written by `benchmarks/engines.py`. Times are relative to reading the two columns of the same Parquet files with
+`pyarrow.parquet.read_table`, file by file, in the same process (medians over rounds). Memory is the peak of a
+separate process in megabytes, of which Python, numba and pyarrow use about 200; Spark's Java process is not included.
+Predictions are uniform float64, outcomes are booleans, and sketches have 4096 buckets.
 
 {machine}.
 
-| what | rows | times reading | peak memory, MB |
+| function | rows | time / reading | peak memory, MB |
 |---|---:|---:|---:|
 {lines}
 """

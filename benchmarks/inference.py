@@ -1,7 +1,7 @@
-"""Measure the tests of calibration, and write docs/benchmarks/inference.md: part of `make bench`.
+"""Measure size, power and speed of the calibration tests, and write docs/benchmarks/inference.md: part of `make bench`.
 
-Size: how often calibrated predictions are rejected. Power: the table of the theory, simulated again. Speed: as ratios
-to `atb` on the same rows where rows are many, else in seconds.
+Size is the rejection rate for calibrated predictions, power the rejection rate for miscalibrated ones. Speed is
+relative to `atb` on the same rows if there are many, otherwise in seconds.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "inference.md"
 LEVELS = (0.05, 0.01)
 TESTS = ("multiscale_atb", "atb", "shifted_grid_ubse", "ks_ce", "kuiper_ce", "spiegelhalter", "hosmer_lemeshow")
 ANY_MEASURE = ("smcal", "ece")  # exact only
-# Numbers held at a time.
+# Maximum size of an array of outcomes.
 BLOCK = 2_000_000
 
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -41,7 +41,7 @@ DESIGNS |= {"weighted": (200, 1000)}
 
 
 def design(kind: str, n: int) -> Sample:
-    """Quantiles, so that a design is what its name says. rare: Beta(1, 99); tied: 0, 0.1 ... 1; weights in [0.2, 3]."""
+    """Return rows at the quantiles of a design. rare: Beta(1, 99); tied: 0, 0.1 ... 1; weights in [0.2, 3]."""
     grid = (np.arange(n) + 0.5) / n
     p = {
         "Beta(2,2)": lambda: stats.beta.ppf(grid, 2, 2),
@@ -53,7 +53,7 @@ def design(kind: str, n: int) -> Sample:
 
 
 def statistic(test: str, sample: Sample) -> Statistic:
-    """The statistic of a block of outcomes; Spiegelhalter's by its size, as it is two-sided."""
+    """Return the statistic as a function of a block of outcomes; Spiegelhalter's is an absolute value (two-sided)."""
     outcomes = Outcomes(sample)
     if test == "spiegelhalter":
         p, w = sample.p, sample.w
@@ -74,7 +74,7 @@ def statistic(test: str, sample: Sample) -> Statistic:
 
 
 def critical(test: str, sample: Sample, alpha: float) -> float:
-    """Where the asymptotic p-value is alpha."""
+    """Return the value of the statistic at which the asymptotic p-value is alpha."""
     if test in TENTS:
         return upper_quantile(alpha, Cells.of_sample(sample).null_scales(TentKernel.of(test, sample)))
     if test in ("ks_ce", "kuiper_ce"):
@@ -87,7 +87,7 @@ def critical(test: str, sample: Sample, alpha: float) -> float:
 
 
 def null_values(sample: Sample, tests: tuple[str, ...], count: int, seed: int) -> dict[str, np.ndarray]:
-    """Statistics of calibrated outcomes, drawn without the code under test: uniform numbers below the predictions."""
+    """Return statistics of calibrated outcomes, drawn independently of the code under test."""
     outcomes, rng = Outcomes(sample), np.random.default_rng(seed)
     measure = {test: statistic(test, sample) for test in tests}
     found: dict[str, list[np.ndarray]] = {test: [] for test in tests}
@@ -100,7 +100,7 @@ def null_values(sample: Sample, tests: tuple[str, ...], count: int, seed: int) -
 
 
 def redrawn_values(sample: Sample, tests: tuple[str, ...], count: int, seed: int) -> dict[str, np.ndarray]:
-    """As the exact test draws them."""
+    """Return statistics of outcomes drawn by the exact test."""
     outcomes, rng = Outcomes(sample), np.random.default_rng(seed)
     measure = {test: statistic(test, sample) for test in tests}
     positive = outcomes.draw(rng, count)
@@ -108,7 +108,7 @@ def redrawn_values(sample: Sample, tests: tuple[str, ...], count: int, seed: int
 
 
 def exact_sizes(kind: str, count: int) -> dict[str, list[float]]:
-    """Rejection rates of (1 + #{redrawn >= observed}) / (1 + redraws), the redraws shared by all observed outcomes."""
+    """Return rejection rates of (1 + #{redrawn >= observed}) / (1 + redraws); the redraws are shared."""
     sample, tests = design(kind, DESIGNS[kind][0]), (*TESTS, *ANY_MEASURE)
     observed, redrawn = null_values(sample, tests, count, 1), redrawn_values(sample, tests, count, 2)
     sizes = {}
@@ -125,7 +125,7 @@ def asymptotic_sizes(kind: str, count: int) -> dict[str, list[float]]:
 
 
 def bound_sizes(kind: str, count: int) -> dict[str, list[float]]:
-    """Through the whole function, as it is cheap."""
+    """Return rejection rates of the public function, which is cheap here."""
     n = 200
     sample, rng = design(kind, n), np.random.default_rng(4)
     sizes = {}
@@ -145,7 +145,7 @@ def bound_sizes(kind: str, count: int) -> dict[str, list[float]]:
 
 
 def size_lines(scale: int) -> list[str]:
-    """A line for each test and method: sizes in units of the nominal level, 5% / 1%."""
+    """Return one table row per test and method: sizes relative to the nominal level, 5% / 1%."""
     found: dict[tuple[str, str], list[str]] = {}
     for kind in DESIGNS:
         ways = {
@@ -165,7 +165,7 @@ def size_lines(scale: int) -> list[str]:
 ROWS = 1000
 COLUMNS = ("atb", "atb_l1", "multiscale_atb", "ks_ce", "kuiper_ce", "spiegelhalter", "hosmer_lemeshow", "smcal")
 COLUMNS += ("quantile", "h=0.5", "h=0.25", "h=0.1")
-# The true chance of rows predicted p, and the powers that were found before (None: not among them).
+# Description, true probability at prediction p, and the powers measured before (None: not measured).
 _ = None
 ALTERNATIVES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], list[float | None]]] = {
     "shift +.03": (
@@ -179,7 +179,7 @@ ALTERNATIVES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], list[floa
         [0.54, 0.61, 0.71, 0.38, 0.43, 0.98, _, 0.15, 0.61, 0.74, 0.73, 0.68],
     ),
     "odds 1.3": (
-        "log-odds 1.3 times those of p: underconfident (the earlier table calls it overconfident, whose powers differ)",
+        "log-odds 1.3 times those of p: underconfident (the earlier table says overconfident, which has other powers)",
         lambda p: special.expit(1.3 * special.logit(p)),
         [0.35, 0.37, 0.61, 0.31, 0.38, 0.97, _, 0.09, 0.46, 0.75, 0.73, 0.57],
     ),
@@ -194,12 +194,12 @@ ALTERNATIVES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], list[floa
         [0.41, 0.37, 0.70, 0.39, 0.51, 0.06, _, 0.33, 0.85, 0.48, 0.62, 0.80],
     ),
 }
-# Draws that the earlier table is taken to rest on, for its critical values and for its powers.
+# Assumed number of draws behind the critical values and the powers of the earlier table.
 EARLIER_DRAWS = 1000
 
 
 def powers(designs: int, null_draws: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rejection rates at 5%, alternatives by columns, averaged over random predictions; and their slope in alpha."""
+    """Return rejection rates at 5% (alternatives x tests, averaged over predictions) and their slope in alpha."""
     found = np.zeros((3, designs, len(ALTERNATIVES), len(COLUMNS)))
     for d in range(designs):
         rng = np.random.default_rng([7, d])
@@ -217,7 +217,7 @@ def powers(designs: int, null_draws: int, draws: int) -> tuple[np.ndarray, np.nd
 
 
 def power_lines(quick: bool) -> tuple[list[str], list[str], int]:
-    """The table, the same in units of sampling error, and the draws behind each power."""
+    """Return the power table, its comparison with the earlier table, and the number of draws per power."""
     designs, null_draws, draws = (2, 500, 200) if quick else (20, 4000, 1000)
     rate, slope = powers(designs, null_draws, draws)
     lines, errors = [], []
@@ -228,8 +228,8 @@ def power_lines(quick: bool) -> tuple[list[str], list[str], int]:
             if before is None:
                 cells.append("")
                 continue
-            level = 0.05 * 0.95 / EARLIER_DRAWS  # of a critical value that is simulated, too
-            error = math.sqrt(now * (1.0 - now) / EARLIER_DRAWS + rise**2 * level + 0.005**2 / 3.0)  # and is rounded
+            level = 0.05 * 0.95 / EARLIER_DRAWS  # variance of the simulated critical value
+            error = math.sqrt(now * (1.0 - now) / EARLIER_DRAWS + rise**2 * level + 0.005**2 / 3.0)  # and rounding
             cells.append(f"{before:.2f} ({(now - before) / error:+.1f})")
         errors.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines, errors, designs * draws
@@ -257,16 +257,16 @@ def speed_lines(rounds: int, quick: bool) -> list[str]:
             1,
         )
         lines += [
-            f"| `calibration_test` / `atb`, {n:,} rows, {shape} (2.5 wanted) | {ratio(times, 'default', 'atb'):.2f} |",
+            f"| `calibration_test` / `atb`, {n:,} rows, {shape} (target: 2.5) | {ratio(times, 'default', 'atb'):.2f} |",
             f'| `calibration_test(measure="atb")` / `atb`, the same rows | {ratio(times, "with atb", "atb"):.2f} |',
             f"| `linear_time_test` / `atb`, the same rows | {ratio(times, 'linear', 'atb'):.2f} |",
-            f"| `calibration_test` of a sketch of them (0.2 s wanted) | {statistics.median(times['sketch']):.3f} s |",
+            f"| `calibration_test` on a sketch of them (target: 0.2 s) | {statistics.median(times['sketch']):.3f} s |",
         ]
     return lines + exact_lines(rounds)
 
 
 def exact_lines(rounds: int) -> list[str]:
-    """Miscalibrated, so that all 9,999 redraws are needed."""
+    """Time exact tests of miscalibrated predictions, which need all 9,999 redraws."""
     lines = []
     for shape in ("uniform", "rare", "ties"):
         p = predictions(shape, 10_000, np.float64)
@@ -288,9 +288,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="a fast smoke run that writes nothing")
     arguments = parser.parse_args()
-    circumstances = (
-        f"Other work on the machine at the start: a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
-    )
+    circumstances = f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."
     if blas := os.environ.get("OPENBLAS_NUM_THREADS"):
         circumstances += f" OPENBLAS_NUM_THREADS={blas}."
     speed = speed_lines(2 if arguments.quick else arguments.rounds, arguments.quick)
@@ -320,21 +318,22 @@ def main() -> None:
 
 
 TEMPLATE = """\
-# Benchmarks of the tests of calibration
+# Benchmarks of the calibration tests
 
 Written by `make bench`; do not edit. {machine}.
 
 ## Size
 
-How often calibrated predictions are rejected, over the nominal level: at 5% / at 1%. 1.00 is right; 0.80 to 1.20 is
-wanted, or less for "bound". {draws} simulated data sets a cell ({bound_draws} for "bound"), so a standard error is
-0.014 / 0.03 (and 1.4 times that for "exact", which redraws as many). "exact" has 200 rows. "asymptotic" has 1,000,
-and 10,250 rare ones, where sum p(1 - p) is 100, the least that `method="auto"` accepts. rare: Beta(1, 99); tied: 0,
-0.1 ... 1; weighted: uniform, with weights in [0.2, 3].
+The rejection rate for calibrated predictions divided by the nominal level, at 5% / at 1%. The ideal is 1.00. The
+target is 0.80 to 1.20, or less for "bound". Each cell has {draws} simulated data sets ({bound_draws} for "bound"), so
+the standard error is 0.014 / 0.03 (1.4 times that for "exact", which uses the same number of redraws). "exact" has
+200 rows. "asymptotic" has 1,000 rows, or 10,250 in the rare design, where sum p(1 - p) is then 100, the smallest
+value that `method="auto"` accepts. rare: Beta(1, 99); tied: 0, 0.1 ... 1; weighted: uniform, with weights in [0.2,
+3].
 
-Brownian limits (`ks_ce`, `kuiper_ce`) are cautious with ties. The chi-square limit of `hosmer_lemeshow` needs five
-expected positives in every bin, and the rare design has half of one in its first. In both cases `method="auto"` redraws
-outcomes instead.
+The Brownian limits (`ks_ce`, `kuiper_ce`) are conservative with ties. The chi-square limit of `hosmer_lemeshow` needs
+five expected positives in every bin, but the rare design has only half of one in its first bin. In both cases
+`method="auto"` redraws outcomes instead.
 
 | test | method | {designs} |
 |{size_rule}
@@ -342,9 +341,9 @@ outcomes instead.
 
 ## Power
 
-{rows} rows, uniform predictions, level 5%: the rate of rejection, {power_draws} data sets a cell on 20 draws of the
-predictions, critical values from 4,000 calibrated outcomes of each. `quantile`: squared bias in 10 bins of equal count;
-h: a shifted grid of that width. The true chance of a row predicted p:
+Rejection rates at level 5% for {rows} rows with uniform predictions. Each cell has {power_draws} data sets on 20
+draws of the predictions. Critical values come from 4,000 calibrated sets of outcomes per draw. `quantile`: squared
+bias in 10 bins of equal count; h: a shifted grid of that width. The true probability of a row with prediction p is:
 
 {truths}
 
@@ -352,9 +351,10 @@ h: a shifted grid of that width. The true chance of a row predicted p:
 |{power_rule}
 {powers}
 
-The same numbers as they were found before truthcal was written, and in brackets how much higher they are now, in
-standard errors of the earlier ones (taken to rest on {earlier_draws} draws, as their critical values). The earlier
-table did not define its alternatives in full; of several readings the nearest was taken.
+The next table shows the same powers as measured before truthcal was written and, in parentheses, how much higher they
+are now, in standard errors of the earlier ones (assuming that these used {earlier_draws} draws, also for their
+critical values). The earlier table did not fully define its alternatives; we used the closest of several
+interpretations.
 
 | alternative | {columns} |
 |{power_rule}
@@ -362,9 +362,9 @@ table did not define its alternatives in full; of several readings the nearest w
 
 ## Speed
 
-Medians over rounds; ratios are to `atb` on the same rows in the same round. {circumstances}
+Medians over rounds. Ratios are relative to `atb` on the same rows in the same round. {circumstances}
 
-| what | measured |
+| quantity | measured |
 |---|---:|
 {speed}
 """

@@ -1,7 +1,7 @@
-"""How often 95% intervals hold the truth, by simulation, and write docs/benchmarks/coverage.md: part of `make bench`.
+"""Simulate the coverage of 95% confidence intervals, and write docs/benchmarks/coverage.md: part of `make bench`.
 
-Populations are known, so each interval either holds its population value or does not. For squared errors this is
-decided by the two tails at the true value, which is what the interval is made of and takes a tenth of the time.
+The populations are known, so each interval either contains its population value or does not. For squared errors this
+is decided by the two tail probabilities at the true value, which define the interval; this takes a tenth of the time.
 
 On a busy machine set OPENBLAS_NUM_THREADS=1: threads that wait for a core make small matrices ten times as slow.
 """
@@ -50,7 +50,7 @@ GRID = (np.arange(2000) + 0.5) / 2000
 
 
 def drawn(design: str, truth: Curve, n: int, rng: np.random.Generator) -> Sample:
-    """Rows of a population."""
+    """Draw rows from a population."""
     p = DESIGNS[design](rng.random(n))
     y = (rng.random(n) < truth(p)).astype(int)
     weights = {"weighted": lambda: rng.exponential(1.0, n), "heavy weights": lambda: rng.lognormal(0.0, 1.5, n)}
@@ -58,7 +58,7 @@ def drawn(design: str, truth: Curve, n: int, rng: np.random.Generator) -> Sample
 
 
 def covers(length: LengthOfMean, true: float, bias: ConfidenceInterval) -> bool:
-    """Whether the interval of a squared error holds the true length."""
+    """Tell whether the interval of a squared error contains the true length."""
     crossing = intervals._crossing
     intervals._crossing = lambda rising: 0.0 if rising(true) >= 0.0 else 1.0
     try:
@@ -69,7 +69,7 @@ def covers(length: LengthOfMean, true: float, bias: ConfidenceInterval) -> bool:
 
 
 def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
-    """Coverage of rms, multiscale_atb and bias."""
+    """Return the coverage of rms, multiscale_atb and bias."""
     rng, truth = np.random.default_rng([n, list(DESIGNS).index(design), list(TRUTHS).index(name)]), TRUTHS[name]
     p = DESIGNS[design](GRID)
     everyone = Sample.of(truth(p), p)
@@ -78,7 +78,7 @@ def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
     for _ in range(repeats):
         sample = drawn(design, truth, n, rng)
         interval = interval_of(sample, "bias", LEVEL, "auto")
-        if math.isnan(interval.low):  # a few rows have nearly all of the weight: no interval is given
+        if math.isnan(interval.low):  # no interval: a few rows have nearly all of the weight
             continue
         given += 1
         cells = Cells.of_sample(sample, 48)
@@ -92,7 +92,7 @@ def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
 
 
 def norms(name: str, n: int, repeats: int) -> list[float]:
-    """Coverage of norms of the bias."""
+    """Return the coverage of norms of the bias."""
     rng, truth = np.random.default_rng([n, list(TRUTHS).index(name), 99]), TRUTHS[name]
     p = DESIGNS["20 values"](GRID)
     everyone = Sample.of(truth(p), p)
@@ -106,23 +106,23 @@ def norms(name: str, n: int, repeats: int) -> list[float]:
 
 
 def informed(n: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Both calibrated; one knows two things, the other one of them."""
+    """Return a truth and two calibrated forecasters: one knows two features, the other only one of them."""
     known, hidden = rng.normal(0, 1, n), rng.choice([-1.0, 1.0], n)
     a, up, down = (1 / (1 + np.exp(-known - x)) for x in (hidden, 1.0, -1.0))
     return [a, a, (up + down) / 2]
 
 
 def mirrored(n: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """One too high, the other as much too low."""
+    """Return a truth and two forecasters: one too high, the other too low by the same amount."""
     offset = rng.uniform(0.05, 0.15, n)
     return [np.full(n, 0.5), 0.5 + offset, 0.5 - offset]
 
 
 def comparisons(case: Callable[..., list[np.ndarray]], measure: str, n: int, repeats: int) -> float:
-    """How often `compare` finds no difference where there is none."""
+    """Return how often `compare` finds no difference between equally calibrated forecasters."""
     rng, hits = np.random.default_rng([n, repeats, 2]), 0
     kept = comparison._CELLS, comparison.upper_quantile
-    comparison._CELLS, comparison.upper_quantile = 32, lambda *_: math.nan  # p-values will do
+    comparison._CELLS, comparison.upper_quantile = 32, lambda *_: math.nan  # only the p-value is used
     try:
         for _ in range(repeats):
             truth, a, b = case(n, rng)
@@ -171,27 +171,29 @@ def main() -> None:
 
 
 TEMPLATE = """\
-# Coverage of intervals
+# Coverage of confidence intervals
 
-Written by `benchmarks/intervals.py`; do not edit. How often a 95% interval holds the value of the population that rows
-were drawn from, in {repeats} simulations each (standard error {error}). At least 0.93 is wanted. "weighted": weights
-are exponential and independent of the rest. "heavy weights": they are lognormal, and 200 rows are worth a few dozen
-(fewer than 20, and no interval is given, nor counted here).
-"rare": predictions are Beta(1, 49), with four events among 200 rows; "rarer": Beta(1, 199), with one event.
+Written by `benchmarks/intervals.py`; do not edit. The tables show how often a 95% interval contains the true value of
+the population, in {repeats} simulations per cell (standard error {error}). The target is at least 0.93.
+
+- "weighted": weights are exponential and independent of everything else.
+- "heavy weights": weights are lognormal, so that 200 rows have an effective sample size of a few dozen. Below 20
+  there is no interval; these cases are not counted.
+- "rare": predictions are Beta(1, 49), with four expected events in 200 rows; "rarer": Beta(1, 199), with one event.
 
 | predictions | truth | `rms`, n = 200 | `multiscale_atb` | `bias` | `rms`, n = 2,000 | `multiscale_atb` | `bias` |
 |---|---|---:|---:|---:|---:|---:|---:|
 {first}
 
-Norms of the bias, whose intervals are wider than need be; 20 different predictions, {few} simulations (standard error
-{few_error} at 0.95). The first four columns have 200 rows, the others 2,000.
+The intervals of norms of the bias are conservative. This table uses 20 distinct predictions and {few} simulations
+(standard error {few_error} at 0.95). The first four columns have 200 rows, the others 2,000.
 
 | truth | {norms} | {norms} |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
 {second}
 
-How often `compare` finds no difference at level 0.05 between two forecasters that are equally well calibrated
-({few} simulations).
+The last table shows how often `compare` finds no difference at level 0.05 between two equally well calibrated
+forecasters ({few} simulations).
 
 | forecasters | `atb`, n = 200 | `multiscale_atb` | `atb`, n = 2,000 | `multiscale_atb` |
 |---|---:|---:|---:|---:|

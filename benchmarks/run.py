@@ -1,7 +1,7 @@
-"""Measure truthcal against yardsticks in the same run, and write docs/benchmarks/speed.md: `make bench`.
+"""Compare truthcal with reference calls in the same run, and write docs/benchmarks/speed.md: part of `make bench`.
 
-Machines are noisy, so nothing is published in seconds: in each round the yardstick and the measured call run one after
-the other, and the table shows the median over rounds of their ratio.
+Machines are noisy, so most results are ratios, not seconds: in each round the reference and the measured call run one
+after the other, and the table shows the median of their ratio over rounds.
 """
 
 import argparse
@@ -36,9 +36,9 @@ def predictions(shape: str, n: int, dtype: type) -> np.ndarray:
 
 
 def obvious_atb(y: np.ndarray, p: np.ndarray) -> float:
-    """ATB as one would write it in numpy: argsort, cumulative sum, gaps.
+    """Compute ATB in the straightforward way in numpy: argsort, cumulative sum, gaps.
 
-    Not `gaps @ ...`: BLAS would leave a thread spinning on the other core, and slow down whatever is measured next.
+    Not `gaps @ ...`: BLAS would leave a thread spinning on the other core and slow down the next measurement.
     """
     order = np.argsort(p)
     p, y = p[order].astype(np.float64), y[order]
@@ -55,7 +55,7 @@ def seconds(call: Call, repeats: int) -> float:
 
 
 def race(calls: dict[str, Call], rounds: int, repeats: int) -> dict[str, list[float]]:
-    """Times of all calls, round by round, after one round that warms up and compiles."""
+    """Return the times of all calls, round by round, after one warm-up round that compiles."""
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -78,7 +78,7 @@ def extra_bytes_a_row(call: Call, n: int) -> float:
 
 
 def measure(shape: str, n: int, dtype: type, rounds: int) -> tuple[str, dict[str, list[float]]]:
-    """One line of the table, and the times behind it."""
+    """Return one row of the table, and its times."""
     p = predictions(shape, n, dtype)
     y = np.random.default_rng(1).random(n) < p
     sketch = tc.Sketch()
@@ -110,7 +110,7 @@ def measure(shape: str, n: int, dtype: type, rounds: int) -> tuple[str, dict[str
 
 
 def small_inputs() -> list[str]:
-    """Microseconds, because at this size a user feels the call and not the rows."""
+    """Measure calls on few rows, in microseconds: the cost of the call dominates."""
     lines = []
     for n in (10, 1_000):
         p = predictions("uniform", n, np.float64)
@@ -122,7 +122,7 @@ def small_inputs() -> list[str]:
 
 
 def startup() -> list[str]:
-    """Fresh processes, files in the page cache."""
+    """Measure imports and a first call in new processes, with files in the page cache."""
 
     def fresh(code: str) -> float:
         return min(seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True), 1) for _ in range(7))
@@ -154,13 +154,13 @@ def main() -> None:
     if not arguments.quick:
         grew = growth["uniform", np.float64, SIZES[2]] / growth["uniform", np.float64, SIZES[1]]
         notes.append(f"| `atb`, 1e7 rows against 1e6 (uniform, float64) | {grew:.1f} times |")
-        engines = PAGE.read_text().partition(ENGINES)[2]  # the other script's part stays
+        engines = PAGE.read_text().partition(ENGINES)[2]  # keep the part that engines.py writes
         PAGE.write_text(with_engines(page(lines, notes), engines))
     print(*notes, sep="\n")
 
 
 def with_engines(text: str, engines: str) -> str:
-    """The page with another last part, which benchmarks/engines.py writes."""
+    """Replace the last part of the page, which benchmarks/engines.py writes."""
     return f"{text.partition(ENGINES)[0].rstrip()}\n\n{ENGINES}{engines}"
 
 
@@ -174,27 +174,27 @@ def page(lines: list[str], notes: list[str]) -> str:
 
 
 TEMPLATE = """\
-# Benchmarks
+# Benchmarks of ATB, files and engines
 
-Written by `make bench`; do not edit. Ratios are medians over rounds in which the yardstick ran right beside the
-measured call. Outcomes are booleans; `atb_approx` has the tolerance 1/(2n) that the linear-time calibration test needs;
-`Sketch` has 4096 buckets. Below 1 means faster than the yardstick. "numpy ATB" is the obvious version: argsort,
-cumulative sum, gaps.
+Written by `make bench`; do not edit. Each ratio compares the measured call with a reference call in the same round,
+and is the median over rounds. A ratio below 1 means faster than the reference. Outcomes are booleans. `atb_approx`
+uses the tolerance 1/(2n) that the linear-time calibration test needs. `Sketch` has 4096 buckets. "numpy ATB" is the
+straightforward version in numpy: argsort, cumulative sum, gaps.
 
 {machine}.
 
 | rows | predictions | type | `atb` / `np.sort` | numpy ATB / `atb` | `atb` / `np.argsort` | `atb_summary` / `np.sort` \
-| `Sketch.update` / `p.sum()` | `atb_approx` / `np.sort` | `atb` extra bytes a row | `update` extra bytes a row |
+| `Sketch.update` / `p.sum()` | `atb_approx` / `np.sort` | `atb` extra bytes per row | `update` extra bytes per row |
 |---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|
 {lines}
 
-| what | measured |
+| quantity | measured |
 |---|---:|
 {notes}
 
-`p.sum()` of 10,000 or a million rows runs from the processor's cache, and a sketch's fixed cost for its 4096 buckets
-still shows there, so its ratio is of interest at the largest size only. With only a hundred different predictions
-`np.sort` itself is two to three times as fast as usual, which raises the ratios in the rows named "ties".
+For 10,000 or a million rows, `p.sum()` runs from the processor's cache and the fixed cost of a sketch's 4096 buckets
+is visible, so the `Sketch.update` ratio is meaningful only at the largest size. With only a hundred distinct
+predictions `np.sort` is two to three times as fast as usual, which raises the ratios in the rows named "ties".
 """
 
 

@@ -1,4 +1,4 @@
-"""Take docs/guide/report.png, the picture in the README: `make demo`, then this. Needs playwright and Chromium."""
+"""Take the screenshot docs/guide/report.png for the README. Run `make demo` first. Needs playwright and Chromium."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Open the report of the demo, and take its first page."""
+    """Open the demo's report and take a screenshot of its first page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1100, "height": 1400}, color_scheme="light")

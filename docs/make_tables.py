@@ -1,6 +1,6 @@
 """Write the table of all measures into guide/choosing-a-measure.md: `.venv/bin/python docs/make_tables.py`.
 
-With `--check` nothing is written; the exit code is 1 if the page is out of date.
+With `--check`, write nothing and exit with status 1 if the page is out of date.
 """
 
 import argparse
@@ -16,28 +16,28 @@ FLAGS = ("truthful", "continuous", "complete", "sound")
 
 
 def exactness(tolerance: float) -> str:
-    """How close the value is to its definition."""
+    """Format how close the value is to its definition."""
     if math.isnan(tolerance):
         return "random draws"
     return f"{tolerance:.0e}".replace("e-0", "e-") if tolerance else "exact"
 
 
 def row(name: str, measure: tc.Measure) -> list[str]:
-    """Cells of one measure."""
+    """Return the cells of one measure."""
     flags = ["yes" if getattr(measure, flag) else "no" for flag in FLAGS]
     span = f"{measure.best:g}..{measure.worst:g}"
     return [f"`{name}`", measure.scale, *flags, span, measure.cost, exactness(measure.tolerance), measure.reference]
 
 
 def table() -> str:
-    """All of MEASURES as Markdown."""
+    """Format MEASURES as a Markdown table."""
     head = ["measure", "scale", *FLAGS, "range", "time for n rows", "exactness", "reference"]
     lines = [head, ["---"] * len(head), *(row(name, measure) for name, measure in tc.MEASURES.items())]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def page_with_table(page: str) -> str:
-    """The page with what stands between the markers replaced."""
+    """Replace the table between the markers."""
     before, rest = page.split(START)
     _, after = rest.split(END)
     return f"{before}{START}\n{table()}\n{END}{after}"
