@@ -1,15 +1,63 @@
-"""Shared fixtures. With TRUTHCAL_REQUIRE_ALL=1 a skipped test is a failure: nothing is left out unnoticed."""
+"""Shared setup of all tests: markers, hypothesis profiles, number of simulations, one BLAS thread.
+
+Markers (`-m "not spark"` leaves a group out; a marker that is not registered in pyproject.toml is an error):
+
+- `simulation`: size or coverage by repeated random draws; `make test` leaves these out, `make test-all` runs them.
+- `spark`, `postgres`, `browser`, `peers`: uses Spark, a PostgreSQL server, Chromium, or the packages whose numbers
+  `binned_ece_like` reproduces. Each group stays on one xdist worker, so that each server is started once.
+  Tests with a parameter or fixture of that name are marked here.
+
+Hypothesis profiles (`--hypothesis-profile=...`), all derandomized, so that a run that passed once passes again:
+`fast` (25 examples, `make test`), `ci` (100, the default), `nightly` (1,000).
+
+Environment variables: TRUTHCAL_REQUIRE_ALL=1 turns a skipped test into a failure; TRUTHCAL_SIMULATIONS sets the
+number of repeats of a simulation (default 300; see `support/simulation.py`).
+"""
 
 import os
 
-import pytest
-from hypothesis import HealthCheck, settings
+# Before numpy is imported. Matrices here have at most a few hundred rows: with two workers on two cores, the threads of
+# OpenBLAS wait for each other, and one interval takes 260 ms of CPU time instead of 29.
+for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
-# Derandomised, so that a run that passed once passes again; compiling a kernel may exceed any deadline.
-settings.register_profile(
-    "truthcal", deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("truthcal")
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+# No deadline: compiling a kernel may exceed any.
+for _profile, _examples in {"fast": 25, "ci": 100, "nightly": 1000}.items():
+    settings.register_profile(
+        _profile,
+        deadline=None,
+        derandomize=True,
+        max_examples=_examples,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("ci")
+
+SERVERS = ("spark", "postgres", "browser", "peers")
+
+
+def _uses(item, server):
+    """Whether a test has a marker, a fixture or a parameter of that name ("spark, not ANSI" is Spark)."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return (
+        item.get_closest_marker(server) is not None
+        or server in getattr(item, "fixturenames", ())
+        or any(isinstance(value, str) and value.split(",")[0] == server for value in parameters)
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects, and before xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """Mark the users of servers, and start long tests first: workers then finish at the same time."""
+    for item in items:
+        for server in SERVERS:
+            if _uses(item, server):
+                item.add_marker(server)
+                item.add_marker(pytest.mark.xdist_group(server))
+                break
+    items.sort(key=lambda item: item.get_closest_marker("simulation") is None)
 
 
 @pytest.hookimpl(hookwrapper=True)

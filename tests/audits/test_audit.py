@@ -14,9 +14,10 @@ from oracles import measures as oracles
 from oracles import more_measures as more_oracles
 
 import truthcal as tc
-from truthcal.audits import audit, audit_on, expected_score
 from truthcal.audits import audit as audit_module
 from truthcal.audits import expected_score as expected_score_module
+from truthcal.audits.audit import audit, audit_on
+from truthcal.audits.expected_score import expected_score
 from truthcal.core import parallel
 from truthcal.core import progress as progress_module
 from truthcal.core.progress import progress

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.simulation import REPEATS, assert_covered
 from support.strategies import inner_probabilities, rows
 
 import truthcal as tc
@@ -50,23 +51,18 @@ def drawn(case, n, seed=0):
 # --- how often it errs ------------------------------------------------------------------------------------------------
 
 
-REPEATS = 100
-
-
+@pytest.mark.simulation
 @pytest.mark.parametrize("n", [200, 2000])
 @pytest.mark.parametrize("measure", ["atb", "multiscale_atb"])
 @pytest.mark.parametrize("case", [informed, mirrored])
-def test_no_difference_is_found_where_there_is_none(case, measure, n, monkeypatch):
-    monkeypatch.setattr(comparison, "_CELLS", 24)  # ten times as fast, and the same verdicts: see below
-    monkeypatch.setattr(comparison, "upper_quantile", lambda *_: math.nan)  # p-values will do
-    hits = sum(tc.compare(*drawn(case, n, seed), measure=measure).pvalue >= 0.05 for seed in range(REPEATS))
-    # A coverage of 0.93 would fail here once in 10,000 simulations.
-    assert stats.binom.cdf(hits, REPEATS, 0.93) > 1e-4, hits
+def test_no_difference_is_found_where_there_is_none(case, measure, n):
+    results = [tc.compare(*drawn(case, n, seed), measure=measure) for seed in range(REPEATS)]
+    assert_covered(sum(result.pvalue >= 0.05 for result in results), REPEATS, "p-value")
+    assert_covered(sum(result.low <= 0.0 <= result.high for result in results), REPEATS, "interval")
 
 
 @pytest.mark.parametrize("case", [informed, mirrored, worse])
-def test_small_p_values_go_with_intervals_that_leave_out_zero(case, monkeypatch):
-    monkeypatch.setattr(comparison, "_CELLS", 24)
+def test_small_p_values_go_with_intervals_that_leave_out_zero(case):
     for seed in range(6):
         result = tc.compare(*drawn(case, 200, seed), confidence_level=0.7)
         assert (result.pvalue < 0.3) == (not result.low <= 0.0 <= result.high)
@@ -83,8 +79,7 @@ def test_few_cells_give_the_interval_of_many(monkeypatch):
 
 
 @pytest.mark.parametrize("measure", TENTS)
-def test_worse_calibration_is_found(measure, monkeypatch):
-    monkeypatch.setattr(comparison, "_CELLS", 48)
+def test_worse_calibration_is_found(measure):
     for seed in range(4):
         result = tc.compare(*drawn(worse, 3000, seed), measure=measure)
         assert result.better_calibrated == "a"
@@ -105,14 +100,13 @@ def test_norms_are_valid_and_find_large_differences(measure):
     assert found.pvalue <= 0.05
 
 
-def test_interval_holds_the_true_difference(monkeypatch):
-    monkeypatch.setattr(comparison, "_CELLS", 24)
+@pytest.mark.simulation
+def test_interval_holds_the_true_difference():
     grid = (np.arange(2000) + 0.5) / 2000
     truth, overconfident = grid, np.clip(0.5 + 1.6 * (grid - 0.5), 0.01, 0.99)
     true = -tc.atb(truth, overconfident)
-    results = [tc.compare(*drawn(worse, 400, seed)) for seed in range(40)]
-    hits = sum(result.low <= true <= result.high for result in results)
-    assert stats.binom.cdf(hits, len(results), 0.93) > 1e-4, hits
+    results = [tc.compare(*drawn(worse, 400, seed)) for seed in range(REPEATS)]
+    assert_covered(sum(result.low <= true <= result.high for result in results), REPEATS, "interval")
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -327,17 +321,18 @@ def shrunk(p):
     return 0.5 + 0.97 * (p - 0.5)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("other", [nudged, shrunk])
 def test_forecasters_that_are_nearly_the_same(other):
     """Before and after recalibration: errors of both are nearly the same noise, which must not pass for a difference."""
     grid = (np.arange(20_000) + 0.5) / 20_000
     difference = -tc.atb(grid, other(grid))
-    rng, covered, repeats = np.random.default_rng(0), 0, 150
-    for _ in range(repeats):
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(REPEATS):
         p = rng.random(500)
         result = tc.compare(rng.random(500) < p, p, other(p))
-        covered += result.low <= difference <= result.high
-    assert covered >= 0.88 * repeats  # 0.95 less four standard errors
+        hits += result.low <= difference <= result.high
+    assert_covered(hits, REPEATS, "interval")
 
 
 def test_a_copy_in_single_precision_is_no_better():

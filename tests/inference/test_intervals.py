@@ -1,5 +1,6 @@
 """Confidence intervals: coverage by simulation, the theory against brute force, and what they promise on odd rows."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.simulation import REPEATS, assert_covered
 from support.strategies import weighted_rows
 
 import truthcal as tc
@@ -64,10 +66,6 @@ def length_in(rows, kernel):
 
 # --- coverage ---------------------------------------------------------------------------------------------------------
 
-# A coverage of 0.93 would fail in one of 10,000 such simulations; all of them together are watched, too. Many more
-# repeats are in benchmarks/intervals.py.
-REPEATS = 100
-WANTED = 0.93
 SCENARIOS = [
     *(("uniform", truth, n) for truth in TRUTHS for n in (200, 2000)),
     *(("beta", truth, n) for truth, n in (("calibrated", 200), ("slope", 2000))),
@@ -78,61 +76,46 @@ SCENARIOS = [
 ]
 
 
-def assert_covered(hits, count, what):
-    assert stats.binom.cdf(hits, count, WANTED) > 1e-4, f"{what}: {hits} of {count}"
-
-
-def covers(length, true, bias, monkeypatch):
-    """Whether the interval holds `true`, from one tail of each side where the interval itself needs a dozen."""
-    monkeypatch.setattr(intervals, "_crossing", lambda rising: 0.0 if rising(true) >= 0.0 else 1.0)
-    low, high = length.interval(0.95)
-    monkeypatch.undo()
-    return low <= true <= max(high, length.of_shift * max(-bias.low, bias.high))
-
-
-@pytest.fixture(scope="module")
-def tally():
-    """Measure -> [hits, count] over all scenarios."""
-    return {}
-
-
-@pytest.mark.parametrize(("design", "truth", "n"), SCENARIOS)
-def test_coverage_of_squared_errors_and_bias(design, truth, n, tally, monkeypatch):
+@functools.cache
+def hits_of_scenario(design, truth, n):
+    """Measure -> how many of REPEATS intervals hold the value of the population."""
     rng = np.random.default_rng([n, len(design), len(truth)])
     everyone = population(design, truth)
     bias = float(np.mean(everyone.p - everyone.y))
     hits = {"atb": 0, "multiscale_atb": 0, "bias": 0}
     for _ in range(REPEATS):
         sample = Sample.of(*drawn(design, truth, n, rng))
-        cells, interval = Cells.of_sample(sample, 40), interval_of(sample, "bias", 0.95, "auto")
         for measure in ("atb", "multiscale_atb"):
-            kernel = TentKernel.of(measure, sample)
-            true = 0.0 if truth == "calibrated" else length_in(everyone, kernel)
-            hits[measure] += covers(LengthOfMean.of(cells, kernel), true, interval, monkeypatch)
-        hits["bias"] += bias in interval
-    for measure, hit in hits.items():
-        assert_covered(hit, REPEATS, measure)
-        total = tally.setdefault(measure, [0, 0])
-        total[0], total[1] = total[0] + hit, total[1] + REPEATS
+            true = 0.0 if truth == "calibrated" else length_in(everyone, TentKernel.of(measure, sample)) ** 2
+            hits[measure] += true in interval_of(sample, measure, 0.95, "auto")
+        hits["bias"] += bias in interval_of(sample, "bias", 0.95, "auto")
+    return hits
 
 
-def test_coverage_over_all_scenarios(tally):
-    if not tally:
-        pytest.fail("this needs the scenarios before it to have run")
-    for measure, (hits, count) in tally.items():
-        assert_covered(hits, count, measure)
+@pytest.mark.simulation
+@pytest.mark.xdist_group("scenarios")  # the second test uses the results of the first, if they are there
+@pytest.mark.parametrize(("design", "truth", "n"), SCENARIOS)
+def test_coverage_of_squared_errors_and_bias(design, truth, n):
+    for measure, hits in hits_of_scenario(design, truth, n).items():
+        assert_covered(hits, REPEATS, measure)
 
 
-def test_shortcut_of_the_simulation_agrees_with_the_interval(monkeypatch):
+@pytest.mark.simulation
+@pytest.mark.xdist_group("scenarios")
+@pytest.mark.parametrize("measure", ["atb", "multiscale_atb", "bias"])
+def test_coverage_over_all_scenarios(measure):
+    hits = sum(hits_of_scenario(*scenario)[measure] for scenario in SCENARIOS)
+    assert_covered(hits, REPEATS * len(SCENARIOS), measure)
+
+
+def test_interval_is_that_of_the_length_of_the_mean():
     for seed in range(4):
         y, p, _ = some_rows(200, seed, truth="shift")
         sample = Sample.of(y, p)
-        length = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample), tc.atb(y, p))
-        interval, bias = tc.confidence_interval(y, p), tc.confidence_interval(y, p, measure="bias")
-        assert interval.low == length.interval(0.95)[0]
-        assert interval.high >= length.interval(0.95)[1]
-        for true in (0.0, 0.02, 0.06, 0.1, 0.2):
-            assert covers(length, true, bias, monkeypatch) == (true in interval)
+        low, high = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample), tc.atb(y, p)).interval(0.95)
+        interval = tc.confidence_interval(y, p)
+        assert interval.low == low
+        assert interval.high >= high
 
 
 def test_few_cells_give_the_interval_of_many():
@@ -143,20 +126,21 @@ def test_few_cells_give_the_interval_of_many():
         np.testing.assert_allclose(few, many, rtol=0.02, atol=1e-5)
 
 
-@pytest.mark.parametrize(("n", "repeats"), [(200, 120), (2000, 40)])
+@pytest.mark.simulation
+@pytest.mark.parametrize("n", [200, 2000])
 @pytest.mark.parametrize("truth", TRUTHS)
-def test_coverage_of_norms(truth, n, repeats):
+def test_coverage_of_norms(truth, n):
     # Their intervals are wide on purpose: all but a few must hold the truth.
     rng = np.random.default_rng([n, len(truth)])
     everyone = population("tied", truth)
     for measure in ("smcal", "ks_ce", "binned_ece", "atb_l1"):
         true = 0.0 if truth == "calibrated" else MEASURES[measure].of_sample(everyone)
         hits = 0
-        for _ in range(repeats):
+        for _ in range(REPEATS):
             sample = Sample.of(*drawn("tied", truth, n, rng))
             interval = interval_of(sample, measure, 0.95, "auto", n_resamples=99, rng=rng)
             hits += true in interval
-        assert_covered(hits, repeats, measure)
+        assert_covered(hits, REPEATS, measure)
 
 
 def test_interval_finds_an_error_that_is_there():

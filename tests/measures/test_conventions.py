@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.strategies import rows
 
+from truthcal.measures import conventions
 from truthcal.measures.conventions import CONVENTIONS, binned_ece_like
-from truthcal.measures.registry import conventions
 
 DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "conventions.md").read_text(encoding="utf-8")
 ALL = [(name, norm) for name, rule in CONVENTIONS.items() for norm in rule.norms]

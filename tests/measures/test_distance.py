@@ -14,7 +14,7 @@ from support.strategies import rows, weighted_rows
 import truthcal as tc
 from truthcal.core.bucket_stats import bracket_following_from
 from truthcal.kernels import transport
-from truthcal.measures.registry import distance
+from truthcal.measures import distance
 from truthcal.results.measures import DistanceBracket
 
 

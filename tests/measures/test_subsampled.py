@@ -11,7 +11,7 @@ from support.strategies import rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
-from truthcal.measures.registry import subsampled
+from truthcal.measures import subsampled
 
 BOTH = [(tc.subsampled_smcal, "smcal"), (tc.subsampled_step_ce, "step_ce")]
 
