@@ -1,4 +1,4 @@
-"""What the README and the pages in docs/ show is what their code prints."""
+"""Run the examples in the README and docs/, and compare their output with the text."""
 
 import contextlib
 import io
@@ -53,7 +53,7 @@ def test_examples_print_what_the_page_on_inference_shows():
     ("name", "written"), [("plots", ["reliability.png"]), ("report", ["churn.html", "models.html"])]
 )
 def test_code_of_the_pages_on_plots_and_reports_runs(tmp_path, monkeypatch, name, written):
-    """As it stands there, on rows of the names that it uses."""
+    """Run the code unchanged, on rows with the names that it uses."""
     matplotlib, tc = pytest.importorskip("matplotlib"), pytest.importorskip("truthcal")
     sklearn = pytest.importorskip("sklearn.linear_model")
     monkeypatch.chdir(tmp_path)
@@ -73,7 +73,7 @@ def test_code_of_the_pages_on_plots_and_reports_runs(tmp_path, monkeypatch, name
 
 
 def days_of_predictions(folder):
-    """What the page on engines works on: a Parquet file a day."""
+    """Write the data of the page on engines: one Parquet file per day."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -88,7 +88,7 @@ def days_of_predictions(folder):
 
 def test_examples_print_what_the_page_on_engines_shows(tmp_path, monkeypatch):
     pytest.importorskip("duckdb")
-    spark_session()  # the one with our settings; the page's own call finds it
+    spark_session()  # with our settings; the page's own call returns this session
     page, names = (ROOT / "docs" / "guide" / "engines.md").read_text(encoding="utf-8"), {}
     days_of_predictions(tmp_path)
     monkeypatch.chdir(tmp_path)
