@@ -22,7 +22,8 @@ from truthcal.inference.classical_tests import _bins
 from truthcal.inference.laws import brownian
 from truthcal.inference.laws.outcomes import Outcomes
 from truthcal.inference.laws.quadratic_form import upper_quantile
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
+from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.measures.registry import TENTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "inference.md"
 LEVELS = (0.05, 0.01)

@@ -21,7 +21,8 @@ from truthcal.inference import calibration_test as calibration_test_module
 from truthcal.inference.laws import redraw
 from truthcal.inference.laws.outcomes import Outcomes
 from truthcal.inference.laws.sparse_redraw import SparseRedraw
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel, null_moments
+from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
+from truthcal.measures.registry import TENTS
 
 ORACLES = oracles.ORACLES | more_oracles.MORE_ORACLES
 PATHS = ("ks_ce", "kuiper_ce", "step_ce")

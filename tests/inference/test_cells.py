@@ -12,7 +12,8 @@ from support.strategies import weighted_rows
 import truthcal as tc
 from truthcal.core.sample import Sample
 from truthcal.inference.cells import Cells, axes_of, bucket_sample, tent_measure
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel, null_moments
+from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
+from truthcal.measures.registry import TENTS
 
 DESIGNS = {
     "uniform": lambda rng, n: rng.random(n),

@@ -14,8 +14,7 @@ from support.strategies import inner_probabilities, rows
 import truthcal as tc
 from truthcal import MEASURES
 from truthcal.inference import comparison
-from truthcal.inference.laws.outcomes import NORMS
-from truthcal.inference.laws.tent_kernel import TENTS
+from truthcal.measures.registry import NORMS, TENTS
 
 
 def logistic(x):

@@ -17,9 +17,9 @@ from truthcal.core.sample import Sample
 from truthcal.inference import intervals
 from truthcal.inference.cells import Cells
 from truthcal.inference.intervals import LengthOfMean, interval_of
-from truthcal.inference.laws.outcomes import NORMS
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
+from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.power import FAMILIES
+from truthcal.measures.registry import NORMS, TENTS
 
 SQUARES = ("rms", "excess", *TENTS)
 NO_INTERVAL = sorted(set(MEASURES) - set(TENTS) - set(NORMS))

@@ -12,7 +12,7 @@ from truthcal.core.checks import Checked, check_report, refuse_wide_weight
 from truthcal.core.params import check_rng, check_score, check_whole, refuse_weight_of_callable, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample, relative_weights
-from truthcal.inference.laws.outcomes import QUICK, Outcomes
+from truthcal.inference.laws.outcomes import Outcomes
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Binning, QuantileBins
 from truthcal.results.audit import ExpectedScore
@@ -20,9 +20,7 @@ from truthcal.results.audit import ExpectedScore
 _Array = NDArray[np.float64]
 MeasureLike = str | Binning | Callable[[Any, Any], float]
 
-# Milliseconds, not microseconds, for every outcome.
-_SLOW = frozenset({"distcal", "smece", "subsampled_smcal", "subsampled_step_ce"})
-# What an outcome costs, in rows that a quick measure takes in the same time (2 cores, numpy 2: 1 to 5 ms a call).
+# Cost of an outcome under a slow measure, in rows that a fast one takes in the same time (2 cores: 1 to 5 ms a call).
 _SLOW_CALL = 1 << 12
 
 
@@ -87,9 +85,9 @@ class Criterion:
 
 def criterion(measure: Any, argument: str, name: str | None = None) -> Criterion:
     """A measure as the user may name it."""
-    known = [key for key, row in MEASURES.items() if row.function is measure]
-    if known:  # truthcal's own function: then its row of MEASURES says more about it
-        return _named(known[0], name or known[0])
+    known = getattr(measure, "__name__", None)
+    if known in MEASURES and MEASURES[known].function is measure:  # a public function: its row says more about it
+        return _named(known, name or known)
     if isinstance(measure, str) and measure in MEASURES:
         return _named(measure, name or measure)
     if isinstance(measure, Binning):
@@ -118,10 +116,10 @@ def _named(key: str, name: str) -> Criterion:
     return Criterion(
         name=name,
         truthful=measure.truthful,
-        values=lambda reported: _of_groups(reported, lambda outcomes: outcomes.values(key), key not in QUICK),
+        values=lambda reported: _of_groups(reported, lambda outcomes: outcomes.values(key), not measure.batched),
         expected=expected,
         tolerance=measure.tolerance if measure.tolerance > 0.0 else 0.0,
-        slow=key in _SLOW,
+        slow=measure.slow,
     )
 
 

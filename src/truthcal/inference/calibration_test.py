@@ -21,13 +21,13 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.inference.cells import BUCKETS, TOO_MANY_TO_SORT, Cells, bucket_sample, tent_measure
 from truthcal.inference.intervals import interval_of
-from truthcal.inference.laws import brownian
-from truthcal.inference.laws.outcomes import QUICK, Outcomes, Values
+from truthcal.inference.laws.brownian import PATH_LIMITS
+from truthcal.inference.laws.outcomes import Outcomes, Values
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import MOST_CASES, MOST_SLOW_CASES, Tails, enumerate_tails, simulate_tails
 from truthcal.inference.laws.sparse_redraw import SparseRedraw, expected_surprises
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel, null_moments
-from truthcal.measures.registry import MEASURES
+from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
+from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.tests import CalibrationTest, ConfidenceInterval
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
@@ -346,9 +346,9 @@ def of_measure(measure: str, sample: Sample) -> Statistic:
         values=lambda outcomes: outcomes.values(measure),
         limit=_path_limit(measure, observed, sample),
         # To redraw more different predictions than this would take too long: the limit, cautious, must do.
-        close=measure not in _PATHS or _steps(sample) >= _MANY_STEPS or len(sample.groups.r) > 2 * MANY_ROWS,
+        close=not row.path_limit or _steps(sample) >= _MANY_STEPS or len(sample.groups.r) > 2 * MANY_ROWS,
         slack=slack,
-        quick=measure in QUICK,
+        quick=row.batched,
     )
 
 
@@ -361,32 +361,23 @@ def _limit(observed: float, cells: Cells, kernel: TentKernel) -> Tails:
     return Tails(upper_tail(observed, scales), lower_tail(observed, scales), mean, sd, 0)
 
 
-# Mean and standard deviation of the largest size and of the range of a Brownian motion: (sqrt(pi/2), E^2 = 2 Catalan)
-# and (2 sqrt(2/pi), E^2 = 4 log 2).
-_CATALAN = 0.915965594177219015
-_PATHS = {
-    "ks_ce": (brownian.maximum_tail, brownian.maximum_head, math.sqrt(math.pi / 2.0), 2.0 * _CATALAN),
-    "kuiper_ce": (brownian.range_tail, brownian.range_head, 2.0 * math.sqrt(2.0 / math.pi), 4.0 * math.log(2.0)),
-}
-_PATHS["step_ce"] = _PATHS["ks_ce"]
-
-
 def _path_limit(measure: str, observed: float, sample: Sample) -> Callable[[], Tails] | None:
     """For many different predictions the cumulative bias moves like a Brownian motion.
 
     With ties it jumps, and its extremes are smaller: the p-value of large ones is then too large, never too small.
     """
-    if measure not in _PATHS:
+    name = MEASURES[measure].path_limit
+    if name is None:
         return None
-    tail, head, mean, square = _PATHS[measure]
+    path = PATH_LIMITS[name]
     unit = math.sqrt(sample.moments.wwv) / sample.weight
 
     def limit() -> Tails:
         if unit == 0.0:
             return Tails(float(observed == 0.0), 1.0, 0.0, 0.0, 0)
         x = observed / unit
-        less = head(x) if _steps(sample) >= _MANY_STEPS else 1.0  # with ties small values are more frequent
-        return Tails(tail(x), less, mean * unit, math.sqrt(square - mean**2) * unit, 0)
+        less = path.head(x) if _steps(sample) >= _MANY_STEPS else 1.0  # with ties small values are more frequent
+        return Tails(path.tail(x), less, path.mean * unit, math.sqrt(path.square - path.mean**2) * unit, 0)
 
     return limit
 

@@ -20,10 +20,9 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
 from truthcal.inference.cells import CERTAIN, axes_of, equal_cells
 from truthcal.inference.intervals import has_no_population, noise_of_norm
-from truthcal.inference.laws.outcomes import NORMS
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel, excess_of
-from truthcal.measures.registry import MEASURES
+from truthcal.inference.laws.tent_kernel import TentKernel, excess_of
+from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.tests import Comparison
 
 _Array = NDArray[np.float64]

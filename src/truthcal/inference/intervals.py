@@ -40,10 +40,10 @@ from truthcal.inference.cells import (
     bucket_sample,
     tent_measure,
 )
-from truthcal.inference.laws.outcomes import NORMS, blocks
+from truthcal.inference.laws.outcomes import blocks
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
-from truthcal.measures.registry import MEASURES
+from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.tests import ConfidenceInterval
 
 _Array = NDArray[np.float64]
@@ -333,7 +333,7 @@ def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: floa
     why = "all lengths of the mean error that these rows do not contradict"
     if measure == "rms":
         return ConfidenceInterval(low, high, level, measure, math.sqrt(max(excess, 0.0)), "quadratic", why)
-    return ConfidenceInterval(low**2, high**2, level, measure, excess, "quadratic", why)
+    return ConfidenceInterval(low**2, high**2, level, measure, excess, "quadratic", why, noise_removed=measure in TENTS)
 
 
 def _of_norm(
@@ -351,8 +351,8 @@ def _of_norm(
 
 
 def has_no_population(sample: Sample, measure: str) -> bool:
-    """Whether the ECE of distinct predictions compares most predictions with their own outcome alone."""
-    return measure == "ece" and len(sample.groups.r) > sample.n / 10
+    """Whether an incomplete measure, the ECE of distinct predictions, compares most of them with one outcome alone."""
+    return not MEASURES[measure].complete and len(sample.groups.r) > sample.n / 10
 
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
@@ -361,5 +361,6 @@ def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.
     # Where few events have happened, the variances seen know nothing of those that could have.
     root = np.sqrt(cells.q if np.sum(cells.q) >= np.sum(cells.a) else cells.a)
     sizes = blocks(n_resamples, max(1, (1 << 18) // len(root)))
-    draws = [NORMS[measure](cells.x, generator.standard_normal((size, len(root))) * root) for size in sizes]
-    return np.concatenate(draws)
+    norm = MEASURES[measure].norm
+    assert norm is not None  # callers pass a name in NORMS
+    return np.concatenate([norm(cells.x, generator.standard_normal((size, len(root))) * root) for size in sizes])

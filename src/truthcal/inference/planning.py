@@ -20,8 +20,9 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.inference.cells import CERTAIN, axes_of, bucket_sample, equal_cells
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
+from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.power import FAMILIES, Family, shifted
+from truthcal.measures.registry import TENTS
 from truthcal.results.tests import DetectableError
 
 _Array = NDArray[np.float64]

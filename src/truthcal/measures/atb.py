@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truthcal.core.checks import check_rows, read_only, refuse_wide_weight
 from truthcal.core.parallel import both
@@ -120,6 +121,15 @@ def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos
 def atb_l1_of(sample: Sample) -> float:
     """ATB_l1 of sorted rows."""
     return integrals.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / sample.weight
+
+
+def atb_l1_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Integral of the absolute biases on both sides of a threshold, for each row of `bias` at the predictions `r`."""
+    curve = np.cumsum(bias, axis=1)
+    total = curve[:, -1:]
+    sides = (np.abs(curve) + np.abs(total - curve)) @ np.diff(r, append=1.0)
+    value: NDArray[np.float64] = sides + np.abs(total[:, 0]) * r[0]
+    return value
 
 
 def atb_approx(

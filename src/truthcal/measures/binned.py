@@ -61,6 +61,12 @@ def ece_of(sample: Sample, *, alpha: float = 1.0) -> float:
     return float(np.sum(groups.w * np.abs(groups.c / groups.w) ** alpha)) / sample.weight
 
 
+def ece_norm(_: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of the absolute values of each row of `bias`."""
+    value: NDArray[np.float64] = np.sum(np.abs(bias), axis=1)
+    return value
+
+
 def binned_ece(
     y_true: object,
     y_proba: object,
@@ -145,6 +151,11 @@ def binned_ece_of(
         mean = np.add.reduceat(groups.wy, starts) / mass
         square -= mean * (1.0 - mean) / (counts - 1.0)
     return math.sqrt(max(float(np.sum(mass * square)) / sample.weight, 0.0))
+
+
+def binned_ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same as `ece_norm`, after adding up `bias` in the default bins of the predictions `r`."""
+    return ece_norm(r, np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1))
 
 
 def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:

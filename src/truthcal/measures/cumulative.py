@@ -1,8 +1,11 @@
 """Calibration errors read off the cumulative bias curve, on distinct predictions: KS, Kuiper, StepCE."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truthcal.core.sample import Sample
+
+_Array = NDArray[np.float64]
 
 
 def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -42,6 +45,12 @@ def ks_ce_of(sample: Sample) -> float:
     return float(np.max(np.abs(sample.groups.cumulative))) / sample.weight
 
 
+def ks_ce_norm(_: _Array, bias: _Array) -> _Array:
+    """Largest cumulative bias of each row of `bias`."""
+    value: _Array = np.max(np.abs(np.cumsum(bias, axis=1)), axis=1)
+    return value
+
+
 def kuiper_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Kuiper calibration error: the largest bias over any interval of predictions. Also known as ECCE-R.
 
@@ -76,6 +85,13 @@ def kuiper_ce_of(sample: Sample) -> float:
     """Range of the cumulative bias of sorted rows."""
     curve = sample.groups.cumulative
     return (max(float(curve.max()), 0.0) - min(float(curve.min()), 0.0)) / sample.weight
+
+
+def kuiper_ce_norm(_: _Array, bias: _Array) -> _Array:
+    """Range of the cumulative bias of each row of `bias`."""
+    curve = np.cumsum(bias, axis=1)
+    value: _Array = np.maximum(np.max(curve, axis=1), 0.0) - np.minimum(np.min(curve, axis=1), 0.0)
+    return value
 
 
 def step_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

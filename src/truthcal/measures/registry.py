@@ -1,52 +1,50 @@
-"""Measures of calibration, and MEASURES: the one table of them with what is true of each."""
+"""MEASURES: the one table of calibration measures, with every fact about them that other modules need.
 
+A row names its functions by convention: the measure "smcal" of the module `smooth` has `smcal`, the public function;
+`smcal_of`, the same for a sorted sample; and, if it is a norm of the bias, `smcal_norm`. Modules are imported on first
+use, so that the table itself loads none of them.
+"""
+
+import dataclasses
+import functools
+import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from truthcal.core.sample import Sample
-from truthcal.measures.atb import atb, atb_l1, atb_l1_of, atb_of
-from truthcal.measures.binned import binned_ece, binned_ece_of, ece, ece_of
-from truthcal.measures.cumulative import ks_ce, ks_ce_of, kuiper_ce, kuiper_ce_of, step_ce
-from truthcal.measures.decision import decision_loss, decision_loss_of, u_calibration, u_calibration_of
-from truthcal.measures.distance import distcal, distcal_of
-from truthcal.measures.interval import intcal, intcal_of, intcal_surrogate, intcal_surrogate_of
-from truthcal.measures.skill import ici, ici_of
-from truthcal.measures.smooth import laplace_kernel_ce, laplace_kernel_ce_of, smcal, smcal_of, smece, smece_of
-from truthcal.measures.subsampled import (
-    subsampled_smcal,
-    subsampled_smcal_of,
-    subsampled_step_ce,
-    subsampled_step_ce_of,
-)
-from truthcal.measures.ubse import (
-    multiscale_atb,
-    multiscale_atb_of,
-    quantile_ece,
-    quantile_ece_floor,
-    quantile_ece_of,
-    shifted_grid_ubse,
-    shifted_grid_ubse_of,
-    ubse_floor,
-)
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from truthcal.core.sample import Sample
+
+    BiasNorm = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 _UNIFYING = "Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration"
 _ECCE = "Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic Predictions"
 _PAPER = "Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure"
+_DECISIONS = "Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measure:
     """A row of MEASURES.
 
     Attributes
     ----------
+    name : str
+        The key in MEASURES.
+    module : str
+        The module in `truthcal.measures` that holds its functions.
     function : callable
         The public function ``f(y_true, y_proba, *, sample_weight=None, pos_label=None, ...) -> float``.
     of_sample : callable
         The same for rows that are checked and sorted already, so that many measures share one sort.
     noise_floor : callable or None
-        Of a sample: the expected value, with default parameters, if outcomes follow the predictions. None if there is
-        no closed form.
+        Function of a sample: the expected value, with default parameters, if outcomes follow the predictions. None if
+        there is no closed form.
+    norm : callable or None
+        Function ``f(r, bias)`` of the different predictions and of many biases, one a row: the norm of each.
     best, worst : float
         Range of the value.
     truthful : bool
@@ -58,246 +56,237 @@ class Measure:
     sound : bool
         Whether a miscalibrated forecaster's value stays away from 0 as rows accumulate.
     scale : str
-        What a value of 0.1 is: "probability" (an error of 10 points), "squared" (its square root is on the scale of a
-        probability), "half" (a sum over half of the rows).
+        Meaning of a value of 0.1: "probability" (an error of 10 points), "squared" (its square root is on the scale of
+        a probability), "half" (a sum over half of the rows).
     whole_weights : bool
         Whether `sample_weight` must hold whole numbers.
     tolerance : float
-        How far the value may be from the exact one, rounding aside; nan if it is a mean over random draws.
+        Largest error of the value, rounding aside; nan if it is a mean over random draws.
+    is_norm : bool
+        Whether the value times the total weight is a norm of the bias, the vector of sums of w (p - y) at the different
+        predictions. Norms have intervals and can be compared.
+    tent_widths : tuple of float
+        Widths of the tents max(0, 1 - |p - q| / width) whose mixture is the kernel of the measure, with default
+        parameters; empty if it has no such kernel. Measures with tents have intervals, limits, bounds and plans, also
+        from a sketch. Their estimates can have the noise removed.
+    path_limit : str or None
+        Functional of a Brownian motion that the value converges to: "maximum" (of its absolute value) or "range".
+    sketchable : bool
+        Whether a `Sketch` has a method of this name.
+    slow : bool
+        Whether even a few rows take milliseconds.
+    relative_time : float
+        Rough time for a million uniform predictions, in multiples of ``np.argsort``.
     cost : str
         Time for n rows.
+    label : str
+        Name in text where it differs from the key.
+    alias_of : str or None
+        The measure that has the same value under another name.
+    floor : str or None
+        Function behind `noise_floor`, as "module:function".
     reference : str
-        Where the definition comes from.
+        Source of the definition.
     """
 
-    function: Callable[..., float]
-    of_sample: Callable[..., float]
-    noise_floor: Callable[[Sample], float] | None = None
+    name: str
+    module: str
+    _: KW_ONLY
     best: float = 0.0
     worst: float = 1.0
-    truthful: bool
-    continuous: bool
-    complete: bool
-    sound: bool
-    scale: str = "probability"
+    truthful: bool = False
+    continuous: bool = False
+    complete: bool = True
+    sound: bool = True
+    scale: Literal["probability", "squared", "half"] = "probability"
     whole_weights: bool = False
     tolerance: float = 0.0
+    is_norm: bool = False
+    tent_widths: tuple[float, ...] = ()
+    path_limit: Literal["maximum", "range"] | None = None
+    sketchable: bool = False
+    slow: bool = False
+    relative_time: float = 1.0
     cost: str = "O(n log n)"
+    label: str = ""
+    alias_of: str | None = None
+    floor: str | None = None
     reference: str
 
+    @property
+    def function(self) -> Callable[..., float]:
+        """The public function."""
+        return _load(self.module, self.name)
 
-MEASURES: dict[str, Measure] = {
-    "atb": Measure(
-        function=atb,
-        of_sample=atb_of,
+    @property
+    def of_sample(self) -> Callable[..., float]:
+        """The same for a sorted sample."""
+        return _load(self.module, f"{self.alias_of or self.name}_of")
+
+    @property
+    def noise_floor(self) -> "Callable[[Sample], float] | None":
+        """Expected value of calibrated predictions, or None."""
+        return _load(*self.floor.split(":")) if self.floor else None
+
+    @property
+    def norm(self) -> "BiasNorm | None":
+        """The norm of many biases at once, or None."""
+        return _load(self.module, f"{self.alias_of or self.name}_norm") if self.is_norm else None
+
+    @property
+    def batched(self) -> bool:
+        """Whether many outcomes of the same predictions are measured in one call."""
+        return self.is_norm or bool(self.tent_widths)
+
+
+@functools.cache
+def _load(module: str, function: str) -> Callable[..., Any]:
+    loaded: Callable[..., Any] = getattr(importlib.import_module(f"truthcal.measures.{module}"), function)
+    return loaded
+
+
+_KS_CE = Measure("ks_ce", "cumulative", is_norm=True, path_limit="maximum", reference=_ECCE)
+
+_ROWS = (
+    Measure(
+        "atb",
+        "atb",
+        label="ATB",
         scale="squared",
-        noise_floor=ubse_floor,
+        floor="ubse:ubse_floor",
+        tent_widths=(1.0,),
         truthful=True,
         continuous=True,
-        complete=True,
-        sound=True,
+        sketchable=True,
         reference=_PAPER,
     ),
-    "atb_l1": Measure(
-        function=atb_l1,
-        of_sample=atb_l1_of,
-        truthful=False,
-        continuous=True,
-        complete=True,
-        sound=True,
-        reference=_PAPER,
-    ),
-    "multiscale_atb": Measure(
-        function=multiscale_atb,
-        of_sample=multiscale_atb_of,
+    Measure("atb_l1", "atb", continuous=True, is_norm=True, sketchable=True, reference=_PAPER),
+    Measure(
+        "multiscale_atb",
+        "ubse",
+        label="Multiscale ATB",
         scale="squared",
-        noise_floor=ubse_floor,
+        floor="ubse:ubse_floor",
+        tent_widths=tuple(0.5**k for k in range(6)),
         truthful=True,
         continuous=True,
-        complete=True,
-        sound=True,
+        relative_time=4.0,
         reference="truthcal; a mixture of UBSEs, " + _PAPER,
     ),
-    "quantile_ece": Measure(
-        function=quantile_ece,
-        of_sample=quantile_ece_of,
+    Measure(
+        "quantile_ece",
+        "ubse",
         scale="squared",
-        noise_floor=quantile_ece_floor,
+        floor="ubse:quantile_ece_floor",
         worst=9 / 8,
         truthful=True,
-        continuous=False,
-        complete=True,
-        sound=True,
         whole_weights=True,
         reference=_PAPER,
     ),
-    "shifted_grid_ubse": Measure(
-        function=shifted_grid_ubse,
-        of_sample=shifted_grid_ubse_of,
+    Measure(
+        "shifted_grid_ubse",
+        "ubse",
+        label="Shifted-grid UBSE",
         scale="squared",
-        noise_floor=ubse_floor,
+        floor="ubse:ubse_floor",
+        tent_widths=(0.1,),
         truthful=True,
         continuous=True,
-        complete=True,
-        sound=True,
         reference="a UBSE, " + _PAPER,
     ),
-    "smcal": Measure(
-        function=smcal,
-        of_sample=smcal_of,
-        truthful=False,
-        continuous=True,
-        complete=True,
-        sound=True,
-        reference=_UNIFYING,
-    ),
-    "distcal": Measure(
-        function=distcal,
-        of_sample=distcal_of,
+    Measure("smcal", "smooth", continuous=True, is_norm=True, relative_time=1.4, reference=_UNIFYING),
+    Measure(
+        "distcal",
+        "distance",
         tolerance=1e-5,
-        truthful=False,
         continuous=True,
-        complete=True,
-        sound=True,
+        slow=True,
+        relative_time=100.0,
         cost="O(n log n), and a linear programme on a chain",
         reference=_UNIFYING,
     ),
-    "intcal": Measure(
-        function=intcal,
-        of_sample=intcal_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
-        sound=True,
+    Measure(
+        "intcal",
+        "interval",
+        relative_time=10.0,
         cost="O(n^2) at worst, up to 100,000 different predictions",
         reference=_UNIFYING,
     ),
-    "intcal_surrogate": Measure(
-        function=intcal_surrogate,
-        of_sample=intcal_surrogate_of,
-        truthful=False,
+    Measure(
+        "intcal_surrogate",
+        "interval",
         continuous=True,
-        complete=True,
-        sound=True,
+        relative_time=8.0,
         cost="O(n log n), and a pass for each width",
         reference=_UNIFYING,
     ),
-    "laplace_kernel_ce": Measure(
-        function=laplace_kernel_ce,
-        of_sample=laplace_kernel_ce_of,
-        truthful=False,
-        continuous=True,
-        complete=True,
-        sound=True,
-        reference=_UNIFYING,
-    ),
-    "smece": Measure(
-        function=smece,
-        of_sample=smece_of,
+    Measure("laplace_kernel_ce", "smooth", continuous=True, is_norm=True, reference=_UNIFYING),
+    Measure(
+        "smece",
+        "smooth",
         tolerance=1e-7,
-        truthful=False,
         continuous=True,
-        complete=True,
-        sound=True,
+        slow=True,
+        relative_time=2.0,
         cost="O(n log n), and O(1/smECE)",
         reference="Blasiok, Nakkiran (2023), Smooth ECE",
     ),
-    "ks_ce": Measure(
-        function=ks_ce,
-        of_sample=ks_ce_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
-        sound=True,
-        reference=_ECCE,
-    ),
-    "kuiper_ce": Measure(
-        function=kuiper_ce,
-        of_sample=kuiper_ce_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
-        sound=True,
-        reference=_ECCE,
-    ),
-    "step_ce": Measure(
-        function=step_ce,
-        of_sample=ks_ce_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
-        sound=True,
-        reference="Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures",
-    ),
-    "subsampled_smcal": Measure(
-        function=subsampled_smcal,
-        of_sample=subsampled_smcal_of,
+    _KS_CE,
+    Measure("kuiper_ce", "cumulative", is_norm=True, path_limit="range", reference=_ECCE),
+    dataclasses.replace(_KS_CE, name="step_ce", alias_of="ks_ce", reference=_DECISIONS),
+    Measure(
+        "subsampled_smcal",
+        "subsampled",
         scale="half",
         whole_weights=True,
         tolerance=float("nan"),
-        truthful=False,
         continuous=True,
-        complete=True,
-        sound=True,
+        slow=True,
+        relative_time=5.0,
         cost="O(n log n) a draw",
         reference="Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures",
     ),
-    "subsampled_step_ce": Measure(
-        function=subsampled_step_ce,
-        of_sample=subsampled_step_ce_of,
+    Measure(
+        "subsampled_step_ce",
+        "subsampled",
         scale="half",
         whole_weights=True,
         tolerance=float("nan"),
-        truthful=False,
-        continuous=False,
-        complete=True,
-        sound=True,
+        slow=True,
+        relative_time=1.3,
         cost="O(n log n), and O(n) a draw",
-        reference="Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures",
+        reference=_DECISIONS,
     ),
-    "ece": Measure(
-        function=ece,
-        of_sample=ece_of,
-        truthful=False,
-        continuous=False,
+    Measure(
+        "ece",
+        "binned",
         complete=False,
-        sound=True,
+        is_norm=True,
         reference="Naeini, Cooper, Hauskrecht (2015), on distinct predictions",
     ),
-    "binned_ece": Measure(
-        function=binned_ece,
-        of_sample=binned_ece_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
+    Measure(
+        "binned_ece",
+        "binned",
         sound=False,
+        is_norm=True,
         reference="Naeini, Cooper, Hauskrecht (2015), Obtaining Well Calibrated Probabilities Using Bayesian Binning",
     ),
-    "decision_loss": Measure(
-        function=decision_loss,
-        of_sample=decision_loss_of,
-        truthful=False,
-        continuous=False,
+    Measure(
+        "decision_loss",
+        "decision",
         complete=False,
-        sound=True,
         reference="Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks",
     ),
-    "u_calibration": Measure(
-        function=u_calibration,
-        of_sample=u_calibration_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
+    Measure(
+        "u_calibration",
+        "decision",
         sound=False,
         reference="Kleinberg, Leme, Schneider, Teng (2023), U-Calibration",
     ),
-    "ici": Measure(
-        function=ici,
-        of_sample=ici_of,
-        truthful=False,
-        continuous=False,
-        complete=True,
-        sound=True,
-        reference="Austin, Steyerberg (2019), with isotonic regression as the smoother",
-    ),
-}
+    Measure("ici", "skill", reference="Austin, Steyerberg (2019), with isotonic regression as the smoother"),
+)
+MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}
+
+# Measures with a kernel of tents, and norms of the bias.
+TENTS = tuple(name for name, row in MEASURES.items() if row.tent_widths)
+NORMS = tuple(name for name, row in MEASURES.items() if row.is_norm)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import read_only
 from truthcal.core.parallel import both
 from truthcal.core.params import check_number
 from truthcal.core.sample import Groups, Sample
@@ -118,6 +119,12 @@ def smcal_of(sample: Sample) -> float:
     return smooth.smooth_error(sample.groups.r, sample.groups.cumulative, _NO_FIT) / sample.weight
 
 
+def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Smooth error of each row of `bias` at the predictions `r`."""
+    curves = read_only(np.cumsum(bias, axis=1))  # as in smcal_of, so that the kernel compiles once for both
+    return np.array([smooth.smooth_error(r, curve, _NO_FIT) for curve in curves])
+
+
 def smcal_witness(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> SmoothWitness:
@@ -201,6 +208,11 @@ def laplace_kernel_ce_of(sample: Sample, *, bandwidth: float = 1.0) -> float:
     """Kernel error of sorted rows."""
     bandwidth = check_number(bandwidth, "bandwidth", 1e-200)
     return math.sqrt(smooth.laplace_square(sample.groups.r, sample.groups.c, bandwidth)) / sample.weight
+
+
+def laplace_kernel_ce_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Kernel error of each row of `bias` at the predictions `r`, with bandwidth 1."""
+    return np.sqrt([smooth.laplace_square(r, row, 1.0) for row in read_only(bias)])
 
 
 def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

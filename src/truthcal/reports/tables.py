@@ -19,8 +19,6 @@ from truthcal.results.tests import ConfidenceInterval, p_in_words
 MOST_SEGMENTS = 50
 # Letters of a segment's name: 50 long names would fill the page.
 _LONGEST = 60
-# What a sketch knows, by the method of that name.
-_OF_SKETCH = ("atb", "atb_l1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,8 @@ def measures_of(assessment: Assessment) -> MeasureTable:
     """The measures that are quick to have: all of rows, two of a sketch."""
     summary = assessment._summary
     if isinstance(summary, Sketch):
-        return MeasureTable(tuple(_of_sketch(name, float(getattr(summary, name)())) for name in _OF_SKETCH))
+        known = [name for name, measure in MEASURES.items() if measure.sketchable]
+        return MeasureTable(tuple(_of_sketch(name, float(getattr(summary, name)())) for name in known))
     return all_measures_of(summary)
 
 

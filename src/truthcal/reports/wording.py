@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from truthcal.core.sketch import Sketch
+from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.reports.sanitize import rounded
 from truthcal.results.assessment import Assessment, sees_far
 from truthcal.results.segments import SegmentTable
@@ -13,12 +14,6 @@ from truthcal.results.tests import Comparison
 
 # Kind of verdict -> mood: which icon and colour go with the words.
 _MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
-# Squared errors, which `compare` has without noise -> what they are called beside those with noise.
-_BEYOND_CHANCE = {
-    "atb": "ATB beyond chance",
-    "multiscale_atb": "Multiscale ATB beyond chance",
-    "shifted_grid_ubse": "Shifted-grid UBSE beyond chance",
-}
 # Name of a piece of evidence in an Assessment -> what it means.
 MEANING = {
     "error (rms)": "The root of ATB without noise: 0.05 is five percentage points. No larger than the root mean square "
@@ -116,8 +111,13 @@ def compared(labels: tuple[str, str], comparison: Comparison) -> Compared:
     """What `compare` found, with short names of the models."""
     named = dataclasses.replace(comparison, names=labels)
     (_, *header), *lines = named._lines()
-    rows = [[_BEYOND_CHANCE.get(measure, measure), *map(typeset, cells)] for measure, *cells in lines]
+    rows = [[_label(measure), *map(typeset, cells)] for measure, *cells in lines]
     return Compared(" and ".join(labels), named.verdict, header, rows)
+
+
+def _label(measure: str) -> str:
+    """Name of a row of a comparison; `compare` removes the noise of measures with tents."""
+    return f"{MEASURES[measure].label} beyond chance" if measure in TENTS else measure
 
 
 def assumed(assessments: Mapping[str, Assessment]) -> list[str]:

@@ -47,6 +47,8 @@ class ConfidenceInterval:
         How it was made.
     why : str
         What it rests on, or why there is none.
+    noise_removed : bool
+        Whether `estimate` is the measure minus its noise.
     """
 
     low: float
@@ -56,6 +58,7 @@ class ConfidenceInterval:
     estimate: float
     method: str
     why: str
+    noise_removed: bool = False
 
     def __contains__(self, number: float) -> bool:
         return self.low <= number <= self.high
@@ -63,10 +66,7 @@ class ConfidenceInterval:
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
-        level, noise = (
-            percent(self.confidence_level),
-            " without noise" if self.measure.endswith(("atb", "ubse")) else "",
-        )
+        level, noise = percent(self.confidence_level), " without noise" if self.noise_removed else ""
         return f"{self.measure}{noise} {self.estimate:.4g}, {level} between {self.low:.4g} and {self.high:.4g}"
 
     def to_dict(self) -> dict[str, Any]:

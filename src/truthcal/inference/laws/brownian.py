@@ -1,30 +1,21 @@
-"""How far a Brownian motion on [0, 1] strays: tails of its largest distance from 0 and of its range."""
+"""Distributions of the maximum of |B(t)| and of the range of a standard Brownian motion B on [0, 1].
+
+Relative errors are a few roundings times max(x^2, 1 / x^2), also where a probability is tiny.
+"""
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 # Near the medians. Either series converges fast on its own side: the first term left out is below 1e-60.
 _MAXIMUM_SPLIT = 1.2
 _RANGE_SPLIT = 1.5
 _TERMS = 12
+_CATALAN = 0.915965594177219015
 
 
 def maximum_tail(x: float) -> float:
-    """Chance that the largest ``|B(t)|`` over 0 <= t <= 1 exceeds x, for a standard Brownian motion B.
-
-    Parameters
-    ----------
-    x : float
-        The threshold; infinite is fine.
-
-    Returns
-    -------
-    float
-        The chance, with a relative error of a few x^2 roundings. 1 for x <= 0.
-
-    References
-    ----------
-    Feller (1971), An introduction to probability theory and its applications, volume 2, X.5.
+    """P(maximum of ``|B(t)|`` > x); Feller (1971), An introduction to probability theory, volume 2, X.5.
 
     Examples
     --------
@@ -37,17 +28,7 @@ def maximum_tail(x: float) -> float:
 
 
 def maximum_head(x: float) -> float:
-    """Chance that the largest ``|B(t)|`` over 0 <= t <= 1 stays below x.
-
-    Parameters
-    ----------
-    x : float
-        The threshold; infinite is fine.
-
-    Returns
-    -------
-    float
-        The chance, with a relative error of a few 1 / x^2 roundings, also where it is tiny. 0 for x <= 0.
+    """P(maximum of ``|B(t)|`` < x).
 
     Examples
     --------
@@ -63,21 +44,7 @@ def maximum_head(x: float) -> float:
 
 
 def range_tail(x: float) -> float:
-    """Chance that ``max B(t) - min B(t)`` over 0 <= t <= 1 exceeds x, for a standard Brownian motion B.
-
-    Parameters
-    ----------
-    x : float
-        The threshold; infinite is fine.
-
-    Returns
-    -------
-    float
-        The chance, with a relative error of a few x^2 roundings. 1 for x <= 0.
-
-    References
-    ----------
-    Feller (1951), The asymptotic distribution of the range of sums of independent random variables.
+    """P(max B(t) - min B(t) > x); Feller (1951), The range of sums of independent random variables.
 
     Examples
     --------
@@ -90,17 +57,7 @@ def range_tail(x: float) -> float:
 
 
 def range_head(x: float) -> float:
-    """Chance that ``max B(t) - min B(t)`` over 0 <= t <= 1 stays below x.
-
-    Parameters
-    ----------
-    x : float
-        The threshold; infinite is fine.
-
-    Returns
-    -------
-    float
-        The chance, with a relative error of a few 1 / x^2 roundings, also where it is tiny. 0 for x <= 0.
+    """P(max B(t) - min B(t) < x).
 
     Examples
     --------
@@ -119,8 +76,24 @@ def range_head(x: float) -> float:
     return _sum(term)
 
 
+class PathLimit(NamedTuple):
+    """A functional of B: both tails, its mean and its mean square."""
+
+    tail: Callable[[float], float]
+    head: Callable[[float], float]
+    mean: float
+    square: float
+
+
+# By `Measure.path_limit`.
+PATH_LIMITS = {
+    "maximum": PathLimit(maximum_tail, maximum_head, math.sqrt(math.pi / 2.0), 2.0 * _CATALAN),
+    "range": PathLimit(range_tail, range_head, 2.0 * math.sqrt(2.0 / math.pi), 4.0 * math.log(2.0)),
+}
+
+
 def _normal_tail(x: float) -> float:
-    """Chance that a standard normal exceeds x."""
+    """P(Z > x) for a standard normal Z."""
     return 0.5 * math.erfc(x / math.sqrt(2.0))
 
 

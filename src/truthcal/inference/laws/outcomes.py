@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.checks import read_only
 from truthcal.core.params import check_counts
 from truthcal.core.sample import Sample
-from truthcal.inference.laws.tent_kernel import TENTS, TentKernel
-from truthcal.kernels import smooth
-from truthcal.measures.binned import DEFAULT_BINS, uniform_bins
+from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES
 
 _Array = NDArray[np.float64]
@@ -112,13 +109,17 @@ class Outcomes:
 
     def values(self, measure: str) -> Values:
         """The function that takes a block of outcomes to the measure of each."""
-        if MEASURES[measure].whole_weights and self.sample.weighted:
-            check_counts(self.sample.repetitions)
-        return _QUICK[measure](self) if measure in _QUICK else lambda positive: self._one_by_one(measure, positive)
-
-    def _one_by_one(self, measure: str, positive: _Array) -> _Array:
-        of_sample = MEASURES[measure].of_sample
-        return np.array([of_sample(self.with_positives(row)) for row in positive])
+        row, sample = MEASURES[measure], self.sample
+        if row.whole_weights and sample.weighted:
+            check_counts(sample.repetitions)
+        if row.tent_widths:
+            kernel = TentKernel.of(measure, sample)
+            before = kernel.before(self.r)
+            return lambda positive: kernel.sums(self.r, self.bias(positive), before) / sample.weight**2
+        norm, of_sample = row.norm, row.of_sample
+        if norm is not None:
+            return lambda positive: norm(self.r, self.bias(positive)) / sample.weight
+        return lambda positive: np.array([of_sample(self.with_positives(one)) for one in positive])
 
     def with_positives(self, positive: _Array) -> Sample:
         """The sample with this outcome."""
@@ -132,83 +133,6 @@ class Outcomes:
     def bias(self, positive: _Array) -> _Array:
         """Sum of w (p - y) at each different prediction."""
         return self.w * self.r - positive
-
-
-# --- measures of many outcomes at once --------------------------------------------------------------------------------
-
-
-def _tents(measure: str) -> Callable[[Outcomes], Values]:
-    def prepared(outcomes: Outcomes) -> Values:
-        kernel, total = TentKernel.of(measure, outcomes.sample), outcomes.sample.weight**2
-        before = kernel.before(outcomes.r)
-        return lambda positive: kernel.sums(outcomes.r, outcomes.bias(positive), before) / total
-
-    return prepared
-
-
-def _largest(_: _Array, bias: _Array) -> _Array:
-    value: _Array = np.max(np.abs(np.cumsum(bias, axis=1)), axis=1)
-    return value
-
-
-def _range(_: _Array, bias: _Array) -> _Array:
-    curve = np.cumsum(bias, axis=1)
-    value: _Array = np.maximum(np.max(curve, axis=1), 0.0) - np.minimum(np.min(curve, axis=1), 0.0)
-    return value
-
-
-def _l1(r: _Array, bias: _Array) -> _Array:
-    curve = np.cumsum(bias, axis=1)
-    total = curve[:, -1:]
-    value: _Array = (np.abs(curve) + np.abs(total - curve)) @ np.diff(r, append=1.0) + np.abs(total[:, 0]) * r[0]
-    return value
-
-
-def _smooth(r: _Array, bias: _Array) -> _Array:
-    curve = np.cumsum(bias, axis=1)
-    curve.flags.writeable = False  # as in smcal, so that the kernel compiles once for both
-    nothing = np.empty(0)
-    return np.array([smooth.smooth_error(r, row, nothing) for row in curve])
-
-
-def _laplace(r: _Array, bias: _Array) -> _Array:
-    return np.sqrt([smooth.laplace_square(r, read_only(row), 1.0) for row in bias])
-
-
-def _sizes(_: _Array, bias: _Array) -> _Array:
-    value: _Array = np.sum(np.abs(bias), axis=1)
-    return value
-
-
-def _binned(r: _Array, bias: _Array) -> _Array:
-    value: _Array = np.sum(np.abs(np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1)), axis=1)
-    return value
-
-
-# Measures that, times the total weight, are a norm of the bias: of the vector of sums of w (p - y) at the different
-# predictions. They are symmetric, grow in proportion, and the measure of a sum is at most the sum of the measures.
-NORMS: dict[str, Callable[[_Array, _Array], _Array]] = {
-    "atb_l1": _l1,
-    "smcal": _smooth,
-    "laplace_kernel_ce": _laplace,
-    "ks_ce": _largest,
-    "step_ce": _largest,
-    "kuiper_ce": _range,
-    "ece": _sizes,
-    "binned_ece": _binned,
-}
-
-
-def _norm(measure: str) -> Callable[[Outcomes], Values]:
-    def prepared(outcomes: Outcomes) -> Values:
-        total = outcomes.sample.weight
-        return lambda positive: NORMS[measure](outcomes.r, outcomes.bias(positive)) / total
-
-    return prepared
-
-
-_QUICK = {name: _tents(name) for name in TENTS} | {name: _norm(name) for name in NORMS}
-QUICK = frozenset(_QUICK)
 
 
 def blocks(count: int, block: int) -> Iterator[int]:

@@ -18,10 +18,6 @@ from truthcal.measures.ubse import Multiscale
 
 _Array = NDArray[np.float64]
 
-# Measures with a kernel of tents at default parameters; the multiscale one has shares that depend on the predictions.
-_SINGLE = {"atb": 1.0, "shifted_grid_ubse": 0.1}
-TENTS = (*_SINGLE, "multiscale_atb")
-
 
 @dataclass(frozen=True, slots=True)
 class TentKernel:
@@ -32,8 +28,9 @@ class TentKernel:
 
     @classmethod
     def of(cls, measure: str, sample: Sample) -> Self:
-        """The kernel of a measure in TENTS, for these predictions."""
-        shares = {_SINGLE[measure]: 1.0} if measure in _SINGLE else Multiscale().shares(sample)
+        """The kernel of a measure with tents. The shares of several widths depend on the predictions."""
+        widths = MEASURES[measure].tent_widths
+        shares = {widths[0]: 1.0} if len(widths) == 1 else Multiscale().shares(sample)
         return cls(np.array(list(shares)), np.array(list(shares.values())))
 
     @property
