@@ -1,18 +1,20 @@
-import itertools
+import functools
 import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
+import truthcal as tc
+from truthcal import plots
 from truthcal.reports.sanitize import clean, labels, shortened
 from truthcal.reports.sanitize import rounded as three_digits
-from truthcal.reports.svg import Stylesheet, inline_svg
-from truthcal.reports.svg_paths import compact, rounded
+from truthcal.reports.svg import Stylesheet, compact_path, inline_svg, round_numbers
 
 pytest.importorskip("matplotlib", reason="figures are drawn with matplotlib")
 from truthcal.plots.svg import INK, figure_svg
 
+SVG = "{http://www.w3.org/2000/svg}"
 NAME = "a<b>&\"c' $x^2$ \x07\n\ud800"
 
 
@@ -24,9 +26,15 @@ def draw(ax):
     ax.legend()
 
 
+@functools.cache
+def saved():
+    """The figure as a file, drawn once for all tests."""
+    return figure_svg(draw)
+
+
 def inlined(name="f1", sheet=None):
     sheet = sheet or Stylesheet({INK: "var(--ink)"})
-    text = inline_svg(figure_svg(draw), name=name, title=NAME, description="what <it> shows", sheet=sheet)
+    text = inline_svg(saved(), name=name, title=NAME, description="what <it> shows", sheet=sheet)
     return text, ET.fromstring(text), sheet
 
 
@@ -76,25 +84,25 @@ def test_styles_become_classes_with_the_ink_of_the_page():
 
 def test_stylesheet_refuses_what_is_no_plain_value():
     sheet = Stylesheet({})
-    name = sheet.name_of(
+    name = sheet.class_of(
         "fill: red; stroke: url(javascript:x); position: fixed; stroke-width: 1.23456; opacity: 1}</style>"
     )
     assert sheet.css() == f".{name}{{fill:red;stroke-width:1.23}}"
-    assert sheet.name_of("fill:red; stroke-width:1.2345") == name
-    assert sheet.name_of("font-family: serif") == ""
+    assert sheet.class_of("fill:red; stroke-width:1.2345") == name
+    assert sheet.class_of("font-family: serif") == ""
 
 
 def test_stylesheet_reads_fonts_of_older_matplotlib():
     sheet = Stylesheet({})
-    sheet.name_of("font: italic 700 10.5px 'DejaVu Sans', sans-serif; text-anchor: end")
+    sheet.class_of("font: italic 700 10.5px 'DejaVu Sans', sans-serif; text-anchor: end")
     assert sheet.css() == ".s0{font-size:10.5px;font-style:italic;font-weight:700;text-anchor:end}"
 
 
 def test_figure_svg_is_the_same_again_and_leaves_settings_alone():
     import matplotlib
 
-    before = dict(matplotlib.rcParams)
-    assert figure_svg(draw) == figure_svg(draw)
+    first, before = saved(), dict(matplotlib.rcParams)
+    assert figure_svg(draw) == first
     assert dict(matplotlib.rcParams) == before
 
 
@@ -106,122 +114,135 @@ def test_figure_svg_is_quiet_about_letters_its_font_lacks():
 
 
 def points_of(d):
-    """Slow: the vertices of a path of M, l, h, v and z."""
+    """Slow: the vertices of a path of M, l and z."""
     x = y = 0.0
-    found = []
-    for command, rest in re.findall(r"([MlhvZz])([^MlhvZz]*)", d):
+    vertices = []
+    for command, rest in re.findall(r"([Ml])([^Mlz]*)", d):
         numbers = [float(number) for number in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
-        if command in "hv":
-            numbers = [part for number in numbers for part in ((number, 0.0) if command == "h" else (0.0, number))]
         for dx, dy in zip(numbers[::2], numbers[1::2], strict=True):
             x, y = (dx, dy) if command == "M" else (x + dx, y + dy)
-            found.append((x, y))
-    return np.array(found)
+            vertices.append((x, y))
+    return np.array(vertices)
 
 
 def away_from(point, line):
-    """Slow: the distance of a point from a polyline."""
-    steps = np.linspace(0, 1, 2001)[:, None]
-    return min(np.hypot(*(a + steps * (b - a) - point).T).min() for a, b in itertools.pairwise(line))
+    """The distance of a point from a polyline."""
+    start, step = line[:-1], np.diff(line, axis=0)
+    length = np.sum(step**2, axis=1)
+    along = np.sum((point - start) * step, axis=1) / np.where(length > 0, length, 1)
+    return np.hypot(*(start + np.clip(along, 0, 1)[:, None] * step - point).T).min()
 
 
 def written(points):
     return "M " + " \nL ".join(f"{x} {y}" for x, y in points) + " \n"
 
 
-@pytest.mark.parametrize("closed", [False, True])
-def test_compact_path_looks_the_same(closed):
-    rng = np.random.default_rng(0)
-    points = np.column_stack([np.sort(300 * rng.random(120)), 200 + np.cumsum(rng.normal(0, 0.3, 120))])
-    short = compact(written(points) + ("z" if closed else ""))
-    line = points_of(short)
-    assert short.endswith("z") == closed
-    assert 2 < len(line) < 100
-    assert max(away_from(point, line) for point in points) < (0.42 if closed else 0.32)
-    assert max(away_from(vertex, points) for vertex in line) < 0.08  # half a step of a tenth, both ways
+def converted(content, sheet=None):
+    start = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9">'
+    return inline_svg(f"{start}{content}</svg>", name="f", title="t", description="d", sheet=sheet or Stylesheet({}))
 
 
-def test_compact_path_of_a_thicket_has_few_points():
+@pytest.mark.parametrize("kind", ["line", "area"])
+def test_saved_line_or_area_has_fewer_points_and_looks_the_same(kind):
+    x, y = np.linspace(0, 1, 800), np.cumsum(np.random.default_rng(0).normal(0, 0.1, 800))
+
+    def draw(ax):
+        (ax.plot(x, y)[0] if kind == "line" else ax.fill_between(x, y, -40)).set_gid("shape")
+        ax.scatter(x, y).set_gid("points")  # these keep their places
+
+    def places(element):
+        return np.array([[float(use.get("x")), float(use.get("y"))] for use in element.iter(f"{SVG}use")])
+
+    tree = ET.fromstring(figure_svg(draw))
+    shape, points = (tree.find(f".//*[@id='{name}']") for name in ("shape", "points"))
+    line = points_of(compact_path(next(shape.iter(f"{SVG}path")).get("d")))
+    shift = places(shape) if shape.find(f".//{SVG}use") is not None else 0.0
+    assert len(places(points)) == 800
+    assert 50 < len(line) < 600
+    assert max(away_from(point, line + shift) for point in places(points)) < 0.6  # 0.5 by simplifying, 0.07 by rounding
+
+
+def test_figure_of_many_rows_is_small():
     rng = np.random.default_rng(0)
-    points = np.column_stack([np.linspace(0, 300, 5000), 100 + np.cumsum(rng.normal(0, 1, 5000))])
-    short = compact(written(points))
-    line = points_of(short)
-    assert 50 < len(line) <= 200
-    assert max(away_from(point, line) for point in points[::100]) < 4
+    p = rng.random(100_000)
+    display = plots.BiasCurveDisplay(tc.cumulative_bias_curve(rng.random(100_000) < p, p), tc.bias_band(p, rng=0))
+    svg = inline_svg(figure_svg(display.plot), name="f", title="t", description="d", sheet=Stylesheet({}))
+    assert len(svg) < 10_000
+
+
+def test_compact_path_rounds_without_drifting():
+    rng = np.random.default_rng(0)
+    points = np.column_stack([np.cumsum(rng.random(300)), 200 + np.cumsum(rng.normal(0, 0.3, 300))])
+    for end in ("", "z"):
+        short = compact_path(written(points) + end)
+        assert short.endswith("z") == bool(end)
+        np.testing.assert_allclose(points_of(short)[-1], points[-1], atol=0.051)
+        assert max(away_from(point, points_of(short)) for point in points) < 0.08  # half a tenth, both ways
+        assert len(short) < 0.25 * len(written(points))
 
 
 def test_compact_path_of_a_circle_is_two_half_circles():
     from matplotlib.path import Path
 
-    d = ""
-    for vertices, code in Path.circle((10.0, 20.0), 3.0).iter_segments():
-        d += f"{ {1: 'M', 4: 'C', 79: 'z'}[int(code)] } " + ("" if code == 79 else " ".join(map(str, vertices))) + " \n"
-    assert compact(d) == "M7 20a3 3 0 1 0 6 0 3 3 0 1 0 -6 0z"
+    for x, y, radius in ((10.0, 20.0, 3.0), (0.0, 0.0, 5.0)):
+        d = ""
+        for vertices, code in Path.circle((x, y), radius).iter_segments():
+            letter = {1: "M", 4: "C", 79: "z"}[int(code)]
+            d += letter + "".join(f" {number:g}" for number in vertices if letter != "z") + " \n"
+        arc = f"a{radius:g} {radius:g} 0 1 0 0"
+        assert compact_path(d) == f"M{x:g} {y - radius:g}{arc} {2 * radius:g}{arc} -{2 * radius:g}z"
 
 
 def test_neighbouring_paths_of_one_look_become_one():
-    svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><g id="a"><path d="M 1 1 L 2 2" style="stroke: red"/></g>'
-        '<g id="b"><path d="M 3 3 L 4 3" style="stroke: red"/></g><path d="M 5 5 L 6 6" style="stroke: blue"/></svg>'
-    )
-    text = inline_svg(
-        svg.replace('<path d="M 5', '<g><path d="M 5').replace("</svg>", "</g></svg>"),
-        name="f",
-        title="t",
-        description="d",
-        sheet=Stylesheet({}),
+    text = converted(
+        '<g><g id="a"><path d="M 1 1 L 2 2" style="stroke: red"/></g>'
+        '<g id="b"><path d="M 3 3 L 4 3" style="stroke: red"/></g><path d="M 5 5 L 6 6" style="stroke: blue"/></g>'
     )
     assert re.findall("<path[^>]*>", text) == [
-        '<path d="M1 1l1 1M3 3h1" class="s0"/>',
+        '<path d="M1 1l1 1M3 3l1 0" class="s0"/>',
         '<path d="M5 5l1 1" class="s1"/>',
     ]
 
 
-def test_what_refers_to_more_than_a_mark_stays_a_reference():
-    svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><defs><g id="a"><path d="M 1 1 L 2 2"/></g></defs>'
-        '<g><use href="#a" x="1.234"/></g></svg>'
-    )
-    text = inline_svg(svg, name="f", title="t", description="d", sheet=Stylesheet({}))
+def test_groups_stay_what_others_refer_to():
+    text = converted('<defs><g id="a"><path d="M 1 1 L 2 2"/></g></defs><g><use href="#a" x="1.234"/></g>')
     assert text.endswith('<defs><g id="f-0"><path d="M1 1l1 1"/></g></defs><use href="#f-0" x="1.23"/></svg>')
 
 
-def test_marks_are_drawn_where_they_are_used_in_their_own_look():
-    svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9"><g><defs>'
-        '<path id="m" d="M 0 0 L 0 3.5" style="stroke: red"/></defs><use xlink:href="#m" x="1" y="2" style="stroke: blue; fill: green"/>'
-        '<text>1</text><use xlink:href="#m" x="5" y="2" style="stroke: blue; fill: green"/></g></svg>'
-    )
+def test_marks_keep_their_own_look_where_they_are_used():
     sheet = Stylesheet({})
-    text = inline_svg(svg, name="f", title="t", description="d", sheet=sheet)
-    assert text.endswith('<path d="M1 2v3.5M5 2v3.5" class="s0"/><text>1</text></svg>')
-    assert sheet.css() == ".s0{fill:green;stroke:red}"
+    text = converted(
+        '<g><defs><path id="m" d="M 0 0 L 0 3.5" style="stroke: red"/></defs>'
+        '<use xlink:href="#m" x="1" y="2" style="stroke: blue; fill: green"/><text>1</text></g>',
+        sheet,
+    )
+    assert text.endswith(
+        '<defs><path id="f-0" d="M0 0l0 3.5" class="s0"/></defs><use href="#f-0" x="1" y="2" class="s1"/>'
+        "<text>1</text></svg>"
+    )
+    assert sheet.css() == ".s0{stroke:red}\n.s1{fill:green;stroke:blue}"
 
 
-def test_compact_path_of_straight_line_has_two_points():
-    assert compact(written([(x, 2 * x) for x in range(50)])) == "M0 0l49 98"
+def test_what_draws_nothing_is_left_out():
+    assert converted('<g id="a"><path d="M 1 1 L 2 2" style="fill: none"/><g/></g>').endswith("</desc></svg>")
 
 
 @pytest.mark.parametrize(
     ("d", "short"),
     [
-        ("M 1.005 2 L 1.5 2 L 1.5 -3.256 z", "M1 2h.5v-5.26z"),
-        ("M 1 1 L 2 2 M 5 5 L 5 6 ", "M1 1l1 1M5 5v1"),
+        ("M 1.005 2 L 1.5 2 L 1.5 -3.256 z", "M1 2l.5 0 0-5.3z"),
+        ("M 1 1 L 2 2 M 5 5 L 5 6 ", "M1 1l1 1M5 5l0 1"),
         ("M 1e-7 1 L -2 1.5e-3 ", "M0 1l-2-1"),
-        (
-            "M 0 0 " + " ".join(f"L {i} {i % 2 * 1.26}" for i in range(1, 10)),
-            "M0 0l1 1.3 1-1.3 1 1.3 1-1.3 1 1.3 1-1.3 1 1.3 1-1.3 1 1.3",
-        ),
-        ("M 3 3 ", ""),
-        ("M 0 1.23456 \nC 0 1 2 3 4.5678 5 \nz", "M 0 1.23 C 0 1 2 3 4.57 5 z"),
+        ("M 1 1 \nL 1.02 1.04 \nL 2 2", "M1 1l1 1"),
+        ("M 0 1.23456 \nC 0 1 2 3 4.5678 5 \nz", "M0 1.2c0-.2 2 1.8 4.6 3.8z"),
     ],
 )
 def test_compact_path_as_written(d, short):
-    assert compact(d) == short
+    assert compact_path(d) == short
 
 
-def test_rounded_keeps_colours_and_whole_numbers():
-    assert rounded("rotate(-90 10.597896 -0.004) #012345 12 0.5") == "rotate(-90 10.6 0) #012345 12 .5"
+def test_round_numbers_keeps_colours_and_whole_numbers():
+    assert round_numbers("rotate(-90 10.597896 -0.004) #012345 12 0.5") == "rotate(-90 10.6 0) #012345 12 0.5"
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

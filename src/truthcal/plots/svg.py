@@ -10,6 +10,9 @@ from truthcal.plots._drawing import OWN, matplotlib_module
 # The colour of text, axes and ticks, for a page to replace by its own: no palette has it.
 INK = "#010203"
 _SETTINGS: dict[str, Any] = {
+    "figure.dpi": 72,  # as in SVG files: distances are in points
+    "path.simplify": True,
+    "path.simplify_threshold": 0.5,
     "svg.fonttype": "none",  # text stays text: smaller, sharper, found by a search, read by a screen reader
     "text.parse_math": False,  # a dollar in a name is a dollar
     "text.color": INK,
@@ -62,6 +65,7 @@ def figure_svg(
         matplotlib_module("matplotlib.backends.backend_svg").FigureCanvasSVG(figure)
         figure.set_gid(OWN)
         draw(figure.subplots())
+        _simplify_areas(figure)
         figure.savefig(
             text, format="svg", bbox_inches="tight", pad_inches=0.04, metadata={"Date": None, "Creator": None}
         )
@@ -71,3 +75,14 @@ def figure_svg(
 def _sizes(font_size: float) -> dict[str, float]:
     large, small = ("font.size", "axes.titlesize", "axes.labelsize"), ("xtick.labelsize", "ytick.labelsize")
     return {**dict.fromkeys(large, font_size), **dict.fromkeys((*small, "legend.fontsize"), font_size - 1.0)}
+
+
+def _simplify_areas(figure: Any) -> None:
+    """Simplify the outlines of areas, which matplotlib saves with every vertex: lines are simplified on saving."""
+    figure.draw_without_rendering()  # computes the layout, on which the transforms depend
+    for area in figure.findobj(matplotlib_module("matplotlib.collections").PolyCollection):
+        to_page = area.get_transform()
+        for path in area.get_paths():
+            path.should_simplify = True
+        outlines = [outline for path in area.get_paths() for outline in path.to_polygons(to_page)]
+        area.set_verts([to_page.inverted().transform(outline) for outline in outlines])

@@ -1,177 +1,135 @@
-"""From the SVG files of matplotlib to figures inside a page: small, styled by the page, with ids of their own."""
+"""Inline SVG figures: matplotlib's files with styles as classes of one stylesheet, unique ids and rounded numbers."""
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from truthcal.reports.sanitize import clean
-from truthcal.reports.svg_paths import compact, rounded, shifted
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
-# What may stand in a style: all else is the page's to choose, the font first of all.
-_PROPERTIES = frozenset(
-    [
-        "fill",
-        "fill-opacity",
-        "fill-rule",
-        "font-size",
-        "font-style",
-        "font-weight",
-        "opacity",
-        "stroke",
-        "stroke-dasharray",
-        "stroke-dashoffset",
-        "stroke-linecap",
-        "stroke-linejoin",
-        "stroke-opacity",
-        "stroke-width",
-        "text-anchor",
-    ]
+# Style properties that a figure may set; the page sets all others, such as the font family.
+_PROPERTY = re.compile(
+    "fill(-opacity|-rule)?|font-(size|style|weight)|opacity|"
+    "stroke(-dasharray|-dashoffset|-linecap|-linejoin|-opacity|-width)?|text-anchor"
 )
-_NUMBERS = frozenset(["x", "y", "width", "height", "cx", "cy", "r"])
 _SAFE_VALUE = re.compile(r"[\w#.,%() +-]+")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _FONT = re.compile(r"(?P<style>italic|oblique)?\s*(?P<weight>bold|[1-9]00)?\s*(?P<size>[\d.]+px)")
-_UPRIGHT = re.compile(r"rotate\(-?0(?:\.0)? [^)]*\)")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_NO_ROTATION = re.compile(r"rotate\(-?0(\.0)? [^)]*\)")
+_DECIMAL = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
+_COMMAND = re.compile(r"([MLCQz])([^MLCQz]*)")
+# A circle, which matplotlib draws as eight curves: x and y of its lowest point, y of its highest.
+_CIRCLE = re.compile(r"M (\S+) (\S+)\s+(?:C[^C]*){3}C(?: \S+){5} (\S+)\s+(?:C[^CL]*){4}(?:L[^z]*)?z\s*")
 
 
 class Stylesheet:
-    """The styles of all figures of a page as classes, each once. `colours`: what stands for a colour of the file."""
+    """CSS classes for the styles of all figures of a page. `colours` maps colours of the files to CSS values."""
 
     def __init__(self, colours: Mapping[str, str]) -> None:
         self._colours = {colour.lower(): value for colour, value in colours.items()}
-        self._names: dict[str, str] = {}
+        self._classes: dict[str, str] = {}
 
-    def name_of(self, style: str) -> str:
-        """The class that has this style; "" if nothing is left of it."""
+    def class_of(self, style: str) -> str:
+        """Return the class for a style attribute, or "" if the style sets no allowed property."""
         rules = ";".join(f"{name}:{value}" for name, value in sorted(self._declarations(style).items()))
-        return self._names.setdefault(rules, f"s{len(self._names)}") if rules else ""
+        return self._classes.setdefault(rules, f"s{len(self._classes)}") if rules else ""
 
     def _declarations(self, style: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        declarations: dict[str, str] = {}
         for part in style.split(";"):
             name, _, value = (piece.strip() for piece in part.partition(":"))
-            if name == "font" and (font := _FONT.match(value)):  # matplotlib before 3.9 has all in one
-                found |= {f"font-{key}": own for key, own in font.groupdict().items() if own}
-            elif name in _PROPERTIES and _SAFE_VALUE.fullmatch(value):
-                found[name] = self._colours.get(value.lower(), rounded(value))
-        if found.get("stroke-dashoffset") == "0":
-            del found["stroke-dashoffset"]
-        return found
+            if name == "font" and (font := _FONT.match(value)):  # the shorthand of matplotlib 3.8
+                declarations |= {f"font-{key}": setting for key, setting in font.groupdict().items() if setting}
+            elif _PROPERTY.fullmatch(name) and _SAFE_VALUE.fullmatch(value):
+                declarations[name] = self._colours.get(value.lower(), round_numbers(value))
+        return declarations
 
     def css(self) -> str:
-        """The rules of all classes so far."""
-        return "\n".join(f".{name}{{{rules}}}" for rules, name in self._names.items())
+        """Return the rules of all classes."""
+        return "\n".join(f".{name}{{{rules}}}" for rules, name in self._classes.items())
 
 
 def inline_svg(svg: str, *, name: str, title: str, description: str, sheet: Stylesheet) -> str:
-    """An SVG file as an element of an HTML page.
-
-    Parameters
-    ----------
-    svg : str
-        The file, as `figure_svg` makes it.
-    name : str
-        What its ids begin with; unlike those of all other figures of the page.
-    title, description : str
-        What it is and what it shows, for those who do not see it.
-    sheet : Stylesheet
-        Takes its styles.
-    """
+    """Convert the text of an SVG file to an element of an HTML page, with ids that start with `name`."""
     tree = ET.fromstring(clean(svg))
-    for child in list(tree):
-        if child.tag != f"{_SVG}g" and child.tag != f"{_SVG}defs":
-            tree.remove(child)
-    _place_marks(tree)
-    ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(_referred(tree)))}
-    parts = _joined([kept for child in tree for kept in _kept(child, ids, sheet)])
-    root = ET.Element("svg", {"viewBox": rounded(tree.attrib["viewBox"]), "role": "img"})
+    ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(_references(tree)))}
+    root = ET.Element("svg", {"viewBox": round_numbers(tree.attrib["viewBox"]), "role": "img"})
     root.set("aria-labelledby", f"{name}-t {name}-d")
     for tag, text in (("title", title), ("desc", description)):
-        label = ET.SubElement(root, tag, {"id": f"{name}-{tag[0]}"})
-        label.text = clean(text)
-    root.extend(parts)
+        ET.SubElement(root, tag, {"id": f"{name}-{tag[0]}"}).text = clean(text)
+    root.extend(_convert_all((child for child in tree if child.tag in (f"{_SVG}g", f"{_SVG}defs")), ids, sheet))
     return ET.tostring(root, encoding="unicode").replace(" />", "/>")  # text and attributes hold no bare >
 
 
-def _place_marks(tree: ET.Element) -> None:
-    """Puts marks and ticks where they are used, each as a path of its own: that is shorter than a reference."""
-    marks = {path.get("id"): path for path in tree.iter(f"{_SVG}path") if "id" in path.attrib}
-    for used in tree.iter(f"{_SVG}use"):
-        mark = marks.get(used.get(_HREF, used.get("href", ""))[1:])
-        if mark is None or "transform" in used.attrib:
-            continue
-        place = float(used.get("x", "0")), float(used.get("y", "0"))
-        style = f"{used.get('style', '')};{mark.get('style', '')}"  # what the mark says of itself comes first in SVG
-        clip = {key: value for key, value in used.attrib.items() if key == "clip-path"}
-        used.tag, used.attrib = f"{_SVG}path", {"d": shifted(mark.attrib["d"], *place), **clip, "style": style}
-    for defs in tree.iter(f"{_SVG}defs"):
-        kept = set(_referred(tree))
-        for child in [child for child in defs if child.tag == f"{_SVG}path" and child.get("id") not in kept]:
-            defs.remove(child)
+def round_numbers(text: str) -> str:
+    """Round the decimal numbers in a text to two places."""
+    return _DECIMAL.sub(lambda number: f"{round(float(number[0]), 2) + 0.0:g}", text)
 
 
-def _referred(tree: ET.Element) -> list[str]:
-    """Ids that something refers to, in order: only these stay."""
-    found = []
-    for element in tree.iter():
-        found += [value[1:] for key, value in element.items() if key in (_HREF, "href")]
-        found += [old for value in element.attrib.values() for old in _REFERENCE.findall(value)]
-    return found
+def compact_path(d: str) -> str:
+    """Round a path to tenths and write each point relative to the one before, which takes half the bytes."""
+    if circle := _CIRCLE.fullmatch(d):
+        x, low, high = (float(number) for number in circle.groups())
+        arc = f"a{abs(low - high) / 2} {abs(low - high) / 2} 0 1 0 0"
+        return round_numbers(f"M{x} {low}{arc} {high - low}{arc} {low - high}z")
+    x = y = 0
+    text = last = ""
+    for command, numbers in _COMMAND.findall(d):
+        tenths = [round(10 * float(number)) for number in numbers.split()]
+        steps = tenths if command == "M" else [value - (y if i % 2 else x) for i, value in enumerate(tenths)]
+        if command != "L" or any(steps):
+            letter = command if command == "M" else command.lower()
+            text += f"{' ' if letter == last else letter}{' '.join(f'{step / 10:g}' for step in steps)}"
+            last = letter
+        x, y = tenths[-2:] or (x, y)
+    return re.sub(r" (?=-)|(?<![\d.])0(?=\.)", "", text)
 
 
-def _kept(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> list[ET.Element]:
-    """The element as the page has it; without what draws nothing, and its children where it only held them."""
-    tag = element.tag.removeprefix(_SVG)
-    attributes = _attributes(element, ids, sheet)
-    children = _joined([kept for child in element if child.tag != f"{_SVG}style" for kept in _kept(child, ids, sheet)])
-    if tag in ("g", "defs") and not children:
+def _references(tree: ET.Element) -> list[str]:
+    """List the ids that elements refer to, in order; all other ids are dropped."""
+    attributes = [attribute for element in tree.iter() for attribute in element.items()]
+    links = [[value[1:]] if key in (_HREF, "href") else _REFERENCE.findall(value) for key, value in attributes]
+    return [old for link in links for old in link]
+
+
+def _convert_all(elements: Iterable[ET.Element], ids: Mapping[str, str], sheet: Stylesheet) -> list[ET.Element]:
+    """Convert elements; neighbouring paths that look the same become one."""
+    converted: list[ET.Element] = []
+    for element in (new for old in elements for new in _convert(old, ids, sheet)):
+        look = {**element.attrib, "d": ""}
+        if element.tag == "path" and "id" not in look and converted and {**converted[-1].attrib, "d": ""} == look:
+            converted[-1].attrib["d"] += element.attrib["d"]
+        else:
+            converted.append(element)
+    return converted
+
+
+def _convert(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> list[ET.Element]:
+    """Convert an element and its children, without groups that hold no attribute and paths that draw nothing."""
+    tag, attributes = element.tag.removeprefix(_SVG), _attributes(element, ids, sheet)
+    children = _convert_all(element, ids, sheet)
+    if tag == "style" or (tag in ("g", "defs") and not children) or element.get("style") == "fill: none":
         return []
     if tag == "g" and not attributes:
         return children
-    if tag == "path" and (not attributes.get("d") or _invisible(element)):
-        return []
-    kept = ET.Element(tag, attributes)
-    kept.text = (element.text or "") if tag in ("text", "tspan") else None
-    kept.extend(children)
-    return [kept]
-
-
-def _joined(elements: list[ET.Element]) -> list[ET.Element]:
-    """Neighbouring paths of the same look as one path, over the text between ticks."""
-    found: list[ET.Element] = []
-    for element in elements:
-        before = next((other for other in reversed(found) if other.tag != "text"), None)
-        own = {**element.attrib, "d": ""}
-        if element.tag == "path" and "id" not in own and before is not None and {**before.attrib, "d": ""} == own:
-            before.attrib["d"] += element.attrib["d"]
-        else:
-            found.append(element)
-    return found
+    converted = ET.Element(tag, attributes)
+    converted.text = element.text if tag in ("text", "tspan") else None
+    converted.extend(children)
+    return [converted]
 
 
 def _attributes(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> dict[str, str]:
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for key, value in element.items():
         if key == "id":
-            found |= {"id": ids[value]} if value in ids else {}
+            attributes["id"] = ids.get(value, "")
         elif key in (_HREF, "href"):
-            found["href"] = f"#{ids[value[1:]]}"
+            attributes["href"] = f"#{ids[value[1:]]}"
         elif key == "style":
-            found |= {"class": own} if (own := sheet.name_of(value)) else {}
+            attributes["class"] = sheet.class_of(value)
         elif key == "d":
-            found["d"] = compact(value)
-        elif key == "transform":
-            found |= {} if _UPRIGHT.fullmatch(value) else {"transform": rounded(value)}
-        elif key in _NUMBERS:
-            found[key] = rounded(value)
-        else:
-            found[key] = _REFERENCE.sub(lambda match: f"url(#{ids[match[1]]})", value)
-    return found
-
-
-def _invisible(path: ET.Element) -> bool:
-    """Whether it has neither fill nor stroke: matplotlib draws its transparent ground all the same."""
-    style = path.get("style", "").replace(" ", "")
-    return "fill:none" in style and ("stroke:" not in style or "stroke:none" in style)
+            attributes["d"] = compact_path(value)
+        elif not _NO_ROTATION.fullmatch(value):
+            attributes[key] = _REFERENCE.sub(lambda match: f"url(#{ids[match[1]]})", round_numbers(value))
+    return {key: value for key, value in attributes.items() if value}
