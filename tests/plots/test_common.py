@@ -178,7 +178,7 @@ def test_legend_knows_of_models_without_a_band(first, figure, data):
 def test_refuses_what_is_no_axes(kind, figure, data):
     with pytest.raises(TypeError, match="`ax` must be one matplotlib Axes, or None for a new figure; got 3"):
         draw(kind, *data(20), ax=3)
-    with pytest.raises(TypeError, match="pass one"):
+    with pytest.raises(TypeError, match="pass one of its elements"):
         draw(kind, *data(20), ax=figure.subplots(1, 2))
     with pytest.raises(TypeError, match="`legend` must be True or False; got 'no'"):
         draw(kind, *data(20), legend="no")

@@ -71,12 +71,12 @@ def test_strange_names_are_literal_and_short(ax, table, artists):
 
 
 def test_only_so_many_are_drawn(ax, table, artists):
-    plots.SegmentsDisplay.from_sketch_table(table, most=2, ax=ax, alpha=0.01)
+    plots.SegmentsDisplay.from_sketch_table(table, max_segments=2, ax=ax, alpha=0.01)
     assert "... and 3 more" in texts(ax)
     assert len([gid for gid in artists(ax) if gid.endswith("-bias")]) == 2
     assert ax.get_ylim() == (2.6, -0.6)
-    with pytest.raises(ValueError, match="`most` must be"):
-        plots.SegmentsDisplay(tc.assess_segments(table), most=0)
+    with pytest.raises(ValueError, match="`max_segments` must be"):
+        plots.SegmentsDisplay(tc.assess_segments(table), max_segments=0)
 
 
 @pytest.mark.parametrize("layout", [None, "constrained"])
@@ -85,7 +85,7 @@ def test_how_many_more_is_never_cut(data, layout):
     figure = Figure(figsize=(3, 3), dpi=72, layout=layout)
     FigureCanvasAgg(figure)
     table = tc.SketchTable.from_sketches(many, by="region")
-    ax = plots.SegmentsDisplay.from_sketch_table(table, most=12, ax=figure.subplots()).ax_
+    ax = plots.SegmentsDisplay.from_sketch_table(table, max_segments=12, ax=figure.subplots()).ax_
     (more,) = [text for text in ax.texts if text.get_text() == "... and 28 more"]
     figure.canvas.draw()
     assert more.get_window_extent().x0 >= -2
@@ -135,7 +135,7 @@ def test_new_figure_suits_large_print(table):
 
 
 def test_new_figure_has_a_line_for_each(table):
-    short, tall = (plots.SegmentsDisplay.from_sketch_table(table, most=most) for most in (1, 5))
+    short, tall = (plots.SegmentsDisplay.from_sketch_table(table, max_segments=count) for count in (1, 5))
     assert tall.figure_.get_figheight() > short.figure_.get_figheight()
     assert len(tall.frame()) == 5
     plt.close("all")

@@ -159,7 +159,7 @@ def test_saved_line_or_area_has_fewer_points_and_looks_the_same(kind):
     shift = places(shape) if shape.find(f".//{SVG}use") is not None else 0.0
     assert len(places(points)) == 800
     assert 50 < len(line) < 600
-    assert max(away_from(point, line + shift) for point in places(points)) < 0.6  # 0.5 by simplifying, 0.07 by rounding
+    assert max(away_from(point, line + shift) for point in places(points)) < 0.8  # points: less than a pixel
 
 
 def test_figure_of_many_rows_is_small():

@@ -30,6 +30,9 @@ STRATEGIES = ("isotonic", "quantile", "uniform")
 MOST_ENTRIES = 1000
 # All redrawn curves are kept until their quantiles are known: so many at 1000 points are 160 MB.
 MOST_RESAMPLES, AT_A_TIME = 20_000, 1000
+# Bins of equal width in a plot of the density of predictions. If all predictions are below RARE, these bins are too
+# coarse.
+DENSITY_BINS, RARE = 50, 0.5
 # Up to so many rows of equal weight in a bin, the law of their count is computed in full, in a millisecond.
 _FEW = 500
 # Means of pools that differ by less are equal but for rounding.
@@ -186,6 +189,12 @@ def reliability_curve_of(
         straddling = float(np.sum(points.w[across]) / np.sum(points.w))
     band, empty = _band(points, starts, bins, level), n_bins - len(starts)
     return _curve(bins, edges, band, strategy, level, empty=empty, straddling=straddling, sketched=sketched)
+
+
+def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
+    """Bin predictions for a plot of their density: by width, or into the finest bins by weight if all are small."""
+    density = reliability_curve_of(summary, "uniform", DENSITY_BINS)
+    return reliability_curve_of(summary, "quantile", MOST_ENTRIES) if density.left[-1] < RARE else density
 
 
 def _curve(

@@ -1,4 +1,4 @@
-"""Plots in the manner of scikit-learn: each Display stores a result and only draws.
+"""Plots in the style of scikit-learn: each Display stores a result and draws it.
 
 matplotlib is needed to draw, not to import this: ``pip install 'truthcal[plot]'``.
 """

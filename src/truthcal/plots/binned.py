@@ -1,4 +1,4 @@
-"""The reliability diagram in bins, for those who must, with what chance would show in each bin."""
+"""Reliability diagram in bins, with the range of calibrated predictions in each bin."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,45 +9,45 @@ from truthcal.core.params import check_choice
 from truthcal.measures.atb import summary_given
 from truthcal.measures.binned import DEFAULT_BINS
 from truthcal.measures.curves import reliability_curve_of
-from truthcal.plots import _drawing as draw
-from truthcal.plots._display import ModelDisplay, common_level
-from truthcal.plots._square import Reach, extent_of, limits_of, unit_square
+from truthcal.plots import drawing as draw
+from truthcal.plots.display import ModelDisplay, own_band
+from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square
 from truthcal.results.curves import ReliabilityCurve
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-_KIND = "binned"
 _WIDTH = 5.2
 # Areas of the smallest and the largest marker, in square points.
 _SMALL, _LARGE = 12.0, 110.0
 _BAR_ALPHA = 0.22
-# Rows for each bin, at least, unless the user wants more bins.
+# Minimum rows per bin for the default number of bins.
 _ROWS = 10
 
 
 class BinnedReliabilityDisplay(ModelDisplay):
-    """Observed frequencies in bins, each with the interval that calibrated predictions would stay in.
+    """Reliability diagram in bins, each with the interval in which calibrated predictions would be.
 
-    A larger marker has more rows. It is filled where the bin is outside its interval and open where it is inside. Bins
-    are a choice, and the picture changes with them: `ReliabilityDisplay` has none.
+    Markers are larger in bins with more rows, filled if the bin is outside its interval and open if it is inside. The
+    plot depends on the choice of bins: `ReliabilityDisplay` needs none.
 
     Parameters
     ----------
     curve : ReliabilityCurve
         From `reliability_curve` with strategy "quantile" or "uniform".
     name : str, optional
-        What the legend calls it.
+        Name in the legend.
     """
 
-    _KIND, _SIZE, _MARKERS, _ALONE = _KIND, (_WIDTH, 5.6), True, "observed"
+    _KIND, _SIZE, _MARKERS, _ALONE = "binned", (_WIDTH, 5.6), True, "observed"
 
     def __init__(self, curve: ReliabilityCurve, name: str | None = None) -> None:
         if curve.low is None or curve.high is None:
             raise ValueError(
                 f'`curve` must have strategy "quantile" or "uniform"; got "{curve.strategy}". '
-                "Draw it with ReliabilityDisplay."
+                "Plot it with ReliabilityDisplay."
             )
         self.curve, self.name = curve, name
 
@@ -66,24 +66,24 @@ class BinnedReliabilityDisplay(ModelDisplay):
         confidence_level: float = 0.95,
         **options: Any,
     ) -> Self:
-        """Draw from outcomes and predictions, or from a `Sketch` in place of both.
+        """Plot outcomes and predictions, or a `Sketch` in place of both.
 
         Parameters
         ----------
         y_true, y_proba, sample_weight, pos_label
             As for `reliability_curve`.
         name : str, optional
-            What the legend calls it.
+            Name in the legend.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. Several models can be drawn into the same axes.
+            Axes to draw into; a new figure by default. Several models can share axes.
         strategy : {"quantile", "uniform"}, default "quantile"
             Bins of about equal weight, or of equal width.
         n_bins : int, optional
-            Number of bins. By default 15, or fewer so that there are about 10 rows for each, and at least 2.
+            Number of bins. By default 15, or fewer so that each has about 10 rows, but at least 2.
         confidence_level
             As for `reliability_curve`.
         **options
-            As for `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -98,71 +98,57 @@ class BinnedReliabilityDisplay(ModelDisplay):
         return cls(curve, name).plot(ax, **options)
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """The columns of the curve: a row for each bin that holds rows."""
+        """Return the columns of the curve, with a row for each bin that holds rows."""
         return self.curve.table()
 
     def _prepare(self, ax: "Axes") -> None:
-        unit_square(ax, _KIND)
+        prepare_square(ax, self._KIND)
 
-    def _fit(self, ax: "Axes") -> None:
-        """Axes that end above all models."""
-        ends = limits_of(extent_of(each.display.reach() for each in draw.drawn(ax, _KIND)))
-        ax.set(xlim=ends, ylim=ends)
+    def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
+        limits = axis_limits(axis_end(display.largest() for display in displays))
+        ax.set(xlim=limits, ylim=limits)
 
-    def reach(self) -> Reach:
-        """The largest mean prediction of a bin, and the largest frequency and end of an interval."""
-        largest = float(np.max(self.curve.mean_proba))
-        return Reach(largest, max(largest, float(np.max(self.curve.mean_true)), float(np.max(self._ends()[1]))))
+    def largest(self) -> Largest:
+        """Return the largest mean prediction of a bin, and the largest frequency or end of an interval."""
+        proba = float(np.max(self.curve.mean_proba))
+        return Largest(proba, max(proba, float(np.max(self.curve.mean_true)), float(np.max(self._intervals()[1]))))
 
     def _height(self, ax: "Axes") -> float:
         return _WIDTH + 0.05
 
-    def _draw(self, ax: "Axes", slot: int) -> "Line2D":
-        curve, style = self.curve, draw.style_of(slot)
-        low, high = self._ends()
+    def _draw_band(self, ax: "Axes") -> "Artist":
+        bars = ax.vlines(self.curve.mean_proba, *self._intervals(), color=draw.ink(), linewidth=5.0, label="_ranges")
+        bars.set(alpha=_BAR_ALPHA, zorder=2)
+        return bars
+
+    def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
+        curve, style, (low, high) = self.curve, draw.model_style(slot), self._intervals()
         x, y = curve.mean_proba, curve.mean_true
-        self._draw_ranges(ax, slot)
         (line,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, alpha=0.6, zorder=3)
-        out = (y < low) | (y > high)
         area = _SMALL + (_LARGE - _SMALL) * curve.count / np.max(curve.count)
-        points = ax.scatter(x, y, s=area, marker=style.marker, linewidths=1.2, zorder=4, label="_points")
-        points.set_facecolor([style.color if each else "none" for each in out])
-        points.set_edgecolor(style.color)
-        draw.mark(points, _KIND, slot, "points")
+        markers = draw.draw_markers(ax, x, y, (y < low) | (y > high), style, area)
+        draw.tag(markers, self._KIND, slot, "points")
         return line
 
-    def _draw_ranges(self, ax: "Axes", slot: int) -> None:
-        """The intervals, where there is one model; for several, filled markers tell all the same."""
-        if slot:
-            draw.hide(ax, _KIND, "band")
-            return
-        ranges = ax.vlines(self.curve.mean_proba, *self._ends(), color=draw.ink(), linewidth=5.0, label="_ranges")
-        ranges.set(alpha=_BAR_ALPHA, zorder=2)
-        draw.mark(ranges, _KIND, slot, "band")
-
-    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        assert self.curve.low is not None and self.curve.high is not None  # noqa: PT018  refused by __init__
+    def _intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        assert self.curve.low is not None and self.curve.high is not None  # noqa: PT018  checked by __init__
         return self.curve.low, self.curve.high
 
-    def _sizes(self) -> str:
-        least, most, bins = int(np.min(self.curve.count)), int(np.max(self.curve.count)), len(self.curve.count)
-        rows = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        return f"{bins:,} bin{'s' * (bins > 1)}, {rows} row{'s' * (most > 1)}{' each' * (bins > 1)}"
+    def _rows_per_bin(self) -> str:
+        low, high, bins = int(np.min(self.curve.count)), int(np.max(self.curve.count)), len(self.curve.count)
+        rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        return f"{bins:,} bin{'s' * (bins > 1)}, {rows} row{'s' * (high > 1)}{' each' * (bins > 1)}"
 
     def _notes(self, ax: "Axes") -> draw.Entries:
-        level, color = self.curve.confidence_level, draw.style_of(0).color
-        (ranges,) = draw.marked(ax, _KIND, "band")
+        level, color = self.curve.confidence_level, draw.model_style(0).color
+        (bars,) = draw.tagged(ax, self._KIND, "band")
+        large = draw.filled_marker(color, markersize=10.0, markerfacecolor="none")
         return [
-            (ranges, f"{100 * level:g}% range if calibrated"),
-            (draw.full_marker(color), f"filled: outside ({100 * (1.0 - level):.3g}% by chance)"),
-            (draw.full_marker(color, markersize=10.0, markerfacecolor="none"), f"larger: more rows ({self._sizes()})"),
+            (bars, f"{100 * level:g}% range if calibrated"),
+            (draw.filled_marker(color), f"filled: outside ({100 * (1.0 - level):.3g}% by chance)"),
+            (large, f"larger: more rows ({self._rows_per_bin()})"),
         ]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
-        level = common_level(display.curve.confidence_level for display in displays)
-        words = (
-            "filled: outside its own range"
-            if level is None
-            else f"filled: outside its own {100 * level:g}% range ({100 * (1.0 - level):.3g}% by chance)"
-        )
-        return [(draw.full_marker(draw.ink()), words)]
+        ranges = own_band("range", (display.curve.confidence_level for display in displays), "by chance")
+        return [(draw.filled_marker(draw.ink()), f"filled: outside {ranges}")]

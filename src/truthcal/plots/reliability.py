@@ -1,4 +1,4 @@
-"""The reliability diagram without bins: isotonic regression, its consistency band, and where predictions are."""
+"""Reliability diagram without bins: isotonic regression, its consistency band, and the density of predictions."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.params import check_rng
-from truthcal.core.sample import Sample
-from truthcal.core.sketch import Sketch
 from truthcal.measures.atb import summary_given
-from truthcal.measures.curves import consistency_band_of, reliability_curve_of
-from truthcal.plots import _drawing as draw
-from truthcal.plots._display import ModelDisplay, common_level
-from truthcal.plots._square import RARE, Reach, extent_of, limits_of, unit_square
+from truthcal.measures.curves import DENSITY_BINS, consistency_band_of, density_of, reliability_curve_of
+from truthcal.plots import drawing as draw
+from truthcal.plots.display import ModelDisplay, own_band
+from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
 if TYPE_CHECKING:
@@ -22,34 +20,24 @@ if TYPE_CHECKING:
 
 _Array = NDArray[np.float64]
 
-_KIND = "reliability"
-# Columns of the strip; and bins of equal weight from which it is drawn if predictions are small, as fine as there are.
-DENSITY_BINS = 50
-_FINE_BINS = 1000
-# A strip of density and the space above it, in extents of the axes; the least that shows that there are rows at all.
-_STRIP, _GAP, _LEAST = 0.075, 0.018, 0.05
-# A curve narrower than this, in extents of the axes, is a point.
+# Height of a density strip and of the space above it, as shares of the axes; height of a column with few rows, as a
+# share of the strip.
+_STRIP, _GAP, _LOWEST = 0.075, 0.018, 0.05
+# A curve narrower than this share of the axes is drawn as a point.
 _POINT = 0.012
-# Isotonic curves and bands may rise to 1 in the last few rows, where they say nothing: axes are made for the others.
+# The last few rows can lift isotonic curves and bands to 1: the limits of the axes ignore them.
 _BULK = 0.99
 _WIDTH = 5.2
-# Points across of a mark for a pool outside the band that is a single prediction.
+# Marker size, in points, of a pool outside the band that is a single prediction.
 _DOT = 5.0
 
 
-def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
-    """How predictions are spread, fine enough for the strip of a `ReliabilityDisplay`."""
-    density = reliability_curve_of(summary, "uniform", DENSITY_BINS)
-    small = density.left[-1] < RARE
-    return reliability_curve_of(summary, "quantile", _FINE_BINS) if small else density
-
-
 class ReliabilityDisplay(ModelDisplay):
-    """What happened where p was predicted: the isotonic (CORP) reliability diagram, with what chance would show.
+    """Isotonic (CORP) reliability diagram: observed frequency against prediction, with a band for chance.
 
-    On the diagonal, predictions are right. The grey band is where calibrated predictions would have their curve, at
-    each point by itself; the curve is drawn thick where it is outside, which by chance alone it is in 5% of places. The
-    strip below shows how predictions are spread.
+    Calibrated predictions are on the diagonal. At each point by itself, the grey band holds the curve of calibrated
+    predictions with the band's probability; the curve is drawn thick where it is outside, which happens by chance in 5%
+    of places. The strip below shows the density of predictions.
 
     Parameters
     ----------
@@ -61,19 +49,19 @@ class ReliabilityDisplay(ModelDisplay):
         From ``reliability_curve(..., strategy="uniform", n_bins=50)``, for the strip; if predictions are small, from
         ``strategy="quantile", n_bins=1000``, which is finer.
     name : str, optional
-        What the legend calls it.
+        Name in the legend.
 
     Examples
     --------
     >>> import truthcal as tc
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().subplots()
-    >>> shown = tc.plots.ReliabilityDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], ax=ax, rng=0)
-    >>> shown.ax_.get_ylabel()
+    >>> display = tc.plots.ReliabilityDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], ax=ax, rng=0)
+    >>> display.ax_.get_ylabel()
     'observed frequency'
     """
 
-    _KIND, _SIZE, _ALONE = _KIND, (_WIDTH, 5.8), "observed"
+    _KIND, _SIZE, _ALONE = "reliability", (_WIDTH, 5.8), "observed"
 
     def __init__(
         self,
@@ -84,7 +72,7 @@ class ReliabilityDisplay(ModelDisplay):
     ) -> None:
         if curve.strategy != "isotonic":
             raise ValueError(
-                f'`curve` must have strategy "isotonic"; got "{curve.strategy}". Draw it with BinnedReliabilityDisplay.'
+                f'`curve` must have strategy "isotonic"; got "{curve.strategy}". Plot it with BinnedReliabilityDisplay.'
             )
         self.curve, self.band, self.density, self.name = curve, band, density, name
 
@@ -103,20 +91,20 @@ class ReliabilityDisplay(ModelDisplay):
         rng: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw from outcomes and predictions, or from a `Sketch` in place of both.
+        """Plot outcomes and predictions, or a `Sketch` in place of both.
 
         Parameters
         ----------
         y_true, y_proba, sample_weight, pos_label
             As for `reliability_curve`.
         name : str, optional
-            What the legend calls it.
+            Name in the legend.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default. Several models can be drawn into the same axes.
+            Axes to draw into; a new figure by default. Several models can share axes.
         confidence_level, n_resamples, rng
             As for `consistency_band`.
         **options
-            As for `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -125,130 +113,106 @@ class ReliabilityDisplay(ModelDisplay):
         """
         generator = check_rng(rng)
         summary = summary_given(y_true, y_proba, sample_weight, pos_label)
-        display = cls(
-            reliability_curve_of(summary),
-            consistency_band_of(summary, confidence_level, n_resamples, generator),
-            density_of(summary),
-            name,
-        )
-        return display.plot(ax, **options)
+        band = consistency_band_of(summary, confidence_level, n_resamples, generator)
+        return cls(reliability_curve_of(summary), band, density_of(summary), name).plot(ax, **options)
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """The columns of the curve; `band.table()` and `density.table()` have those of the others."""
+        """Return the columns of the curve; `band.table()` and `density.table()` return those of the others."""
         return self.curve.table()
 
     def _prepare(self, ax: "Axes") -> None:
-        unit_square(ax, _KIND)
+        prepare_square(ax, self._KIND)
 
-    def _draw(self, ax: "Axes", slot: int) -> "Line2D":
-        self._draw_band(ax, slot)
-        self._draw_density(ax, slot)
-        return self._draw_curve(ax, slot)
-
-    def _fit(self, ax: "Axes") -> None:
-        """Axes that end above all models, with strips below zero."""
-        extent = extent_of(each.display.reach() for each in draw.drawn(ax, _KIND))
-        low, high = limits_of(extent)
-        strips: list[Any] = draw.marked(ax, _KIND, "density")
+    def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
+        """Set limits above all models, and draw their density strips below zero."""
+        end = axis_end(display.largest() for display in displays)
+        low, high = axis_limits(end)
+        strips: list[Any] = draw.tagged(ax, self._KIND, "density")
         for place, strip in enumerate(strips):
-            base = -extent * (place + 1) * _STRIP
-            height = strip.truthcal.display.density_up_to(extent)
-            edges = extent * np.arange(len(height) + 1) / len(height)
-            strip.set_data(base + extent * (_STRIP - _GAP) * height, edges, base)
-            low = base - 0.008 * extent
-        ax.set(xlim=limits_of(extent), ylim=(low, high))
+            base = -end * (place + 1) * _STRIP
+            height = strip.truthcal.display.density_up_to(end)
+            edges = end * np.arange(len(height) + 1) / len(height)
+            strip.set_data(base + end * (_STRIP - _GAP) * height, edges, base)
+            low = base - 0.008 * end
+        ax.set(xlim=axis_limits(end), ylim=(low, high))
 
-    def reach(self) -> Reach:
-        """The largest prediction, and the largest frequency and end of the band but for the last few rows."""
+    def largest(self) -> Largest:
+        """Return the largest prediction, and the largest frequency or end of the band except for the last few rows."""
         curve = self.curve
         last = min(int(np.searchsorted(np.cumsum(curve.weight), _BULK)), len(curve.weight) - 1)
-        values = [float(curve.mean_true[last])]
+        values = [float(curve.right[-1]), float(curve.mean_true[last])]
         if self.band is not None:
             values.append(float(np.interp(curve.mean_proba[last], self.band.q, self.band.high)))
-        largest = float(curve.right[-1])
-        return Reach(largest, max(largest, *values))
+        return Largest(values[0], max(values))
 
     def _height(self, ax: "Axes") -> float:
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
         return (_WIDTH - 0.65) * (high - low) / (right - left) + 0.7
 
-    def _draw_band(self, ax: "Axes", slot: int) -> None:
-        """The band, where there is one model; for several, thick lines tell all the same."""
-        if slot:
-            draw.hide(ax, _KIND, "band")
-        if slot or self.band is None:
-            return
+    def _draw_band(self, ax: "Axes") -> "Artist | None":
+        if self.band is None:
+            return None
         q, low, high = self.band.q, self.band.low, self.band.high
-        look: dict[str, Any] = {"color": draw.ink(), "alpha": draw.BAND_ALPHA, "zorder": 1}
         if len(q) > 1:
-            area: Artist = ax.fill_between(q, low, high, linewidth=0, **look)
-        else:  # an area would have no width
-            area = ax.vlines(q, low, high, linewidth=8.0, **look)
-        draw.mark(area, _KIND, slot, "band")
+            return draw.shade(ax, q, low, high)
+        # An area of one point has no width.
+        return ax.vlines(q, low, high, color=draw.ink(), alpha=draw.BAND_ALPHA, linewidth=8.0, zorder=1)
 
     def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
-        style, curve = draw.style_of(slot), self.curve
+        self._draw_density(ax, slot)
+        style, curve = draw.model_style(slot), self.curve
         x, y = np.stack([curve.left, curve.right], axis=1).ravel(), np.repeat(curve.mean_true, 2)
-        alone = np.ptp(x) < _POINT * extent_of([self.reach()])
+        is_point = np.ptp(x) < _POINT * axis_end([self.largest()])
         look: dict[str, Any] = {"color": style.color, "linestyle": style.line, "linewidth": draw.THIN, "zorder": 3}
-        (thin,) = ax.plot(x, y, marker=style.marker if alone else None, **look)
+        (thin,) = ax.plot(x, y, marker=style.marker if is_point else None, **look)
         if self.band is None:
             return thin
         x, y, points = _outside(curve, self.band)
         (thick,) = ax.plot(x, y, color=style.color, linewidth=draw.THICK, solid_capstyle="round", zorder=4)
         thick.set(marker=style.marker, markersize=_DOT, markevery=points, label="_outside")
-        draw.mark(thick, _KIND, slot, "outside")
+        draw.tag(thick, self._KIND, slot, "outside")
         return thin
 
     def _draw_density(self, ax: "Axes", slot: int) -> None:
-        """How predictions are spread, in a strip of its own below zero, where `_fit` puts it."""
+        """Draw an empty strip for the density of predictions; `_set_limits` fills and places it."""
         if self.density is None:
             return
-        look: dict[str, Any] = {"color": draw.style_of(slot).color, "alpha": 0.75, "linewidth": 0, "zorder": 2}
+        look: dict[str, Any] = {"color": draw.model_style(slot).color, "alpha": 0.75, "linewidth": 0, "zorder": 2}
         strip = ax.stairs([0.0], [0.0, 1.0], fill=True, **look)
-        draw.mark(strip, _KIND, slot, "density")
-        draw.remember(strip, draw.Drawn(self, self.name))
+        draw.tag(strip, self._KIND, slot, "density")
+        draw.attach(strip, draw.Drawn(self, self.name))
 
-    def density_up_to(self, extent: float) -> _Array:
-        """The height of the strip in columns from 0 to `extent`: 1 in the fullest, 0 where nothing was predicted."""
+    def density_up_to(self, end: float) -> _Array:
+        """Return the height of the strip in columns from 0 to `end`: 1 in the fullest, 0 without predictions."""
         assert self.density is not None
         left, right = self.density.left, self.density.right
-        edges = extent * np.arange(DENSITY_BINS + 1)[:, None] / DENSITY_BINS
+        edges = end * np.arange(DENSITY_BINS + 1)[:, None] / DENSITY_BINS
         width = np.where(right > left, right - left, 1.0)
         below = np.where(right > left, np.clip((edges - left) / width, 0.0, 1.0), edges > left)
         below[-1] = 1.0
         weight = np.diff(below @ self.density.weight)
         share = weight / np.max(weight)
-        height: _Array = np.where(share > 1e-9, _LEAST + (1.0 - _LEAST) * share, 0.0)
+        height: _Array = np.where(share > 1e-9, _LOWEST + (1.0 - _LOWEST) * share, 0.0)
         return height
 
     def _notes(self, ax: "Axes") -> draw.Entries:
         if self.band is None:
             return []
-        level = self.band.confidence_level
-        (area,) = draw.marked(ax, _KIND, "band")
-        return [
-            (area, f"{100 * level:g}% band if calibrated"),
-            (draw.thick_line(draw.style_of(0).color), f"outside that ({100 * (1.0 - level):.3g}% by chance)"),
-        ]
+        level, thick = self.band.confidence_level, draw.thick_line(draw.model_style(0).color)
+        (area,) = draw.tagged(ax, self._KIND, "band")
+        outside = f"outside that ({100 * (1.0 - level):.3g}% by chance)"
+        return [(area, f"{100 * level:g}% band if calibrated"), (thick, outside)]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
         levels = [display.band and display.band.confidence_level for display in displays]
-        if not any(levels):
-            return []
-        level = common_level(levels)
-        words = (
-            "outside its own band"
-            if level is None
-            else f"outside its own {100 * level:g}% band ({100 * (1.0 - level):.3g}% by chance)"
-        )
-        return [(draw.thick_line(draw.ink()), words)]
+        thick = draw.thick_line(draw.ink())
+        return [(thick, f"outside {own_band('band', levels, 'by chance')}")] if any(levels) else []
 
 
 def _outside(curve: ReliabilityCurve, band: ConsistencyBand) -> tuple[_Array, _Array, list[int]]:
-    """The parts of pools that lie outside the band, with gaps (nan) between, and which of them are single points.
+    """Return the parts of pools outside the band, with gaps (nan) between them, and the indices of single points.
 
-    A pool goes from its smallest to its largest prediction. Between pools nothing was predicted.
+    A pool goes from its smallest to its largest prediction. Between pools there are no predictions.
     """
     parts_x: list[_Array] = [np.empty(0)]
     parts_y: list[_Array] = [np.empty(0)]

@@ -1,4 +1,4 @@
-"""The forest plot of segments: the bias of each with its interval, and which are miscalibrated."""
+"""Forest plot of segments: bias with interval, rows, adjusted p-value and verdict of each."""
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from truthcal.core.params import check_whole
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.segments import assess_segments
-from truthcal.plots import _drawing as draw
-from truthcal.plots._display import Display
+from truthcal.plots import drawing as draw
+from truthcal.plots.display import Display
 from truthcal.results.segments import Segment, SegmentTable
 from truthcal.results.tests import p_in_words, percent
 
@@ -16,140 +16,141 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 _KIND = "segments"
-_WIDTH, _LINE = 7.6, 0.27
-# Letters of a name, at least and at most; points that a letter and the bars take; and how few points leave no room for
-# a verdict in words, and none for p.
+# Inches of a new figure: width, height of the axis and its label, height of a line.
+_WIDTH, _AXIS, _LINE = 7.6, 1.15, 0.27
+# Letters of a name, minimum and maximum.
 _SHORTEST, _LONGEST = 10, 28
+# Points that a letter and the bars take; widths below which the verdict, and then p, is left out.
 _LETTER, _BARS, _NARROW = 5.2, 130.0, (400.0, 270.0)
-# Where the columns at the right begin, in points from the axes, and what they are called.
+# Columns at the right: distance from the axes in points, heading, alignment. The last one is _VERDICT points wide.
 _COLUMNS = ((56.0, "rows", "right"), (114.0, "adjusted p", "right"), (124.0, "verdict", "left"))
 _VERDICT = 74.0
-# Print is never smaller than this, in points; and the size that the numbers above are for.
-_SMALLEST, _DESIGNED = 5.0, 9.2
+# Smallest font size in points; font size for which the distances above hold.
+_SMALLEST_FONT, _DESIGN_FONT = 5.0, 9.2
 
 
 class SegmentsDisplay(Display):
-    """Which segments are off, and by how much: a line for each, the clearest first.
+    """Forest plot of segments, the strongest evidence of miscalibration first.
 
-    The marker is the bias (mean prediction minus mean outcome), the bar its interval. Segments found to be
-    miscalibrated have a filled diamond, a thick bar and a bold name; the others an open circle. A segment can be
-    miscalibrated though its bias is zero: overconfident, for example.
+    The marker is the bias (mean prediction minus mean outcome), the bar its interval. Miscalibrated segments have a
+    filled diamond, a thick bar and a bold name; the others an open circle. A segment with a bias of zero can be
+    miscalibrated too, for example overconfident.
 
     Parameters
     ----------
     segments : SegmentTable
         From `assess_segments`.
-    most : int, default 30
-        Segments to draw; a line says how many more there are.
+    max_segments : int, default 30
+        Segments to draw; a last line counts the others.
     name : str, optional
-        The heading above the names; by default the columns that make the segments.
+        Heading above the names of segments; by default the columns that define them.
     """
 
-    def __init__(self, segments: SegmentTable, most: int = 30, name: str | None = None) -> None:
-        self.segments, self.most, self.name = segments, check_whole(most, "most", 1), name
+    def __init__(self, segments: SegmentTable, max_segments: int = 30, name: str | None = None) -> None:
+        self.segments, self.max_segments, self.name = segments, check_whole(max_segments, "max_segments", 1), name
 
     @classmethod
     def from_segments(
-        cls, segments: SegmentTable, *, most: int = 30, name: str | None = None, ax: "Axes | None" = None
+        cls, segments: SegmentTable, *, max_segments: int = 30, name: str | None = None, ax: "Axes | None" = None
     ) -> Self:
-        """Draw what `assess_segments` returned.
+        """Plot the result of `assess_segments`.
 
         Parameters
         ----------
         segments : SegmentTable
             From `assess_segments`.
-        most, name
+        max_segments, name
             As for the class.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw into; a new figure by default.
 
         Returns
         -------
         SegmentsDisplay
             With `ax_` and `figure_`.
         """
-        return cls(segments, most, name).plot(ax)
+        return cls(segments, max_segments, name).plot(ax)
 
     @classmethod
     def from_sketch_table(
         cls,
         table: SketchTable,
         *,
-        most: int = 30,
+        max_segments: int = 30,
         name: str | None = None,
         ax: "Axes | None" = None,
         **options: Any,
     ) -> Self:
-        """Test the groups of a `SketchTable` and draw them.
+        """Test the groups of a `SketchTable` and plot them.
 
         Parameters
         ----------
         table : SketchTable
             One sketch for each segment.
-        most, name
+        max_segments, name
             As for the class.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw into; a new figure by default.
         **options
-            As for `assess_segments`: `alpha`, `confidence_level`, `min_rows`, `adjust`.
+            Passed to `assess_segments`: `alpha`, `confidence_level`, `min_rows`, `adjust`.
 
         Returns
         -------
         SegmentsDisplay
             With `ax_` and `figure_`.
         """
-        return cls.from_segments(assess_segments(table, **options), most=most, name=name, ax=ax)
+        return cls(assess_segments(table, **options), max_segments, name).plot(ax)
 
     def table(self) -> dict[str, list[Any]]:
-        """All segments, as `SegmentTable.table` has them."""
+        """Return all segments, as `SegmentTable.table` does."""
         return self.segments.table()
 
     def plot(self, ax: "Axes | None" = None, *, name: str | None = None) -> Self:
-        """Draw it.
+        """Plot the stored segments.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw into; a new figure by default.
         name : str, optional
-            The heading above the names, in place of the Display's own.
+            Heading above the names of segments, instead of the Display's own.
 
         Returns
         -------
         SegmentsDisplay
             Itself, with `ax_` and `figure_`.
         """
-        drawn = self.segments.segments[: self.most]
-        left_out = len(self.segments) - len(drawn)
-        lines = len(drawn) + bool(left_out)
-        ax = draw.axes_for(ax, (_WIDTH, 1.15 + _LINE * lines))
-        draw.resize_own(ax, 1.15 + _LINE * lines)
-        beside = _Beside.of(ax, lines)
-        for line, segment in enumerate(drawn):
+        segments = self.segments.segments[: self.max_segments]
+        left_out = len(self.segments) - len(segments)
+        lines = len(segments) + bool(left_out)
+        ax = draw.axes_for(ax, (_WIDTH, _AXIS + _LINE * lines))
+        draw.resize_new_figure(ax, _AXIS + _LINE * lines)
+        columns = _TextColumns.fitting(ax, lines)
+        for line, segment in enumerate(segments):
             _draw_segment(ax, line, segment)
-            beside.write(line, segment)
+            columns.write(line, segment)
         if left_out:
-            beside.label(len(drawn), f"... and {left_out:,} more")
+            columns.write_name(len(segments), f"... and {left_out:,} more")
         heading = name if name is not None else self.name if self.name is not None else ", ".join(self.segments.by)
-        beside.write_headings(heading)
-        _draw_axes(ax, lines, percent(drawn[0].bias_interval.confidence_level), narrow=beside.columns == 1)
-        draw.make_room(ax)
+        columns.write_headings(heading)
+        _draw_axes(ax, lines, percent(segments[0].bias_interval.confidence_level), narrow=columns.number == 1)
+        draw.fit_into_figure(ax)
         self.ax_, self.figure_ = ax, draw.figure_of(ax)
         return self
 
 
 def _draw_segment(ax: "Axes", line: int, segment: Segment) -> None:
-    """The bias and its interval; what is miscalibrated differs in shape, filling and strength, not in colour alone."""
+    """Draw bias and interval. Miscalibrated segments differ in shape, fill and line width, not only in colour."""
     wrong = segment.miscalibrated
-    color, alpha = (draw.style_of(1).color, 1.0) if wrong else (draw.ink(), 0.75)
+    color, alpha = (draw.model_style(1).color, 1.0) if wrong else (draw.ink(), 0.75)
     if not math.isnan(segment.bias_low):
         bar = ax.hlines(line, segment.bias_low, segment.bias_high, color=color, linewidth=3.0 if wrong else 1.2)
         bar.set(alpha=alpha, zorder=3)
-        draw.mark(bar, _KIND, line, "interval")
+        draw.tag(bar, _KIND, line, "interval")
     (point,) = ax.plot(segment.bias, line, linestyle="none", marker="D" if wrong else "o", color=color, zorder=4)
     point.set(markersize=6.5 if wrong else 5.5, alpha=alpha, markeredgewidth=1.2)
     point.set_markerfacecolor(color if wrong else "none")
-    draw.mark(point, _KIND, line, "bias")
+    draw.tag(point, _KIND, line, "bias")
 
 
 def _draw_axes(ax: "Axes", lines: int, level: str, *, narrow: bool) -> None:
@@ -162,81 +163,60 @@ def _draw_axes(ax: "Axes", lines: int, level: str, *, narrow: bool) -> None:
     if narrow:
         ax.xaxis.label.set_fontsize("small")
         ax.tick_params(axis="x", labelsize="small")
-    zero = ax.axvline(0.0, color=draw.ink(), alpha=draw.RULE_ALPHA, linewidth=0.8, zorder=1)
-    draw.mark(zero, _KIND, 0, "zero")
+    draw.reference_line(ax.axvline(0.0), _KIND, "zero")
 
 
-class _Beside(NamedTuple):
-    """What is written at both sides of the axes, as far as there is room: letters of a name, columns, size of print.
+class _TextColumns(NamedTuple):
+    """Text at both sides of the axes, as much as fits: letters of a name, number of columns, font size.
 
-    Names are no labels of the axis, since these would be rewritten, $ and all, with every drawing.
+    Names are not tick labels, since matplotlib would parse $ in these at every drawing.
     """
 
     ax: "Axes"
     letters: int
-    columns: int
+    number: int
     size: float
     scale: float
 
     @classmethod
-    def of(cls, ax: "Axes", lines: int) -> Self:
-        """What fits."""
+    def fitting(cls, ax: "Axes", lines: int) -> Self:
+        """Choose what fits beside the axes."""
         figure = draw.figure_of(ax)
         height = 72.0 * ax.bbox.height / figure.dpi / lines
-        size = max(min(draw.small_size(), 0.9 * height), _SMALLEST)
-        scale = max(size / _DESIGNED, 1.0)
-        width = 72.0 * (figure.get_figwidth() if len(figure.axes) == 1 else ax.bbox.width / figure.dpi) / scale
-        columns = len(_COLUMNS) - sum(width < each for each in _NARROW)
-        taken = _BARS + _COLUMNS[columns - 1][0] + (_VERDICT if columns == len(_COLUMNS) else 0.0)
+        size = max(min(draw.small_font_size(), 0.9 * height), _SMALLEST_FONT)
+        scale = max(size / _DESIGN_FONT, 1.0)
+        width = (72.0 * figure.get_figwidth() if len(figure.axes) == 1 else draw.width_in_points(ax)) / scale
+        number = len(_COLUMNS) - sum(width < limit for limit in _NARROW)
+        taken = _BARS + _COLUMNS[number - 1][0] + (_VERDICT if number == len(_COLUMNS) else 0.0)
         letters = min(max(int((width - taken) / _LETTER), _SHORTEST), _LONGEST)
-        return cls(ax, letters, columns, size, scale)
+        return cls(ax, letters, number, size, scale)
 
-    def label(self, line: int, words: str, *, bold: bool = False) -> None:
-        """What a line is called, as it is: a number that is cut off is another number."""
-        text = self._text(words, (0.0, line), (-6.0, 0.0), "right")
+    def write_name(self, line: int, name: str, *, bold: bool = False) -> None:
+        """Write a name at the left of a line, uncut."""
+        text = self._text(name, (0.0, line), (-6.0, 0.0), "right")
         text.set_fontweight("bold" if bold else "normal")
-        draw.mark(text, _KIND, line, "name")
+        draw.tag(text, _KIND, line, "name")
 
     def write(self, line: int, segment: Segment) -> None:
-        """Name, rows, adjusted p and verdict."""
+        """Write name, rows, adjusted p and verdict of a segment."""
         name = segment.name if segment.name.strip() else "(no name)"
-        self.label(line, draw.literal(name, self.letters), bold=segment.miscalibrated)
-        # That nothing was found proves little of a few rows.
-        found = "no sign" if segment.kind == "calibrated" else segment.kind
-        texts = (f"{segment.n:,}", _chance(segment), found)
-        for (x, _, side), text in zip(_COLUMNS[: self.columns], texts, strict=False):
+        self.write_name(line, draw.literal(name, self.letters), bold=segment.miscalibrated)
+        # Not "calibrated": with few rows, a test that finds nothing proves little.
+        verdict = "no sign" if segment.kind == "calibrated" else segment.kind
+        p = p_in_words(segment.adjusted).removeprefix("p = ").removeprefix("p ") if segment.tested else "not tested"
+        for (x, _, side), text in zip(_COLUMNS[: self.number], (f"{segment.n:,}", p, verdict), strict=False):
             self._text(text, (1.0, line), (x * self.scale, 0.0), side)
 
     def write_headings(self, names: str) -> None:
-        """What names and columns are, above them."""
-        columns = [(1.0, x * self.scale, text, side) for x, text, side in _COLUMNS[: self.columns]]
+        """Write the headings above names and columns."""
+        columns = [(1.0, x * self.scale, text, side) for x, text, side in _COLUMNS[: self.number]]
         for start, x, text, side in [(0.0, -6.0, draw.literal(names, self.letters), "right"), *columns]:
-            self._text(text, (start, 1.0), (x, 4.0), side, "axes fraction", "bottom").set_alpha(0.75)
+            self._text(text, (start, 1.0), (x, 4.0), side, xycoords="axes fraction", va="bottom").set_alpha(0.75)
 
     def _text(
-        self,
-        text: str,
-        at: tuple[float, float],
-        away: tuple[float, float],
-        side: str,
-        coordinates: Any = ("axes fraction", "data"),
-        align: str = "center",
+        self, text: str, at: tuple[float, float], offset: tuple[float, float], side: str, **options: Any
     ) -> "Text":
-        """Text at a distance in points from a place in the axes, or beside them."""
-        return draw.as_it_is(
-            self.ax.annotate(
-                text,
-                at,
-                away,
-                xycoords=coordinates,
-                textcoords="offset points",
-                ha=side,
-                va=align,
-                fontsize=self.size,
-                annotation_clip=False,
-            )
-        )
-
-
-def _chance(segment: Segment) -> str:
-    return p_in_words(segment.adjusted).removeprefix("p = ").removeprefix("p ") if segment.tested else "not tested"
+        """Write text at an offset in points from a place in the axes."""
+        look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+        look |= {"ha": side, "fontsize": self.size, "annotation_clip": False, **options}
+        return draw.disable_markup(self.ax.annotate(text, at, offset, **look))

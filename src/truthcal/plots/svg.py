@@ -1,30 +1,23 @@
-"""A figure as SVG text, the same bytes for the same drawing, for pages that colour it by their own style sheet."""
+"""Figures as SVG text: the same bytes for the same drawing, with colours that a page can replace."""
 
 import io
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from truthcal.plots._drawing import OWN, matplotlib_module
+from truthcal.plots.drawing import NEW_FIGURE, matplotlib_module
 
 # The colour of text, axes and ticks, for a page to replace by its own: no palette has it.
 INK = "#010203"
 _SETTINGS: dict[str, Any] = {
-    "figure.dpi": 72,  # as in SVG files: distances are in points
+    "figure.dpi": 72,  # as in SVG files, so that path.simplify_threshold is in points
     "path.simplify": True,
     "path.simplify_threshold": 0.5,
-    "svg.fonttype": "none",  # text stays text: smaller, sharper, found by a search, read by a screen reader
+    "svg.fonttype": "none",  # text stays text: smaller, sharper, searchable, accessible to screen readers
     "text.parse_math": False,  # a dollar in a name is a dollar
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "axes.titlecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "savefig.facecolor": "none",
-    "legend.facecolor": "none",
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor", "legend.facecolor"), "none"),
     "legend.edgecolor": "none",
     "legend.framealpha": 0.0,
 }
@@ -37,38 +30,36 @@ def figure_svg(
     salt: str = "truthcal",
     font_size: float = 11.0,
 ) -> str:
-    """What `draw` draws on matplotlib axes, as the text of an SVG file.
+    """Return what `draw` draws on matplotlib axes as the text of an SVG file. Changes no setting of matplotlib.
 
     Parameters
     ----------
     draw : callable
-        Takes the axes; what it returns is not looked at.
+        Takes the axes; its return value is ignored.
     size : tuple of float
-        Width and height in inches. A Display that knows the height it needs takes that.
+        Width and height in inches. A Display may change the height.
     salt : str
-        Makes the ids in the file: the same for the same text.
+        Seed of the ids in the file.
     font_size : float
-        Of labels, in points; ticks and what is small are smaller.
+        Font size of labels, in points; tick labels and small text are smaller.
 
     Returns
     -------
     str
-        The file. Text, axes and ticks have the colour `INK`; the ground is transparent; text is in no outlines.
-        Settings of matplotlib are as before.
+        The file. Text, axes and ticks have the colour `INK`; the background is transparent.
     """
     matplotlib = matplotlib_module("matplotlib")
     text = io.StringIO()
     with matplotlib.rc_context({**_SETTINGS, **_sizes(font_size), "svg.hashsalt": salt}), warnings.catch_warnings():
-        # The page chooses the font, not matplotlib: what its own font lacks does not matter.
+        # The page chooses the font: glyphs that matplotlib's own font lacks do not matter.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing")
         figure = matplotlib_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
         matplotlib_module("matplotlib.backends.backend_svg").FigureCanvasSVG(figure)
-        figure.set_gid(OWN)
+        figure.set_gid(NEW_FIGURE)
         draw(figure.subplots())
         _simplify_areas(figure)
-        figure.savefig(
-            text, format="svg", bbox_inches="tight", pad_inches=0.04, metadata={"Date": None, "Creator": None}
-        )
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.04, metadata=metadata)
     return text.getvalue()
 
 
@@ -78,7 +69,7 @@ def _sizes(font_size: float) -> dict[str, float]:
 
 
 def _simplify_areas(figure: Any) -> None:
-    """Simplify the outlines of areas, which matplotlib saves with every vertex: lines are simplified on saving."""
+    """Simplify the outlines of areas: matplotlib simplifies lines on saving, but no areas."""
     figure.draw_without_rendering()  # computes the layout, on which the transforms depend
     for area in figure.findobj(matplotlib_module("matplotlib.collections").PolyCollection):
         to_page = area.get_transform()

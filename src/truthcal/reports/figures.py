@@ -13,8 +13,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.inference.scale_profile import scale_profile_of
 from truthcal.measures.atb import cumulative_bias_curve_of
 from truthcal.measures.bias_bands import bias_band_of
-from truthcal.measures.curves import consistency_band_of, reliability_curve_of
-from truthcal.plots.reliability import density_of
+from truthcal.measures.curves import consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots.svg import INK, figure_svg
 from truthcal.reports.render import safe
 from truthcal.reports.sanitize import labels, rounded
@@ -120,7 +119,7 @@ class Figures:
         clean = dataclasses.replace(table, segments=tuple(dataclasses.replace(s, name=name) for s, name in named))
         most = _MANY_LINES if alone else _FEW_LINES
         return self._figure(
-            plots.SegmentsDisplay(clean, most=most).plot,
+            plots.SegmentsDisplay(clean, max_segments=most).plot,
             "Bias of the segments",
             "Mean prediction minus mean outcome of each segment with its interval, for the segment alone.",
             table.verdict,

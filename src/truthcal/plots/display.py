@@ -1,0 +1,220 @@
+"""Base classes of all Displays: plotting several models into one axes, and data frames of the plotted numbers."""
+
+import importlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from truthcal.core.params import check_flag, shown
+from truthcal.plots import drawing as draw
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+_FRAMES = ("pandas", "polars", "pyarrow")
+
+
+class Display:
+    """A result and the method that plots it. The base of all Displays.
+
+    Attributes
+    ----------
+    name : str or None
+        Name in the legend.
+    ax_, figure_ : matplotlib Axes and Figure
+        Axes and figure of the last plot.
+    """
+
+    name: str | None
+    ax_: "Axes"
+    figure_: "Figure"
+
+    def table(self) -> dict[str, Any]:
+        """Return the plotted numbers as columns of equal length."""
+        raise NotImplementedError
+
+    def frame(self) -> Any:
+        """Return the plotted numbers as a data frame: of pandas if installed, else of polars, else of pyarrow."""
+        for library in _FRAMES:
+            try:
+                module = importlib.import_module(library)
+            except ImportError:
+                continue
+            return module.table(self.table()) if library == "pyarrow" else module.DataFrame(self.table())
+        raise ImportError("`frame` needs pandas, polars or pyarrow: pip install pandas. `table` has the columns.")
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f" {self.name!r}"
+        return f"<{type(self).__name__}{name}>"
+
+
+class ModelDisplay(Display):
+    """A Display of one model's predictions. Several of a kind can be plotted into the same axes."""
+
+    _KIND: str  # prefix of the gids of its artists
+    _SIZE: tuple[float, float]  # inches of a new figure
+    _MARKERS = False  # whether lines have markers
+    _ALONE: str  # name in the legend of a single model without a name
+
+    @classmethod
+    def from_predictions(cls, y_true: object, y_proba: object = None, **options: Any) -> Self:
+        """Plot outcomes and predictions, or a `Sketch`."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: object = None,
+        pos_label: object = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        **options: Any,
+    ) -> Self:
+        """Plot the predictions of a fitted binary classifier with `predict_proba`, such as those of scikit-learn.
+
+        Parameters
+        ----------
+        estimator : object
+            Its `predict_proba` returns a column for each class, in the order of its `classes_`.
+        X, y : array-like
+            Features and outcomes of rows that it was not fitted on.
+        sample_weight : array-like, optional
+            Weights of the rows.
+        pos_label : optional
+            The class whose probability is plotted; the second of `classes_` by default.
+        name : str, optional
+            Name in the legend; the name of the estimator's class by default.
+        ax : matplotlib Axes, optional
+            Axes to draw into; a new figure by default.
+        **options
+            Passed to `from_predictions`.
+
+        Returns
+        -------
+        Display
+            With `ax_` and `figure_`.
+        """
+        proba, pos_label = _predict(estimator, X, pos_label)
+        if name is None:
+            name = type(estimator).__name__
+        options |= {"sample_weight": sample_weight, "pos_label": pos_label, "name": name, "ax": ax}
+        return cls.from_predictions(y, proba, **options)
+
+    def plot(self, ax: "Axes | None" = None, *, name: str | None = None, legend: bool = True) -> Self:
+        """Plot the stored result.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw into; a new figure by default. Existing content stays, for example other models.
+        name : str, optional
+            Name in the legend, instead of the Display's own.
+        legend : bool, default True
+            Whether to draw a legend. Small multiples have no room for one in each axes.
+
+        Returns
+        -------
+        Display
+            Itself, with `ax_` and `figure_`.
+        """
+        check_flag(legend, "legend")
+        ax = draw.axes_for(ax, self._SIZE)
+        slot = len(draw.tagged(ax, self._KIND, "curve"))
+        self._draw_first(ax) if slot == 0 else self._hide_bands(ax)
+        curve = self._draw_curve(ax, slot)
+        draw.tag(curve, self._KIND, slot, "curve")
+        draw.attach(curve, draw.Drawn(self, name if name is not None else self.name))
+        draw.name_curves(ax, self._KIND, self._ALONE)
+        self._set_limits(ax, [drawn.display for drawn in draw.attached(ax, self._KIND)])
+        lines = self._draw_legend(ax) if legend else 0
+        draw.resize_new_figure(ax, self._height(ax), lines)
+        draw.fit_into_figure(ax)
+        self.ax_, self.figure_ = ax, draw.figure_of(ax)
+        return self
+
+    def _draw_first(self, ax: "Axes") -> None:
+        """Draw what the axes hold once: labels, reference lines, and the band of the first model."""
+        self._prepare(ax)
+        band = self._draw_band(ax)
+        if band is not None:
+            draw.tag(band, self._KIND, 0, "band")
+
+    def _hide_bands(self, ax: "Axes") -> None:
+        """Hide the first model's band: bands of several models would overlap; thick lines and filled markers remain."""
+        for band in draw.tagged(ax, self._KIND, "band"):
+            band.set_visible(False)
+
+    def _draw_legend(self, ax: "Axes") -> int:
+        """Draw the legend. Returns the number of its lines below the axes."""
+        models = draw.model_entries(ax, self._KIND, markers=self._MARKERS)
+        displays = [drawn.display for drawn in draw.attached(ax, self._KIND)]
+        notes = self._notes(ax) if len(displays) == 1 else self._notes_for_all(displays)
+        return draw.draw_legend(ax, self._KIND, models, notes)
+
+    def _prepare(self, ax: "Axes") -> None:
+        """Set labels, ticks and reference lines."""
+        raise NotImplementedError
+
+    def _draw_band(self, ax: "Axes") -> "Artist | None":
+        """Draw and return the band of a single model, if it has one."""
+        raise NotImplementedError
+
+    def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
+        """Draw the model as number `slot` of its kind. Returns its line."""
+        raise NotImplementedError
+
+    def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
+        """Set limits that suit all models in the axes."""
+
+    def _notes(self, ax: "Axes") -> draw.Entries:
+        """Return the legend entries that explain the plot of a single model."""
+        raise NotImplementedError
+
+    def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
+        """Return the legend entries that hold for each of several models."""
+        raise NotImplementedError
+
+    def _height(self, ax: "Axes") -> float:
+        """Return the height of a new figure in inches, without the legend."""
+        return self._SIZE[1]
+
+
+def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> str:
+    """Name the band or range of each of several models, with its level if all have the same."""
+    level, *others = set(levels)
+    if others or level is None:
+        return f"its own {area}"
+    return f"its own {100 * level:g}% {area}" + (f" ({100 * (1.0 - level):.3g}% {by_chance})" if by_chance else "")
+
+
+def _predict(estimator: Any, features: Any, pos_label: object) -> tuple[Any, object]:
+    """Return the probabilities of the positive class, and its label in the outcomes."""
+    kind = type(estimator).__name__
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"`estimator` must have predict_proba; {kind} has none. Wrap it in CalibratedClassifierCV, or pass its "
+            "probabilities to from_predictions."
+        )
+    proba = np.asarray(estimator.predict_proba(features))
+    if proba.ndim != 2 or proba.shape[1] != 2:
+        raise ValueError(
+            f"`estimator` must have two classes; predict_proba of {kind} returned shape {proba.shape}. For one class "
+            "against the rest pass `y == that_class` and its column to from_predictions."
+        )
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        return proba[:, 1], pos_label
+    labels = np.asarray(classes).tolist()
+    if pos_label is None:
+        return proba[:, 1], None if labels in ([0, 1], [False, True]) else labels[1]
+    if pos_label not in labels:
+        raise ValueError(f"`pos_label` must be one of the classes of {kind}, {labels}; got {shown(pos_label)}.")
+    return proba[:, labels.index(pos_label)], pos_label
