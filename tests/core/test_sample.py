@@ -119,7 +119,7 @@ def test_the_first_error_wins_whatever_the_timing():
         raise ValueError(message)
 
     with pytest.raises(ValueError, match="first"):
-        parallel.both(lambda: fail("first", 0.1), lambda: fail("second", 0), LARGE)
+        parallel.run_parts(lambda: fail("first", 0.1), lambda: fail("second", 0), LARGE)
 
 
 def test_work_at_exit_runs_without_new_threads():

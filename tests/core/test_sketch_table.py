@@ -401,7 +401,7 @@ class Colour(Enum):
 def test_other_keys_are_refused(key):
     with pytest.raises(
         TypeError,
-        match=r"^column 'x' makes groups, so its values must be None, bool, int, float, str, bytes, Decimal, date or "
+        match=r"^values of the grouping column 'x' must be None, bool, int, float, str, bytes, Decimal, date or "
         r"datetime; got .*\. Turn them into text, for example with str\(\)\.$",
     ):
         keyed(key)
@@ -411,7 +411,7 @@ def test_other_keys_are_refused(key):
 @pytest.mark.parametrize("time", [pd.Timestamp(1), np.datetime64(1, "ns")])
 def test_times_finer_than_microseconds_are_refused(time):
     with pytest.raises(
-        ValueError, match=r"column 'x' has times finer than microseconds, at 1970-.*; round them to make"
+        ValueError, match=r"column 'x' has times finer than microseconds, at 1970-.*; round them before grouping"
     ):
         keyed(time)
 

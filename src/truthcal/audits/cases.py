@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.progress import progress
 
 _Array = NDArray[np.float64]
@@ -104,7 +104,7 @@ def each_value(values: Callable[[Outcomes2D], _Array], cases: Cases, cost: int, 
             bar.advance(len(parts[k]) * cost)
 
     if threads:
-        both(lambda: every(0, 2), lambda: every(1, 2), cases.count * cost)
+        run_parts(lambda: every(0, 2), lambda: every(1, 2), cases.count * cost)
     else:
         every(0, 1)
     return np.concatenate(parts)

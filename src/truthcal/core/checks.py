@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.kernels import prepare
 
 # A sketch adds squares of raw weights, so these bounds keep every sum finite and nothing from vanishing.
@@ -42,7 +42,7 @@ def check_rows(
     With `part` these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
     truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
-    y, p = both(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, name), len(proba))
+    y, p = run_parts(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, name), len(proba))
     if not part and y.dtype != np.uint8:
         refuse_swapped(bool(((p == 0) | (p == 1)).all()))
     return _with_weight(p, y, weight, not part)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and files that know whether they are whole."""
+"""Atomic writes, and the base of truthcal's binary file formats (magic, version, checksum)."""
 
 import contextlib
 import hashlib
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Self
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
-# What a file begins with, and who reads it.
+# Magic bytes -> the class that reads the file.
 READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Put `data` at `path`. On any failure (full disk, interrupt) what stood there before still stands."""
+    """Write `data` to `path`. On any failure (full disk, interrupt) the previous file remains."""
     given = Path(path)
     if given.exists() and not given.is_file():  # a pipe or a device must be written to, not replaced
         given.write_bytes(data)
@@ -28,21 +28,21 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():  # who could read it before can read it now, and nobody else
+        if target.exists():  # keep its permissions
             os.chmod(scratch, stat.S_IMODE(target.stat().st_mode))
         os.replace(scratch, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             scratch.unlink()
-        if isinstance(error, OSError):  # name the file the user named, not the scratch
+        if isinstance(error, OSError):  # report the user's path, not the temporary one
             raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
 
 
 class BinaryFile:
-    """What has a file format of its own: versioned, checksummed, the same on every machine, no pickle inside.
+    """Base of classes with a file format: versioned, checksummed, the same on every machine, without pickle.
 
-    A file is a header (magic, version, numbers), a body whose size follows from these numbers, a SHA-256 of both.
+    A file is a header (magic, version, numbers), a body whose size follows from these numbers, and a SHA-256 of both.
     """
 
     _MAGIC: bytes
@@ -50,10 +50,10 @@ class BinaryFile:
     _NOUN: str
     _HEADER: struct.Struct
 
-    __array_ufunc__ = None  # numpy must not try to add it up element by element
+    __array_ufunc__ = None  # numpy must not add it elementwise
 
     def to_bytes(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         raise NotImplementedError
 
     @classmethod
@@ -66,7 +66,7 @@ class BinaryFile:
 
     @classmethod
     def _opened(cls, data: bytes, name: str, body_size: Callable[..., int]) -> tuple[list[int], memoryview]:
-        """The numbers in the header and the body, once the data have proved whole."""
+        """Verify the data and return the numbers in the header and the body."""
         start, it_is = cls._HEADER.size, f"{name}: the {cls._NOUN} is"
         if data[: len(cls._MAGIC)] != cls._MAGIC:
             cure = f"; read it with {reader}.load" if (reader := READERS.get(bytes(data[:8]))) else ""
@@ -92,23 +92,23 @@ class BinaryFile:
         Raises
         ------
         ValueError
-            If the data are something else, of a version this truthcal cannot read, truncated or corrupted.
+            If the data have another format or an unsupported version, or are truncated or corrupted.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"`data` must be bytes, as `to_bytes` returns them; got {type(data).__name__}.")
         return cls._from_bytes(bytes(data), "these bytes")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, whole or not at all: on a full disk what was there before remains."""
+        """Write to a file atomically: if writing fails, the previous file remains."""
         write_atomically(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file written by `save`. Raises ValueError where `from_bytes` does, with the name of the file."""
+        """Read a file written by `save`. Raises ValueError like `from_bytes`, with the name of the file."""
         with open(path, "rb") as file:
-            magic = file.read(len(cls._MAGIC))  # a wrong file may be larger than memory: what it begins with will do
+            magic = file.read(len(cls._MAGIC))  # do not read a wrong file, which may be larger than memory
             return cls._from_bytes(magic + file.read() if magic == cls._MAGIC else magic, str(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Workers that exchange objects by pickle get truthcal's own bytes, checksum included."""
+        """Pickle the bytes of the file, checksum included."""
         return type(self).from_bytes, (self.to_bytes(),)

@@ -1,4 +1,4 @@
-"""Keys of groups: plain values that can be compared, sorted, printed and kept in a file."""
+"""Group keys: plain values that can be compared, sorted, printed and stored in a file."""
 
 import json
 import math
@@ -18,12 +18,12 @@ STATISTICS = (
     "atb", "atb_low", "atb_high", "noise_floor", "excess", "rms",
 )  # fmt: skip
 
-# Types of keys, and where they are sorted: what can be compared has one number. Of equal numbers of different types a
-# table keeps the one whose type stands first.
+# Type of a key -> sort position. Types that can be compared share a position. Of equal values of different types (1 and
+# 1.0) a table keeps the one whose type comes first.
 _SORTED = {bool: 0, int: 0, float: 0, Decimal: 0, str: 1, bytes: 2, date: 3, datetime: 4}
 _AWARE, _MISSING = 5, 6
 _SPELLED = {kind: position for position, kind in enumerate([type(None), *_SORTED])}
-# How those types that JSON does not have are called in files, written and read.
+# Types that JSON lacks: their tag in files, and functions to write and read them.
 _TAGS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     float: ("float", repr, float),
     bytes: ("bytes", bytes.hex, bytes.fromhex),
@@ -32,14 +32,14 @@ _TAGS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
 }
 
-# Bits of an integer; Python refuses to print much longer ones.
+# Bits of an integer: Python does not print much longer ones.
 _LONGEST = 4096
 # Characters of a key that are printed.
 _WIDEST = 40
 
 
 def check_by(by: object) -> tuple[str, ...]:
-    """Names of columns that make groups: at least one, none twice, none that `SketchTable.table` has already."""
+    """Check the names of grouping columns: at least one, no duplicates, none that `SketchTable.table` uses itself."""
     names = (by,) if isinstance(by, str) or not isinstance(by, Iterable) else tuple(by)
     for name in names:
         if not isinstance(name, str):
@@ -54,26 +54,26 @@ def check_by(by: object) -> tuple[str, ...]:
 
 
 def checked_key(key: object, by: tuple[str, ...]) -> Key:
-    """A key of plain values, one for each column."""
+    """Check a key and return it with plain values, one for each column."""
     if not isinstance(key, tuple) or len(key) != len(by):
         raise TypeError(f"a key must be a tuple of {len(by)} values, of {', '.join(by)}; got {shown(key)}.")
     return tuple(plain_value(value, name) for value, name in zip(key, by, strict=True))
 
 
 def users_key(key: object, by: tuple[str, ...]) -> Key:
-    """A key as users write it: the value itself if there is one column."""
+    """Check a key from the user, who passes the value itself if there is one column."""
     return checked_key((key,) if len(by) == 1 else key, by)
 
 
 def plain_value(value: Any, name: str) -> Any:
-    """A value of a key as one of the types in _SORTED, or None if it is missing."""
+    """Convert a value to one of the types in _SORTED, or to None if it is missing."""
     if isinstance(value, np.generic):
         value = _from_numpy(value, name)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     kind = type(value)
     if kind is int and value.bit_length() > _LONGEST:
-        raise ValueError(f"column {name!r} makes groups, and has an integer of {value.bit_length()} bits; use text.")
+        raise ValueError(f"grouping column {name!r} has an integer of {value.bit_length()} bits; use text.")
     if kind in (bool, int, str, bytes):
         return value
     if kind is float:
@@ -85,25 +85,25 @@ def plain_value(value: Any, name: str) -> Any:
     if isinstance(value, date):
         return date(value.year, value.month, value.day)
     raise TypeError(
-        f"column {name!r} makes groups, so its values must be None, bool, int, float, str, bytes, Decimal, date or "
+        f"values of the grouping column {name!r} must be None, bool, int, float, str, bytes, Decimal, date or "
         f"datetime; got {shown(value)} ({kind.__name__}). Turn them into text, for example with str()."
     )
 
 
 def _from_numpy(value: np.generic, name: str) -> Any:
-    """The Python value. Of a time in nanoseconds, as pandas has them, numpy itself would make an integer."""
+    """Convert a numpy scalar to Python. `item()` would turn a time in nanoseconds (pandas) into an integer."""
     if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
         coarse = value.astype("datetime64[us]")
         return _moment(coarse.item(), name, coarse == value) if not np.isnat(value) else None
     plain = value.item()
-    # of a time beyond Python's, and of a length of time, it may make an integer
+    # item() also turns durations, and times outside the range of Python, into integers
     return value if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int) else plain
 
 
 def _moment(value: datetime, name: str, exact: bool) -> datetime:
-    """A plain datetime, in UTC if it has a zone: equal moments are then spelled alike."""
+    """Convert to a plain datetime, in UTC if it has a time zone, so that equal times print alike."""
     if not exact:
-        raise ValueError(f"column {name!r} has times finer than microseconds, at {value}; round them to make groups.")
+        raise ValueError(f"column {name!r} has times finer than microseconds, at {value}; round them before grouping.")
     plain = datetime.combine(value.date(), value.timetz())
     try:
         return plain.replace(fold=0) if plain.utcoffset() is None else plain.astimezone(UTC)
@@ -112,31 +112,31 @@ def _moment(value: datetime, name: str, exact: bool) -> datetime:
 
 
 def _order(key: Key) -> list[tuple[int, Any]]:
-    """What keys are sorted by: values that cannot be compared are told apart before they are."""
+    """Sort key: type position first, so that only values of comparable types are compared."""
     return [
         (_MISSING, 0) if v is None else (_AWARE if getattr(v, "tzinfo", None) else _SORTED[type(v)], v) for v in key
     ]
 
 
 def ordered_keys(keys: list[Key]) -> tuple[list[Key], list[int]]:
-    """The different keys, sorted, and the place of each of `keys` among them."""
-    kept: dict[Key, Key] = {}
+    """Return the distinct keys, sorted, and the position of each of `keys` among them."""
+    distinct: dict[Key, Key] = {}
     for key in keys:
-        other = kept.setdefault(key, key)
+        other = distinct.setdefault(key, key)
         if other is not key and _spelling(key) < _spelling(other):
-            kept[key] = key
-    ordered = sorted(kept.values(), key=_order)
+            distinct[key] = key
+    ordered = sorted(distinct.values(), key=_order)
     place = {key: g for g, key in enumerate(ordered)}
     return ordered, [place[key] for key in keys]
 
 
 def _spelling(key: Key) -> list[tuple[int, str]]:
-    """Decides between equal keys, such as 1 and 1.0, so that the order in which they came does not."""
+    """Tie-break between equal keys, such as 1 and 1.0, that does not depend on their order."""
     return [(_SPELLED[type(value)], str(value)) for value in key]
 
 
 def to_json(value: Any) -> Any:
-    """None, bool, int and str as they are; the others as text under the name of their type."""
+    """Encode a value: None, bool, int and str unchanged, other types as text under their tag."""
     if type(value) not in _TAGS:
         return value
     tag, write, _ = _TAGS[type(value)]
@@ -151,7 +151,7 @@ def _from_json(value: Any) -> Any:
 
 
 def names_from_json(text: bytes) -> tuple[tuple[str, ...], list[Key]]:
-    """`by` and the keys as `to_bytes` wrote them; no names where it cannot have been the one who wrote."""
+    """Decode `by` and the keys; return no names if the text was not written by `to_bytes`."""
     try:
         names = json.loads(text)
         by = check_by(names["by"])
@@ -162,12 +162,12 @@ def names_from_json(text: bytes) -> tuple[tuple[str, ...], list[Key]]:
 
 
 def named(key: Key) -> str:
-    """Return a key as errors show it."""
+    """Format a key for error messages."""
     return shown(key[0] if len(key) == 1 else key)
 
 
 def printed(value: Any) -> str:
-    """A value of a key in the printed table: one line, not too wide."""
+    """Format a value of a key for the printed table: one line, shortened."""
     text = "(missing)" if value is None else str(value)
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."

@@ -1,4 +1,4 @@
-"""Two pieces of work on two cores. Numpy's sort and the compiled kernels release the GIL, so plain threads do."""
+"""Run work on two cores. Numpy's sort and the compiled kernels release the GIL, so threads are enough."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,7 @@ WORTH_A_THREAD = 1 << 17
 
 
 def use_threads(rows: int) -> bool:
-    """Whether there are two cores to run on, and rows enough for them."""
+    """Return whether there are two cores, and enough rows to make a second thread worthwhile."""
     if rows < WORTH_A_THREAD:
         return False
     affinity = getattr(os, "sched_getaffinity", None)
@@ -21,18 +21,18 @@ def use_threads(rows: int) -> bool:
 
 
 def in_halves(work: Callable[[int, int], A], rows: int) -> list[A]:
-    """`work(first, last)` over all rows: in one call, or in two at the same time where that is worth a thread."""
+    """Call `work(first, last)` for all rows: once, or for both halves at the same time if there are enough rows."""
     if not use_threads(rows):
         return [work(0, rows)]
     half = rows // 2
-    return list(both(lambda: work(0, half), lambda: work(half, rows), rows))
+    return list(run_parts(lambda: work(0, half), lambda: work(half, rows), rows))
 
 
-def both(first: Callable[[], A], second: Callable[[], B], rows: int) -> tuple[A, B]:
-    """Results of both calls, run at the same time where `rows` make it worth a thread.
+def run_parts(first: Callable[[], A], second: Callable[[], B], rows: int) -> tuple[A, B]:
+    """Return the results of both calls, run at the same time if there are enough rows.
 
-    The first call's error wins, so that the error a user sees does not depend on timing. The pool lives only as long
-    as the call: a process that forks later inherits no threads.
+    If both fail, the first call's error is raised, so that the error does not depend on timing. The pool is closed
+    before returning: a process that forks later inherits no threads.
     """
     if not use_threads(rows):
         return first(), second()

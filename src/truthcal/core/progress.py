@@ -1,4 +1,4 @@
-"""A line that shows how far long work has come, for a person who watches; nothing for anyone else."""
+"""A progress bar on stderr, shown only on a terminal."""
 
 import contextlib
 import shutil
@@ -15,17 +15,17 @@ _BAR = 24
 
 
 class progress:
-    """One line on stderr with a bar and the time left. Drawn only on a terminal, and only once work has lasted 1 s.
+    """One line on stderr with a bar and the remaining time, drawn on a terminal if the work takes more than 1 s.
 
     Use as ``with progress(total, "label") as bar: ... bar.advance(k)``, from any thread, or as
-    ``for i in progress(total, "label")``. It never raises, and leaves an empty line behind.
+    ``for i in progress(total, "label")``. It never raises, and clears its line at the end.
 
     Parameters
     ----------
     total : int
-        Units of work in all. Advancing beyond it is allowed, where the total was an estimate.
+        Units of work. It may be an estimate: advancing beyond it is allowed.
     label : str
-        What is being done, in a word or two.
+        Name of the work, in a word or two.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class progress:
                 self.advance()
 
     def advance(self, k: int = 1) -> None:
-        """Say that `k` more units are done."""
+        """Record that `k` more units are done."""
         with self._lock:
             self.done += k
             now = time.monotonic()
@@ -70,7 +70,7 @@ class progress:
                 self._write(self._line(now - self._start))
 
     def close(self) -> None:
-        """Wipe the line, if there is one."""
+        """Clear the line if it was drawn."""
         with self._lock:
             if self._drawn:
                 self._write("", end="\r")
@@ -86,17 +86,17 @@ class progress:
         if self._stream is None:
             return
         try:
-            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps could not be wiped
+            line = line[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be cleared
             self._stream.write("\r" + line.ljust(self._drawn) + end)
             self._stream.flush()
             self._drawn = len(line)
-        except Exception:  # whatever a stream may raise (closed, broken pipe, encoding): work goes on without the line
+        except Exception:  # a stream may raise anything (closed, broken pipe, encoding); go on without the bar
             self._stream = None
 
 
 def _watched_stderr() -> TextIO | None:
-    """Stderr if a person can see it."""
-    with contextlib.suppress(Exception):  # a closed stream raises when asked, and a replaced one may raise anything
+    """Return stderr if it is a terminal."""
+    with contextlib.suppress(Exception):  # a closed stream raises; a replaced one may raise anything
         if sys.stderr is not None and sys.stderr.isatty():
             return sys.stderr
     return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
-from truthcal.core.parallel import both, in_halves, use_threads
+from truthcal.core.parallel import in_halves, run_parts, use_threads
 from truthcal.kernels import prepare
 
 
@@ -81,7 +81,7 @@ class Sample:
     def moments(self) -> Moments:
         """All sums that need no order, in one pass."""
         half = self.n // 2  # always in two, so that the result does not depend on the number of cores
-        lower, upper = both(
+        lower, upper = run_parts(
             lambda: prepare.moments(self.p[:half], self.y[:half], self.w[:half]),
             lambda: prepare.moments(self.p[half:], self.y[half:], self.w[half:]),
             self.n,
@@ -147,7 +147,7 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     n = len(bits)
     # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
     keys = np.empty(n + 2, bits.dtype)
-    lower, _ = both(
+    lower, _ = run_parts(
         lambda: prepare.pack_lower(bits, y, pivot, keys),
         lambda: prepare.pack_upper(bits, y, pivot, keys),
         n,
@@ -155,7 +155,7 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet
     keys[lower : lower + moved] = keys[n + 2 - moved :]
     keys = keys[:n]
-    both(keys[:lower].sort, keys[lower:].sort, n)
+    run_parts(keys[:lower].sort, keys[lower:].sort, n)
     return keys
 
 
@@ -169,7 +169,7 @@ def _sort_general(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np
 
     if use_threads(len(p)):
         below = p < np.median(p[:: max(1, len(p) // 1001)])
-        sides = both(lambda: in_order(np.flatnonzero(below)), lambda: in_order(np.flatnonzero(~below)), len(p))
+        sides = run_parts(lambda: in_order(np.flatnonzero(below)), lambda: in_order(np.flatnonzero(~below)), len(p))
         columns = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
     else:
         columns = in_order(np.arange(len(p)))

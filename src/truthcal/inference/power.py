@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_proba, check_report
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.params import (
     check_choice,
     check_family,
@@ -153,7 +153,7 @@ class _Power:
                 return found
 
             half = count // 2
-            one, two = both(
+            one, two = run_parts(
                 lambda: some(streams[0], half), lambda: some(streams[1], count - half), count * len(outcomes.r)
             )
         return np.concatenate([*one, *two])

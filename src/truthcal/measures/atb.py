@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_rows, read_only, refuse_wide_weight
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_number, refuse_beside_sketch, refuse_no_proba
 from truthcal.core.sample import Sample, relative_weights
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
@@ -79,7 +79,7 @@ def atb_of(sample: Sample) -> float:
             return integrals.one_sided_integrals_binary(p, y, first, step, count, meet)
         return integrals.one_sided_integrals(p, y, w, first, step, count, meet)
 
-    up, down = both(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
+    up, down = run_parts(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
     total = math.fsum(up[:2] + down[:2])
     linear, square = up[2] + down[2], up[3] + down[3]
     return max(2.0 * square - 2.0 * total * linear + total * total, 0.0) / sample.weight**2

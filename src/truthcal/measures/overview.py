@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_names
 from truthcal.core.sample import Sample
 from truthcal.measures.registry import MEASURES
@@ -61,7 +61,7 @@ def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> Measu
             except ValueError as error:
                 found[name] = error
 
-    both(work, work, sample.n)
+    run_parts(work, work, sample.n)
     unique = len(sample.groups.r) > sample.n / 2
     return MeasureTable(tuple(_row(name, found[name], names is not None, unique) for name in wanted))
 

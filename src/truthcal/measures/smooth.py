@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_number
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import gauss, smooth
@@ -70,7 +70,7 @@ class _Cells(NamedTuple):
         by_place = np.argsort(centre)
         columns = centre[by_place], moments[by_place], order[by_place], signs[by_place]
         middle = float(np.clip(np.floor(np.median(centre)), 0.0, size))
-        lower, upper = both(
+        lower, upper = run_parts(
             lambda: gauss.smoothed_size(*columns, ratio, float(size), -math.inf, middle),
             lambda: gauss.smoothed_size(*columns, ratio, float(size), middle, math.inf),
             len(centre) * _ROWS_A_CELL,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import chains, smooth
@@ -248,7 +248,7 @@ def _estimate(sample: Sample, error: _Error, n_resamples: int, rng: Any) -> Esti
     # Always two streams, so that the result does not depend on the number of cores.
     one, two = (np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2))
     half = n_resamples // 2
-    first, second = both(
+    first, second = run_parts(
         lambda: of_draws(one, half), lambda: of_draws(two, n_resamples - half), len(rows.r) * n_resamples
     )
     values = np.array(first + second)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_report
-from truthcal.core.parallel import both
+from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_binning, check_counts, check_draw, check_edges, check_number, check_whole
 from truthcal.core.sample import Sample
 from truthcal.kernels import integrals
@@ -150,7 +150,7 @@ _ATB = RandomThreshold()
 
 def _at_each_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
     """value(width) for all widths, half of them on each core."""
-    some, others = both(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
+    some, others = run_parts(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
     return dict(zip(_WIDTHS[::2] + _WIDTHS[1::2], some + others, strict=True))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import WORTH_A_THREAD, both
+from truthcal.core.parallel import WORTH_A_THREAD, run_parts
 from truthcal.core.progress import progress
 from truthcal.inference.laws.outcomes import Outcomes, Values, blocks
 
@@ -81,7 +81,7 @@ def simulate_tails(
         while len(found) < n_resamples:
             count = min(_ROUND, n_resamples - len(found))
             # Rounds are long enough for a thread unless there are very few rows.
-            one, two = both(
+            one, two = run_parts(
                 lambda half=count // 2: some(streams[0], half),  # type: ignore[misc]
                 lambda half=count - count // 2: some(streams[1], half),  # type: ignore[misc]
                 count * WORTH_A_THREAD // block,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, read_only
 from truthcal.core.group_keys import checked_key
-from truthcal.core.parallel import both, in_halves
+from truthcal.core.parallel import in_halves, run_parts
 from truthcal.core.sketch import Sketch, empty_scratch
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups
@@ -141,7 +141,7 @@ class _Cells:
         counts = np.sum([np.bincount(group, minlength=len(self.keys)) for group in groups], axis=0)
         starts = np.concatenate([[0], np.cumsum(counts)])
         ys, ps, ws = columns
-        p, (y, w) = both(
+        p, (y, w) = run_parts(
             lambda: _dealt(ps, groups, starts), lambda: [_dealt(part, groups, starts) for part in (ys, ws)], starts[-1]
         )
         self._make_room([int(counts[parity::2].sum()) for parity in (0, 1)])
@@ -151,7 +151,7 @@ class _Cells:
             filled = buckets.fill_binary_cells(p, y, *own) if self._binary else buckets.fill_cells(p, y, w, *own)
             self._used[parity] = filled
 
-        both(lambda: fill(0), lambda: fill(1), len(p))
+        run_parts(lambda: fill(0), lambda: fill(1), len(p))
 
     def _make_room(self, rows: list[int]) -> None:
         """For all groups, and for as many new cells as these rows can fill."""
