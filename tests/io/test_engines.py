@@ -104,15 +104,15 @@ BAD_ROWS = {
     ("y", "[None, NAN]"): ([None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
     ("w", "[None, NAN]"): ([None, NAN], "`w` (sample_weight) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
     ("p", "[NAN]"): ([NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (1 of {} rows). Drop those rows, or fill them deliberately."),
-    ("p", "[INF, NAN]"): ([INF, NAN], "`p` (y_proba) must hold finite numbers; found inf in the frame (2 of {} rows), counting null and nan. Drop those rows, or mend them deliberately; infinite log-odds need the sigmoid first."),
-    ("p", "[-INF]"): ([-INF], "`p` (y_proba) must hold finite numbers; found -inf in the frame (1 of {} rows), counting null and nan. Drop those rows, or mend them deliberately; infinite log-odds need the sigmoid first."),
+    ("p", "[INF, NAN]"): ([INF, NAN], "`p` (y_proba) must hold finite numbers; found inf in the frame (2 of {} rows), counting null and nan. Drop or correct those rows; infinite log-odds need the sigmoid first."),
+    ("p", "[-INF]"): ([-INF], "`p` (y_proba) must hold finite numbers; found -inf in the frame (1 of {} rows), counting null and nan. Drop or correct those rows; infinite log-odds need the sigmoid first."),
     ("p", "[1.0 + 2 * EPS]"): ([1.0 + 2 * EPS], "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
     ("p", "[-5e-324]"): ([-5e-324], "`p` (y_proba) must lie in [0, 1]; found -5e-324 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
     ("p", "[74.5, 2.0]"): ([74.5, 2.0], "`p` (y_proba) must lie in [0, 1]; found 74.5 in the frame (2 of {} rows). Percentages? Divide by 100."),
     ("p", "[-3.0, 2.0]"): ([-3.0, 2.0], "`p` (y_proba) must lie in [0, 1]; found 2.0 in the frame (2 of {} rows). Logits or scores? Apply the sigmoid (or softmax) first."),
     ("y", "[2.0]"): ([2.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found 2.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
     ("y", "[-1.0]"): ([-1.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found -1.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
-    ("w", "[-1.0]"): ([-1.0], "`w` (sample_weight) must not be negative; found -1.0 in the frame (1 of {} rows). Drop or mend these rows."),
+    ("w", "[-1.0]"): ([-1.0], "`w` (sample_weight) must not be negative; found -1.0 in the frame (1 of {} rows). Drop or correct these rows."),
     ("w", "[1e-200]"): ([1e-200], "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200. Only ratios matter: multiply all weights of all updates by one number."),
 }  # fmt: skip
 FEW_BAD_ROWS = [

@@ -16,10 +16,12 @@ from truthcal.cli.output import STDOUT, say
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.formats import sketch_kind
 from truthcal.io.files.load import EXACT_ROWS, Loaded, load
 from truthcal.io.files.preview import preview_columns
-from truthcal.io.files.sources import Source, find_sources
-from truthcal.io.files.stdin import sketch_kind, spool_stdin
+from truthcal.io.files.source import Source
+from truthcal.io.files.sources import find_sources
+from truthcal.io.files.stdin import spool_stdin
 
 STDIN = "-"
 
@@ -70,7 +72,7 @@ def read(
         _refuse_beside_sketches(args, kept, n_buckets)
         return _from_sketches(args, kept, tuple(kept))
     with opened(args.files) as sources:
-        if sources[0].format == "sketch":
+        if sources[0].is_sketch:
             _refuse_beside_sketches(args, [str(sources[0])], n_buckets)
             return _from_sketches(args, [str(sources[0].path)], (str(sources[0]),))
         meant = guessed(args, sources)

@@ -105,7 +105,7 @@ class Sketch(BinaryFile):
         clean = [scratch for scratch in fast if scratch is not None]
         if len(clean) == len(fast):
             for scratch in clean:
-                buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
+                self._add_scratch(scratch)
             return self
         try:
             parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
@@ -141,6 +141,10 @@ class Sketch(BinaryFile):
             buckets.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
         part._sums[:] = scratch.T
         return part, fractional
+
+    def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
+        """Add rows that `buckets.sketch_binary` has summed up in `empty_scratch`."""
+        buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
 
     def _is_certain(self) -> bool:
         """Whether all predictions are 0 or 1. Their variances alone do not tell: they may underflow."""

@@ -1,4 +1,4 @@
-"""From sums by code to a sketch: where all engines, files and queries meet."""
+"""Sketches from sums by row code: the last step for engines, files and queries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,13 +14,10 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import Found, refuse_bad_rows, refuse_more_labels, refuse_no_rows, refuse_wrong_sums
+from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_impossible_sums, refuse_more_labels, refuse_no_rows
 
 _Floats = NDArray[np.float64]
-
-
 _Column = Sequence[Any] | NDArray[Any]
-
 
 # For each line of a table, or for each row, an index into a list of keys.
 Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]
@@ -29,21 +26,24 @@ Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]
 def build_sketch(
     table: Mapping[str, _Column], groups: Groups | None, roles: ColumnRoles, n_buckets: int, where: str
 ) -> Sketch | SketchTable:
-    """The sketch, or one for each group, if all rows can be used. `table` has the columns that `codes` names."""
-    known = {name: as_floats(column) for name, column in table.items() if name not in row_codes.OTHERS}
-    total = int(known["n"].sum())
-    refuse_no_rows(total, where)
-    refuse_bad_rows(found_in(known), total, roles, where)
-    used = known["code"] >= 0
+    """Return the sketch, or one for each group, if all rows are valid.
+
+    `table` has the columns that `row_codes` describes.
+    """
+    numbers = float_columns(table)
+    refuse_invalid_rows(numbers, roles, where)
+    used = numbers["code"] >= 0
     refuse_no_weight(int(np.count_nonzero(used)))
-    bucket, columns = known["code"][used].astype(np.int64), _columns(known)
+    bucket, columns = numbers["code"][used].astype(np.int64), _sketch_columns(numbers)
     if not used.all():
         columns = columns[:, used]
     if not np.isfinite(columns).all() or (bucket >= n_buckets).any():
-        refuse_wrong_sums(where)
-    _refuse_swapped(columns)
+        refuse_impossible_sums(where)
+    _, w, _, wp, pos, neg, _, wcc = columns[:8]
+    # Where predictions are only 0 and 1, outcomes are 0 and 1 if |c| is c^2.
+    fractional = bool((pos + neg - wcc > 1e-9 * (pos + neg)).any())
+    refuse_swapped(predictions_are_certain(columns) and fractional)
     if roles.pos_label is not None:
-        _, w, _, wp, pos, neg = columns[:6]
         refuse_more_labels(other_labels(table), bool((wp - pos + neg > 1e-9 * w).any()), roles)
     if groups is not None:
         return SketchTable._from_cells(roles.by, groups[1], groups[0][used], bucket, columns, n_buckets)
@@ -52,63 +52,63 @@ def build_sketch(
     return Sketch._from_columns(n_buckets, bucket[order], columns[:, order], wrong)
 
 
-def groups_of(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:
-    """The groups that columns of values make, line by line; None if there are no columns."""
+def group_rows(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:
+    """Number the distinct rows of the grouping columns; None if there are no columns."""
     if not columns:
         return None
-    number: dict[tuple[Any, ...], int] = {}
+    numbers: dict[tuple[Any, ...], int] = {}
     columns = [_in_utc(column, name) for column, name in zip(columns, names, strict=True)]
     try:
-        index = [number.setdefault(key, len(number)) for key in zip(*columns, strict=True)]
-    except TypeError:  # a list, which cannot be told apart from others; the check of keys has the words
+        index = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
+    except TypeError:  # a list, which cannot be hashed; the check of keys has the message
         for key in zip(*columns, strict=True):
             checked_key(key, names)
         raise
-    return np.array(index, dtype=np.int64), list(number)
+    return np.array(index, dtype=np.int64), list(numbers)
 
 
 def _in_utc(column: Sequence[Any], name: str) -> Sequence[Any]:
-    """Times in a zone are equal for Python if they read alike, though the clock may have been set back between them."""
+    """Convert times to UTC: in a time zone, two times are equal for Python even if the clock was set back between."""
     first = next((value for value in column if value is not None), None)
     return [plain_value(value, name) for value in column] if isinstance(first, datetime) else column
 
 
-def as_floats(values: _Column) -> _Floats:
-    """Numbers as they come: what is missing is nan, and a Decimal is its float."""
-    if isinstance(values, np.ndarray):
+def float_columns(table: Mapping[str, _Column]) -> dict[str, _Floats]:
+    """Convert all columns but the labels to floats; missing values become nan, and a Decimal its float."""
+    return {name: _floats(column) for name, column in table.items() if name not in row_codes.OTHERS}
+
+
+def _floats(values: _Column) -> _Floats:
+    if isinstance(values, np.ndarray) and values.dtype != object:
         return values.astype(np.float64, copy=False)
     raw = np.array(values, dtype=object)
     raw[is_missing_object(raw)] = np.nan
     return raw.astype(np.float64)
 
 
-def found_in(known: Mapping[str, _Floats]) -> dict[int, Found]:
-    """What the codes say of rows that cannot be used."""
-    found: dict[int, Found] = {}
-    for i in np.flatnonzero(known["code"] < row_codes.WEIGHTLESS):
-        code, n, low, high = int(known["code"][i]), int(known["n"][i]), float(known["low"][i]), float(known["high"][i])
-        if low > high:  # the smallest and largest of no numbers, as some engines have them
+def refuse_invalid_rows(numbers: Mapping[str, _Floats], roles: ColumnRoles, where: str) -> None:
+    """Raise if there are no rows, or if codes say that rows are invalid."""
+    total = int(numbers["n"].sum())
+    refuse_no_rows(total, where)
+    bad_rows: dict[int, BadRows] = {}
+    for i in np.flatnonzero(numbers["code"] < row_codes.ZERO_WEIGHT):
+        code, n, low, high = (float(numbers[name][i]) for name in ("code", "n", "low", "high"))
+        if low > high:  # some engines return this for the extremes of no numbers
             low = high = np.nan
-        found[code] = found.get(code, Found()) + Found(n, low, high)
-    return found
+        bad_rows[int(code)] = bad_rows.get(int(code), BadRows()) + BadRows(int(n), low, high)
+    refuse_bad_rows(bad_rows, total, roles, where)
 
 
 def other_labels(table: Mapping[str, _Column]) -> list[Any]:
-    """The labels that are not the positive one, as far as the table has them."""
+    """Return the known labels beside the positive one."""
     labels = np.array([label for name in row_codes.OTHERS for label in table[name]], dtype=object)
     return list(labels[~is_missing_object(labels)])
 
 
-def _columns(known: Mapping[str, _Floats]) -> _Floats:
-    """The columns of a sketch, in order."""
-    if "w" not in known:
-        known = {**known, "w": known["n"], "ww": known["n"], "wwcc": known["wcc"]}
-    columns = np.vstack([known[name] for name in row_codes.WEIGHTED])
+def _sketch_columns(numbers: Mapping[str, _Floats]) -> _Floats:
+    """Return the columns of a sketch, in order."""
+    if "w" not in numbers:
+        numbers = {**numbers, "w": numbers["n"], "ww": numbers["n"], "wwcc": numbers["wcc"]}
+    columns = np.vstack([numbers[name] for name in row_codes.WEIGHTED])
     columns[-2:] += 0.0  # -0.0 + 0.0 is 0.0
     return columns
-
-
-def _refuse_swapped(columns: _Floats) -> None:
-    """Beside predictions of nothing but 0 and 1, outcomes are 0 and 1 if |c| is c^2."""
-    pos, neg, wcc = columns[4], columns[5], columns[7]
-    refuse_swapped(predictions_are_certain(columns) and bool((pos + neg - wcc > 1e-9 * (pos + neg)).any()))

@@ -2,11 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Required, TypedDict
 
 import numpy as np
 
 from truthcal.core.group_keys import check_by
 from truthcal.core.params import shown
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The options that `scan` and `sketch_frame` share."""
+
+    y_true: Required[str]
+    y_proba: Required[str]
+    sample_weight: str | None
+    pos_label: Any
+    n_buckets: int
 
 
 @dataclass(frozen=True, slots=True)

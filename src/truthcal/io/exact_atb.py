@@ -1,4 +1,4 @@
-"""ATB itself from an engine: the cumulative bias is followed inside it, and a few numbers a bucket come out."""
+"""Exact ATB of data frames: the engine integrates the cumulative bias within buckets, and returns a few sums each."""
 
 from typing import Any
 
@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, read_only, refuse_no_weight, refuse_swapped
 from truthcal.core.sample import Sample
-from truthcal.io import row_codes
-from truthcal.io.assemble import as_floats, found_in, other_labels
+from truthcal.io.assemble import float_columns, other_labels, refuse_invalid_rows
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.engines import coded, extremes_of, lazy_frame, selected
-from truthcal.io.errors import refuse_bad_rows, refuse_more_labels, refuse_no_rows
+from truthcal.io.engines import collect, extremes, lazy_frame, select_columns, with_codes
+from truthcal.io.errors import refuse_more_labels
 from truthcal.measures.atb import atb_of
 
-# Within so many buckets an engine follows the cumulative bias, in parallel and without losing digits.
+# Buckets within which the engine accumulates the bias: in parallel, and without losing digits.
 _BUCKETS = 4096
 _Floats = NDArray[np.float64]
 
@@ -23,7 +22,7 @@ _Floats = NDArray[np.float64]
 def atb_frame(
     frame: Any, *, y_true: str, y_proba: str, sample_weight: str | None = None, pos_label: Any = None
 ) -> float:
-    """ATB of a data frame of any engine, exact up to rounding.
+    """Compute ATB of a data frame of any engine, exact up to rounding.
 
     Parameters
     ----------
@@ -37,15 +36,15 @@ def atb_frame(
 
     Notes
     -----
-    The engine groups by the different predictions, sorts them within 4096 buckets, and sums the cumulative bias and its
-    square along each; these sums, a few thousand numbers, are put together here. So the rows stay where they are, and
-    the engine may use its disk. Of frames in memory (pandas, polars, pyarrow), and of Dask, which cannot sum
-    cumulatively by group, the different predictions come here; `atb` of the columns is faster for these.
+    The engine groups by distinct prediction, sorts them within 4096 buckets, and integrates the cumulative bias and its
+    square within each bucket; only these sums, a few thousand numbers, reach Python. So the rows stay in the engine,
+    which may use its disk. For frames in memory (pandas, polars, pyarrow), and for Dask, which has no cumulative sums
+    by group, the distinct predictions are collected; `atb` of the columns is faster for these.
 
-    Sorting is what costs. `sketch_frame` does not sort, so it takes a fraction of the time, its result merges and
-    answers every other question too, and its bounds say how close it is: with 4096 buckets to about 1e-8 for
-    predictions that are spread out. Prefer it unless predictions crowd in few buckets (all below 0.001, say) and that
-    last digit matters.
+    Sorting takes most of the time. `sketch_frame` does not sort: it takes a fraction of the time, its result can be
+    merged and answers every other question, too, and its bounds are certain: with 4096 buckets about 1e-8 wide for
+    predictions that are spread out. Prefer it unless predictions are concentrated in few buckets (all below 0.001, say)
+    and the last digit matters.
 
     Examples
     --------
@@ -57,25 +56,26 @@ def atb_frame(
     """
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, None, pos_label)
     rows = lazy_frame(frame)
-    distinct = _distinct(coded(selected(rows, roles), roles.sample_weight is not None, _BUCKETS), roles)
+    coded = with_codes(select_columns(rows, roles), roles.sample_weight is not None, _BUCKETS)
+    distinct = _distinct_predictions(coded, roles)
     if rows.implementation.is_dask() or isinstance(nw.from_native(frame), nw.DataFrame):
-        return _of_distinct(distinct.collect(), roles)
-    return _of_buckets(_followed(distinct, roles).collect(), roles)
+        return _atb_of_distinct(_valid_lines(distinct, roles))
+    return _atb_of_buckets(_valid_lines(_integrals(distinct, roles), roles))
 
 
-def _distinct(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
-    """Sums by different prediction. A row that does not count has its code, and no prediction."""
+def _distinct_predictions(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
+    """Add up by distinct prediction. Rows that do not count have a code, and no prediction."""
     y, p, w = nw.col("y"), nw.col("p"), nw.col("w")
     if roles.sample_weight is None:
         w = nw.when(~p.is_null()).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-    between = nw.when((y > 0.0) & (y < 1.0)).then(nw.lit(1)).otherwise(nw.lit(0))
-    rows = rows.with_columns(w=w, wy=w * y, fractions=between)
+    fractional = nw.when((y > 0.0) & (y < 1.0)).then(nw.lit(1)).otherwise(nw.lit(0))
+    rows = rows.with_columns(w=w, wy=w * y, fractions=fractional)
     sums = [nw.len().alias("n"), *(nw.col(name).sum() for name in ("w", "wy", "fractions"))]
-    return rows.group_by(["code", "p"]).agg(*sums, *extremes_of(roles))
+    return rows.group_by(["code", "p"]).agg(*sums, *extremes(roles))
 
 
-def _followed(distinct: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
-    """For each bucket, the integrals of x and of x^2, where x is the bias so far within the bucket."""
+def _integrals(distinct: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
+    """Return the integrals of x and x^2 within each bucket, where x is the cumulative bias within the bucket."""
     p, x, gap = nw.col("p"), nw.col("x"), nw.col("gap")
     distinct = distinct.with_columns(c=p * nw.col("w") - nw.col("wy"))
     distinct = distinct.with_columns(
@@ -83,39 +83,38 @@ def _followed(distinct: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[A
     )
     distinct = distinct.with_columns(linear=x * gap, square=x * x * gap)
     sums = [nw.col(name).sum() for name in ("n", "w", "wy", "c", "fractions", "linear", "square")]
-    return distinct.group_by("code").agg(*sums, *extremes_of(roles))
+    return distinct.group_by("code").agg(*sums, *extremes(roles))
 
 
-def _usable(table: nw.DataFrame[Any], roles: ColumnRoles) -> dict[str, _Floats]:
-    """The lines of rows that count, by increasing prediction, if all rows can be used."""
-    lines = {name: table[name].to_list() for name in table.columns}
-    others = other_labels(lines) if roles.pos_label is not None else []
-    known = {name: as_floats(values) for name, values in lines.items() if name not in row_codes.OTHERS}
-    total = int(known["n"].sum())
-    refuse_no_rows(total, "the frame")
-    refuse_bad_rows(found_in(known), total, roles, "the frame")
-    used = np.flatnonzero(known["code"] >= 0)
+def _valid_lines(lines: nw.LazyFrame[Any], roles: ColumnRoles) -> dict[str, _Floats]:
+    """Collect the lines of valid rows by increasing prediction; raise if a row is invalid."""
+    table = collect(lines, as_lists=())
+    columns = float_columns(table)
+    refuse_invalid_rows(columns, roles, "the frame")
+    used = np.flatnonzero(columns["code"] >= 0)
     refuse_no_weight(len(used))
-    used = used[np.argsort(known["low"][used])]
-    known = {name: values[used] for name, values in known.items()}
-    certain = bool((((known["low"] == 0) | (known["low"] == 1)) & (known["low"] == known["high"])).all())
-    refuse_swapped(certain and bool(known["fractions"].any()))
-    refuse_more_labels(others, bool(known["wy"].any()), roles)
-    return known
+    used = used[np.argsort(columns["low"][used])]
+    columns = {name: values[used] for name, values in columns.items()}
+    certain = bool((((columns["low"] == 0) | (columns["low"] == 1)) & (columns["low"] == columns["high"])).all())
+    refuse_swapped(certain and bool(columns["fractions"].any()))
+    if roles.pos_label is not None:
+        refuse_more_labels(other_labels(table), bool(columns["wy"].any()), roles)
+    return columns
 
 
-def _of_distinct(table: nw.DataFrame[Any], roles: ColumnRoles) -> float:
-    """Different predictions as weighted rows, each with its mean outcome: C(q) is the same."""
-    known = _usable(table, roles)
-    p, w = known["low"], known["w"]
-    y = np.clip(known["wy"] / w, 0.0, 1.0)
+def _atb_of_distinct(lines: dict[str, _Floats]) -> float:
+    """Compute ATB from distinct predictions as weighted rows, each with its mean outcome: C(q) is the same."""
+    p, w = lines["low"], lines["w"]
+    y = np.clip(lines["wy"] / w, 0.0, 1.0)
     return atb_of(Sample.from_checked(Checked(read_only(p), read_only(y), read_only(w))))
 
 
-def _of_buckets(table: nw.DataFrame[Any], roles: ColumnRoles) -> float:
-    """With a the bias before a bucket and x within it: (a + x)^2 + (C - a - x)^2 = loss(a) + 2x (2a - C) + 2x^2."""
-    known = _usable(table, roles)
-    high, c = known["high"], known["c"]
+def _atb_of_buckets(lines: dict[str, _Floats]) -> float:
+    """Compute ATB from buckets.
+
+    With a the bias before a bucket and x within it: (a + x)^2 + (C - a - x)^2 = loss(a) + 2x (2a - C) + 2x^2.
+    """
+    high, c = lines["high"], lines["c"]
     after = np.cumsum(c)
     bias = float(after[-1])
     before = np.concatenate([[0.0], after[:-1]])
@@ -123,8 +122,8 @@ def _of_buckets(table: nw.DataFrame[Any], roles: ColumnRoles) -> float:
     def loss(a: Any) -> Any:
         return a**2 + (bias - a) ** 2
 
-    # Up to the bucket and along it; beyond the last one the bias is complete.
-    reach = high - np.concatenate([[0.0], high[:-1]])
-    within = 2.0 * known["linear"] * (2.0 * before - bias) + 2.0 * known["square"]
-    integral = float(np.sum(reach * loss(before) + within) + (1.0 - high[-1]) * loss(bias))
-    return max(integral, 0.0) / float(known["w"].sum()) ** 2
+    # Up to the bucket and within it; after the last one the bias is complete.
+    width = high - np.concatenate([[0.0], high[:-1]])
+    within = 2.0 * lines["linear"] * (2.0 * before - bias) + 2.0 * lines["square"]
+    integral = float(np.sum(width * loss(before) + within) + (1.0 - high[-1]) * loss(bias))
+    return max(integral, 0.0) / float(lines["w"].sum()) ** 2

@@ -1,23 +1,82 @@
-"""What an engine is asked for: one code a row, and sums by code.
+"""Row codes: each row gets an integer, and engines, SQL and files aggregate by it.
 
-From 0 on the code is the row's bucket. Below 0 it says why the row does not count, so that the pass that adds up the
-rows also finds what is wrong with them. A row has the first of these codes that is true of it.
+From 0 on the code is the row's bucket. A negative code is the first rule in ROW_RULES that the row breaks, so that the
+pass that adds up rows also finds invalid ones.
 """
 
-# In this order. NULL: missing. WILD: nan or infinite. OUTSIDE: not in [0, 1]; of weights, negative.
-TRUE_NULL, TRUE_WILD, TRUE_OUTSIDE = -2, -3, -4
-PROBA_NULL, PROBA_WILD, PROBA_OUTSIDE = -5, -6, -7
-WEIGHT_NULL, WEIGHT_WILD, WEIGHT_OUTSIDE, WEIGHT_EXTREME = -8, -9, -10, -11
-WEIGHTLESS = -1  # the one that is not an error: a row of weight 0
+from dataclasses import dataclass
+from typing import Literal
 
-# The columns of an aggregated table, beside those it was grouped by: `code`, and for each code `n`, the number of rows;
-# the sums of a sketch (c = p - y, v = p(1 - p)); the smallest and largest prediction. Where the code speaks of the
-# outcome or the weight, `low` and `high` are the smallest and largest of these instead. Sums of rows that do not count
-# may be anything. Without weights w = 1, so `w`, `ww` and `wwcc` are left out: they are `n`, `n` and `wcc`.
+Check = Literal["missing", "nonfinite", "outside_unit", "negative", "zero", "extreme"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRule:
+    """A reason why a row does not count, with the code of such rows.
+
+    Backends translate the check: "missing" (null; nan in numpy), "nonfinite" (nan or infinite), "outside_unit" (not in
+    [0, 1]), "negative", "zero", "extreme" (beyond the range of weights in a sketch).
+    """
+
+    code: int
+    role: str  # of the column: "y_true", "y_proba" or "sample_weight"
+    check: Check
+    message: str = ""  # with the fields name, value (the worst one), place and fix; "" if `core.checks` has the error
+
+
+_MISSING = "{name} has a missing value (null or nan) {place}. Drop those rows, or fill them deliberately."
+_NONFINITE = (
+    "{name} must hold finite numbers; found {value!r} {place}, counting null and nan. Drop or correct those rows; "
+    "infinite log-odds need the sigmoid first."
+)
+_NO_OUTCOME = (
+    "{name} must hold 0/1, True/False or probabilities in [0, 1]; found {value!r} {place}. For two labels other than 0 "
+    "and 1, name the positive one with `pos_label`."
+)
+_NO_PROBABILITY = "{name} must lie in [0, 1]; found {value!r} {place}. {fix}"
+_NEGATIVE = "{name} must not be negative; found {value!r} {place}. Drop or correct these rows."
+
+ZERO_WEIGHT = -1  # the only code that is not an error
+# In this order: a row has the code of the first rule that applies. Codes of one role are consecutive.
+ROW_RULES = (
+    RowRule(-2, "y_true", "missing", _MISSING),
+    RowRule(-3, "y_true", "nonfinite", _NONFINITE),
+    RowRule(-4, "y_true", "outside_unit", _NO_OUTCOME),
+    RowRule(-5, "y_proba", "missing", _MISSING),
+    RowRule(-6, "y_proba", "nonfinite", _NONFINITE),
+    RowRule(-7, "y_proba", "outside_unit", _NO_PROBABILITY),
+    RowRule(-8, "sample_weight", "missing", _MISSING),
+    RowRule(-9, "sample_weight", "nonfinite", _NONFINITE),
+    RowRule(-10, "sample_weight", "negative", _NEGATIVE),
+    RowRule(ZERO_WEIGHT, "sample_weight", "zero"),
+    RowRule(-11, "sample_weight", "extreme"),
+)
+
+
+def rules_for(*, weighted: bool) -> list[RowRule]:
+    """Return the rules in order, those of weights only if there are weights."""
+    return [rule for rule in ROW_RULES if weighted or rule.role != "sample_weight"]
+
+
+def code_of(role: str, check: Check) -> int:
+    """Return the code of a rule."""
+    return next(rule.code for rule in ROW_RULES if (rule.role, rule.check) == (role, check))
+
+
+def error_codes(role: str) -> tuple[int, int]:
+    """Return the lowest and highest code of invalid values in this column; those between are its codes, too."""
+    codes = [rule.code for rule in ROW_RULES if rule.role == role and rule.check != "zero"]
+    return min(codes), max(codes)
+
+
+# The columns of an aggregated table, beside its groups: `code`, and for each code `n`, the number of rows; the sums of
+# a sketch (c = p - y, v = p(1 - p)); the smallest and largest prediction, or outcome or weight if the code is about
+# those. Sums of invalid rows may be anything. Without weights w = 1, so `w`, `ww` and `wwcc` are left out: they equal
+# `n`, `n` and `wcc`.
 UNWEIGHTED = ("n", "wp", "pos", "neg", "wcp", "wcc", "wwv", "low", "high")
 WEIGHTED = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "low", "high")
-# Where a positive label was named, also the smallest and largest of the other labels: more than one is an error.
+# With `pos_label`, also the smallest and largest of the other labels: more than one other label is an error.
 OTHERS = ("first_other", "last_other")
-# What the result of a query also says in each line: the number of all rows, and of buckets. So a tool that returns only
-# the first thousand lines is found out.
+# In each line of a query's result, also the number of all rows and of buckets, to notice if a tool has returned only
+# the first thousand lines.
 CHECKS = ("total", "n_buckets")

@@ -1,4 +1,4 @@
-"""The sums of a sketch as one SQL query, for databases that can only be sent a query."""
+"""SQL queries for the sums of a sketch, for databases that narwhals cannot reach."""
 
 import math
 from collections.abc import Sequence
@@ -9,50 +9,51 @@ from truthcal.core.params import check_choice, check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS
 from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.row_codes import RowRule, error_codes, rules_for
 
-# What the result calls its own columns.
+# Column names of the result.
 _RESERVED = ("code", *row_codes.WEIGHTED, *row_codes.OTHERS, *row_codes.CHECKS)
 
-# --- what differs between databases -----------------------------------------------------------------------------------
+# --- dialects ---------------------------------------------------------------------------------------------------------
 
 _HUGE = "1.7976931348623157E308"  # the largest float
 
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """Only what differs. In templates {x} is a column or an expression; new lines are lines of the query."""
+    """What differs between databases. In templates {x} is a column or an expression; line breaks are kept."""
 
-    # A column as a double, such that text fails in the database instead of being converted. Adding 0 is refused for
-    # text by databases that do not convert by themselves, and makes 0.0 of -0.0.
+    # A column as a double. Text must fail in the database instead of being converted: adding 0 is an error for text in
+    # databases that do not convert implicitly, and makes 0.0 of -0.0.
     number: str
-    # The same for outcomes, where booleans should pass as well; none: `number` takes booleans, or nothing does.
+    # The same for outcomes, where booleans are allowed, too; "": `number` takes booleans, or no expression does.
     outcome: str = ""
-    # A boolean as 1 or 0 where neither of the above can do it, for pos_label=True; none: one of the above can.
+    # A boolean as 1 or 0 for pos_label=True; "": one of the above does it.
     boolean: str = ""
     quotes: str = '""'  # around identifiers; the closing one is doubled inside
     text: str = "VARCHAR"
-    backslash: bool = True  # in a string it is an escape, or may be by some setting: doubled, it never ends a string
+    backslash: bool = True  # whether it may be an escape in strings: then it is doubled, so that it never ends a string
     apostrophe: str = "''"  # inside a string
     string: str = "'{x}'"
     constant: str = "{x}"  # a double; {x} is its text
-    # True of nan and infinity. This form holds whether nan is larger than all numbers or comparable to none.
-    wild: str = f"NOT ({{x}} BETWEEN -{_HUGE} AND {_HUGE})"
+    # True for nan and infinity. This form holds whether nan is larger than all numbers or not comparable.
+    nonfinite: str = f"NOT ({{x}} BETWEEN -{_HUGE} AND {_HUGE})"
     floor: str = "CAST(FLOOR({x}) AS BIGINT)"
     counted: str = "CASE WHEN code >= 0 THEN {x} ELSE 0.0 END"  # a prediction or bias where the row counts
     count: str = "COUNT(*)"
-    # Ends a subquery that would otherwise be merged into the next, and each column worked out wherever it is used,
-    # which took PostgreSQL 5 times as long and SQLite 20 times. DuckDB and Spark know what they have worked out.
+    # Ends a subquery that would otherwise be merged into the next one, and each column computed wherever it is used,
+    # which took PostgreSQL 5 times as long and SQLite 20 times. DuckDB and Spark reuse computed columns.
     fence: str = ""
 
 
 _PLUS_ZERO = "CAST({x} + 0 AS DOUBLE PRECISION)"
 _IF_TRUE = "CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END"
 
-# These raise where a product of doubles vanishes, and squares of weights and biases are multiplied below. Weights are
-# at least 1e-100, so what is set to 0 here could not have been seen in any sum.
+# These databases raise if a product of doubles underflows, and squares of weights and biases are multiplied below.
+# Weights are at least 1e-100, so what is set to 0 here could not change any sum.
 _NO_UNDERFLOW = "CASE WHEN code < 0 THEN 0.0 WHEN ABS({x}) < CAST('1E-50' AS DOUBLE PRECISION) THEN 0.0 ELSE {x} END"
 
-# `x = '1'` compares a boolean or a number with what the text means for its type, but nothing else casts both. COALESCE
+# `x = '1'` compares both booleans and numbers with the text, converted to their type; no cast accepts both. COALESCE
 # with NULL makes a domain its base type. A real must stay one, or 0.1 would not be the same number as elsewhere.
 _POSTGRES_OUTCOME = """\
 CASE
@@ -66,7 +67,7 @@ CASE
     ELSE CAST(CAST({x} AS TEXT) AS DOUBLE PRECISION)
 END"""
 
-# A column may hold anything, and CAST('abc' AS REAL) is 0. SQLite cannot raise in a query, but a bad JSON path does.
+# A column may hold any type, and CAST('abc' AS REAL) is 0. SQLite cannot raise in a query, but a bad JSON path does.
 _SQLITE_NUMBER = """\
 CASE typeof({x})
     WHEN 'real' THEN {x}
@@ -94,8 +95,8 @@ CASE
     ELSE CAST({x} AS DOUBLE)
 END"""
 
-# Below 5, COERCIBILITY says that a column holds text. MySQL would read it as a number up to the first letter; a query
-# cannot raise an error of its own, but EXP does where its result is too large.
+# A COERCIBILITY below 5 means text. MySQL would read it as a number up to the first letter; a query cannot raise an
+# error of its own, but EXP does if its result is too large.
 _MYSQL_NUMBER = """\
 CASE
     WHEN COERCIBILITY({x}) < 5 THEN EXP(710 + LENGTH({x}))
@@ -115,17 +116,17 @@ _SPARK = _Dialect(number=_SPARK_NUMBER, quotes="``", text="STRING", apostrophe="
 
 _DIALECTS = {
     "duckdb": _Dialect(
-        # Beside a number a boolean becomes one, and text is refused.
+        # In a CASE with a number, booleans are converted to numbers, and text is an error.
         number="CAST(CASE WHEN TRUE THEN {x} ELSE 0 END + 0 AS DOUBLE)",
         backslash=False,
-        wild="NOT isfinite({x})",  # comparisons and isnan are answered from a Parquet file's statistics, without nan
+        nonfinite="NOT isfinite({x})",  # comparisons and isnan are answered from Parquet statistics, which ignore nan
     ),
     "sqlite": _Dialect(
         number=_SQLITE_NUMBER,
-        quotes="``",  # in double quotes the name of a column that does not exist would be text
+        quotes="``",  # in double quotes, a column that does not exist would be text
         text="TEXT",
         backslash=False,
-        wild="{x} IN (9E999, -9E999)",  # infinity has no other name, and nan is stored as NULL
+        nonfinite="{x} IN (9E999, -9E999)",  # infinity has no other literal, and nan is stored as NULL
         floor="CAST({x} AS INTEGER)",  # truncates; FLOOR is not in every build
         fence="LIMIT -1",
     ),
@@ -133,9 +134,9 @@ _DIALECTS = {
         number=_PLUS_ZERO,
         outcome=_POSTGRES_OUTCOME,
         text="TEXT",
-        string="E'{x}'",  # means the same under every setting of standard_conforming_strings
+        string="E'{x}'",  # independent of the setting standard_conforming_strings
         constant="CAST('{x}' AS DOUBLE PRECISION)",
-        wild="{x} IN ('NaN', 'Infinity', '-Infinity')",
+        nonfinite="{x} IN ('NaN', 'Infinity', '-Infinity')",
         counted=_NO_UNDERFLOW,
         fence="OFFSET 0",
     ),
@@ -145,31 +146,31 @@ _DIALECTS = {
         quotes="``",
         text="STRING",
         apostrophe="\\'",
-        wild="(IS_NAN({x}) OR IS_INF({x}))",
+        nonfinite="(IS_NAN({x}) OR IS_INF({x}))",
         floor="CAST(FLOOR({x}) AS INT64)",
     ),
     "snowflake": _Dialect(
         number=_SNOWFLAKE_NUMBER,
         boolean=_IF_TRUE,
         constant="CAST('{x}' AS DOUBLE)",
-        wild="{x} IN (CAST('NaN' AS DOUBLE), CAST('inf' AS DOUBLE), CAST('-inf' AS DOUBLE))",
+        nonfinite="{x} IN (CAST('NaN' AS DOUBLE), CAST('inf' AS DOUBLE), CAST('-inf' AS DOUBLE))",
     ),
     "spark": _SPARK,
     "databricks": _SPARK,
     "redshift": _Dialect(
         number=_PLUS_ZERO,
         boolean=_IF_TRUE,
-        text="VARCHAR(65535)",  # without a length it cuts at 256
+        text="VARCHAR(65535)",  # the default length is 256
         constant="CAST('{x}' AS DOUBLE PRECISION)",
-        wild=f"NOT ({{x}} BETWEEN CAST('-{_HUGE}' AS DOUBLE PRECISION) AND CAST('{_HUGE}' AS DOUBLE PRECISION))",
+        nonfinite=f"NOT ({{x}} BETWEEN CAST('-{_HUGE}' AS DOUBLE PRECISION) AND CAST('{_HUGE}' AS DOUBLE PRECISION))",
         counted=_NO_UNDERFLOW,
     ),
-    "trino": _Dialect(number=_TRINO_NUMBER, backslash=False, wild="NOT is_finite({x})"),
+    "trino": _Dialect(number=_TRINO_NUMBER, backslash=False, nonfinite="NOT is_finite({x})"),
     "mysql": _Dialect(
         number=_MYSQL_NUMBER,
         quotes="``",
         text="CHAR",
-        wild="",  # it holds neither nan nor infinity
+        nonfinite="",  # it holds neither nan nor infinity
         floor="CAST(FLOOR({x}) AS SIGNED)",
     ),
     "tsql": _Dialect(
@@ -178,12 +179,12 @@ _DIALECTS = {
         text="NVARCHAR(4000)",
         backslash=False,
         string="N'{x}'",
-        wild="",  # it holds neither nan nor infinity
+        nonfinite="",  # it holds neither nan nor infinity
         count="COUNT_BIG(*)",
     ),
 }
 
-# --- what does not ----------------------------------------------------------------------------------------------------
+# --- the query --------------------------------------------------------------------------------------------------------
 
 _SUMS = {
     "w": "weight",
@@ -209,13 +210,13 @@ def sketch_sql(
     n_buckets: int = 4096,
     dialect: str = "duckdb",
 ) -> str:
-    r"""The SQL query that reduces a table to the sums of a sketch, to be run wherever the table is.
+    r"""Write the SQL query that reduces a table to the sums of a sketch, to run in the database.
 
     Parameters
     ----------
     table : str
         Name of the table, with dots between its parts (``"project.dataset.table"``); each part is quoted. Text that
-        starts with ``(`` is used as it is: a subquery, with the alias that many databases want: ``"(SELECT ...) t"``.
+        starts with ``(`` is used as it is: a subquery, with the alias that many databases need: ``"(SELECT ...) t"``.
     y_true, y_proba : str
         Columns of outcomes and of predicted probabilities.
     sample_weight : str, optional
@@ -223,34 +224,34 @@ def sketch_sql(
     by : str or list of str, optional
         Columns whose values make groups.
     pos_label : str, int, float or bool, optional
-        The label in `y_true` that counts as 1; needed for text. Text is equal if the database says so: in MySQL and SQL
-        Server, 'Yes' is 'yes' as a rule.
+        The label in `y_true` that counts as 1; needed for text. The database compares text: in MySQL and SQL Server,
+        'Yes' usually equals 'yes'.
     n_buckets : int, default 4096
-        As for `Sketch`. The result has at most so many rows for each group, and ten more that say what is wrong.
+        As for `Sketch`. The result has at most so many lines for each group, and ten more for invalid rows.
     dialect : str, default "duckdb"
         One of duckdb, sqlite, postgres, bigquery, snowflake, spark, databricks, redshift, trino, mysql, tsql. The
-        queries for DuckDB, SQLite, PostgreSQL and Spark are tested there; the others have been parsed, but never run.
+        queries for DuckDB, SQLite, PostgreSQL and Spark are tested there; the others have been parsed, but not run.
 
     Returns
     -------
     str
-        One SELECT. Hand its result to `sketch_from_rows`, which refuses it if any row cannot be used.
+        One SELECT. Pass its result to `sketch_from_rows`, which raises if a row is invalid.
 
     Notes
     -----
-    Names are always quoted, and so are case-sensitive where the database distinguishes (upper case in Snowflake).
+    Names are always quoted, and thus case-sensitive in databases that distinguish case (upper case in Snowflake).
 
-    Every row gets a code: its bucket, or a negative number that says what is wrong with it. Rows are then added up by
-    group and code, so the database reads the table once and returns sums only. Nothing is dropped or mended.
+    Every row gets a code: its bucket, or a negative number that says why it is invalid. Rows are aggregated by group
+    and code, so the database reads the table once and returns only sums. No row is dropped or changed.
 
     Outcomes may be integers, decimals, floats and booleans; in BigQuery, Redshift and Snowflake booleans need
-    ``pos_label=True``. SQLite, MySQL and SQL Server have no booleans but 1 and 0. Predictions and weights
-    may be integers, decimals and floats. Numbers written as text are never converted: the query fails with an
-    error of the database, at the latest when it meets a value of them. In PostgreSQL and Redshift, where products
-    that vanish are errors, predictions and biases below 1e-50 are added as 0.
+    ``pos_label=True``. SQLite, MySQL and SQL Server have 1 and 0 for booleans. Predictions and weights may be integers,
+    decimals and floats. Numbers written as text are never converted: the query fails with an error of the database, at
+    the latest at the first such value. In PostgreSQL and Redshift, where underflow is an error, predictions and biases
+    below 1e-50 are added as 0.
 
-    The text holds no parameters. Some drivers (psycopg) look for ``%`` in it once they are given any, even none at all
-    as ``()``: pass the text alone.
+    The query has no parameters. Some drivers (psycopg) look for ``%`` in it if they are given any, even an empty
+    ``()``: pass the query alone.
 
     Examples
     --------
@@ -268,7 +269,7 @@ def sketch_sql(
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
-    _refuse_same_in_capitals(roles.by)
+    _refuse_reserved(roles.by)
     query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
     head = "-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)"
@@ -277,23 +278,22 @@ def sketch_sql(
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """The levels of the query, from the inside out. Each takes lines and returns lines: names may hold anything."""
+    """The nested subqueries, from the inside out. They are lists of lines, since names may hold line breaks."""
 
     roles: ColumnRoles
     n_buckets: int
     dialect: _Dialect
 
     def numbers(self, table: str) -> list[str]:
-        """Each column once, as what it is taken for."""
-        names = [(self.name(name), inside) for name, inside in zip(self.roles.by, self.groups, strict=True)]
-        columns = [[f"{name} AS {inside}"] for name, inside in names]
+        """Select each column once, converted to its type."""
+        columns = [[f"{self.name(name)} AS {alias}"] for name, alias in zip(self.roles.by, self.groups, strict=True)]
         columns += [self.outcome(), _as(_filled(self.dialect.number, self.name(self.roles.y_proba)), "p")]
         if self.roles.sample_weight is not None:
             columns.append(_as(_filled(self.dialect.number, self.name(self.roles.sample_weight)), "weight"))
         return [*_select(columns), f"FROM {self.source(table)}"]
 
     def outcome(self) -> list[str]:
-        """The outcome as a number, or the label as a number or text."""
+        """Return the outcome as a number, or the label as a number or text."""
         name, label, dialect = self.name(self.roles.y_true), self.roles.pos_label, self.dialect
         if isinstance(label, str):
             return [f"CAST({name} AS {dialect.text}) AS label"]
@@ -303,59 +303,64 @@ class _Query:
         return _as(_filled(template, name), "y" if label is None else "label")
 
     def coded(self, inner: list[str]) -> list[str]:
-        """The code of each row, by the first rule that holds."""
-        whens = [f"    WHEN {rule} THEN {code}" for rule, code in self.rules() if rule]
+        """Select the code of each row, by the first rule that applies."""
+        whens = [f"    WHEN {condition} THEN {code}" for condition, code in self.rules()]
         bucket = self.dialect.floor.format(x=f"p * {self.n_buckets}")
         code = ["CASE", *whens, f"    ELSE {bucket}", "END AS code"]
         outcome = [["y"]] if self.roles.pos_label is None else [["label"], [f"{self.positive()} AS y"]]
-        return [*_select([*self.kept(), *outcome, ["p"], *self.weight(), code]), *self.from_(inner, "numbers")]
+        weight = [] if self.roles.sample_weight is None else [["weight"]]
+        groups = [[name] for name in self.groups]
+        return [*_select([*groups, *outcome, ["p"], *weight, code]), *self.from_(inner, "numbers")]
 
     def rules(self) -> list[tuple[str, int]]:
-        """What is wrong with a row, and its code; a rule without words cannot be met in this database."""
-        wild, label = self.dialect.wild, self.roles.pos_label
-        y = "y" if label is None else "label"
-        rules = [
-            (f"{y} IS NULL", row_codes.TRUE_NULL),
-            (wild.format(x=y) if not isinstance(label, str) else "", row_codes.TRUE_WILD),
-            ("y < 0 OR y > 1" if label is None else "", row_codes.TRUE_OUTSIDE),
-            ("p IS NULL", row_codes.PROBA_NULL),
-            (wild.format(x="p"), row_codes.PROBA_WILD),
-            ("p < 0 OR p > 1", row_codes.PROBA_OUTSIDE),
-        ]
-        if self.roles.sample_weight is not None:
-            least, most = (self.constant(x) for x in (SMALLEST_WEIGHT, LARGEST_WEIGHT))
-            rules += [
-                ("weight IS NULL", row_codes.WEIGHT_NULL),
-                (wild.format(x="weight"), row_codes.WEIGHT_WILD),
-                ("weight < 0", row_codes.WEIGHT_OUTSIDE),
-                ("weight = 0", row_codes.WEIGHTLESS),
-                (f"weight < {least} OR weight > {most}", row_codes.WEIGHT_EXTREME),
-            ]
-        return [*rules, ("p = 1", self.n_buckets - 1)]
+        """Return the condition of each rule that can apply in this database, and its code."""
+        outcome = "y" if self.roles.pos_label is None else "label"
+        columns = {"y_true": outcome, "y_proba": "p", "sample_weight": "weight"}
+        rules = rules_for(weighted=self.roles.sample_weight is not None)
+        conditions = [(self.broken(rule, columns[rule.role]), rule.code) for rule in rules]
+        return [*(pair for pair in conditions if pair[0]), ("p = 1", self.n_buckets - 1)]
+
+    def broken(self, rule: RowRule, x: str) -> str:
+        """Return the condition under which the column x breaks a rule; "" if it cannot."""
+        is_label = rule.role == "y_true" and self.roles.pos_label is not None
+        match rule.check:
+            case "missing":
+                return f"{x} IS NULL"
+            case "nonfinite":
+                return "" if is_label and isinstance(self.roles.pos_label, str) else self.dialect.nonfinite.format(x=x)
+            case "outside_unit":
+                return "" if is_label else f"{x} < 0 OR {x} > 1"
+            case "negative":
+                return f"{x} < 0"
+            case "zero":
+                return f"{x} = 0"
+            case "extreme":
+                return f"{x} < {self.constant(SMALLEST_WEIGHT)} OR {x} > {self.constant(LARGEST_WEIGHT)}"
 
     def positive(self) -> str:
-        """1 for the positive label, 0 for any other, NULL for none; nan is not a label."""
-        label, dialect = self.roles.pos_label, self.dialect
-        wild = "" if isinstance(label, str) else dialect.wild.format(x="label")
-        nothing = f"WHEN {wild} THEN NULL " if wild else ""
-        return f"CASE {nothing}WHEN label = {self.literal()} THEN 1 WHEN label IS NOT NULL THEN 0 END"
+        """Return 1 for the positive label, 0 for any other, NULL if it is missing; nan is not a label."""
+        text = isinstance(self.roles.pos_label, str)
+        nonfinite = "" if text else self.dialect.nonfinite.format(x="label")
+        missing = f"WHEN {nonfinite} THEN NULL " if nonfinite else ""
+        return f"CASE {missing}WHEN label = {self.literal()} THEN 1 WHEN label IS NOT NULL THEN 0 END"
 
     def counted(self, inner: list[str]) -> list[str]:
-        """Numbers that can be added up: 0 where a row does not count, since arithmetic with wild ones may raise."""
+        """Select numbers to add up: 0 where a row does not count, since arithmetic with nan and infinity may raise."""
         outcome = "y" if self.roles.pos_label is None or isinstance(self.roles.pos_label, str) else "label"
-        example = f"WHEN code BETWEEN {row_codes.TRUE_OUTSIDE} AND {row_codes.TRUE_NULL} THEN {outcome}"
+        lowest, highest = error_codes("y_true")
+        example = f"WHEN code BETWEEN {lowest} AND {highest} THEN {outcome}"
         columns = [["code"], [f"{self.dialect.counted.format(x='p')} AS p"]]
         columns.append([f"{self.dialect.counted.format(x='p - y')} AS c"])
         if self.roles.sample_weight is not None:
             columns.append(["CASE WHEN code >= 0 THEN weight ELSE 0.0 END AS weight"])
-            example += f" WHEN code <= {row_codes.WEIGHT_NULL} THEN weight"
+            example += f" WHEN code <= {error_codes('sample_weight')[1]} THEN weight"
         columns.append([f"CASE {example} ELSE p END AS example"])
         if self.roles.pos_label is not None:
             columns.append(["CASE WHEN y = 0 THEN label END AS other"])
-        return [*_select([*self.kept(), *columns]), *self.from_(inner, "coded")]
+        return [*_select([*([group] for group in self.groups), *columns]), *self.from_(inner, "coded")]
 
     def sums(self, inner: list[str]) -> list[str]:
-        """Sums by group and code, under the names that `codes` gives them."""
+        """Select the sums by group and code, under the names in `row_codes`."""
         weighted = self.roles.sample_weight is not None
         terms = {name: f"SUM({term if weighted else term.replace('weight * ', '')})" for name, term in _SUMS.items()}
         terms |= {"n": self.dialect.count, "low": "MIN(example)", "high": "MAX(example)"}
@@ -364,15 +369,15 @@ class _Query:
         wanted += row_codes.OTHERS if self.roles.pos_label is not None else ()
         wanted += row_codes.CHECKS
         terms |= dict(zip(row_codes.CHECKS, (f"SUM({self.dialect.count}) OVER ()", str(self.n_buckets)), strict=True))
-        # With its table before it, a name in GROUP BY cannot be mistaken for one that the result gives to a group.
-        keys = [f"counted.{inside}" for inside in (*self.groups, "code")]
+        # With the table's name, a column in GROUP BY cannot be mistaken for a name that the result gives to a group.
+        keys = [f"counted.{name}" for name in (*self.groups, "code")]
         columns = [(key, name) for key, name in zip(keys, (*self.roles.by, "code"), strict=True)]
         columns += [(terms[name], name) for name in wanted]
         named = [[f"{column} AS {self.name(name)}"] for column, name in columns]
         return [*_select(named), *self.from_(inner, "counted"), f"GROUP BY {', '.join(keys)}"]
 
     def from_(self, inner: list[str], name: str) -> list[str]:
-        """The level inside, as a table."""
+        """Wrap a subquery as a table."""
         fence = [self.dialect.fence] if self.dialect.fence else []
         return ["FROM (", *(f"    {line}" for line in (*inner, *fence)), f") AS {name}"]
 
@@ -380,27 +385,19 @@ class _Query:
 
     @property
     def groups(self) -> list[str]:
-        """Names inside the query, such that a group named `p` is in nobody's way."""
+        """Names of groups inside the query, so that a group may be named `p`."""
         return [f"by_{i}" for i in range(1, len(self.roles.by) + 1)]
 
-    def kept(self) -> list[list[str]]:
-        """Groups, passed on."""
-        return [[inside] for inside in self.groups]
-
-    def weight(self) -> list[list[str]]:
-        """The weight, passed on, if there is one."""
-        return [] if self.roles.sample_weight is None else [["weight"]]
-
     def name(self, name: str) -> str:
-        """An identifier, quoted; what would end the quotes is doubled, or escaped where strings have such escapes."""
+        """Return a quoted identifier; a closing quote inside it is doubled, or escaped in BigQuery."""
         opening, closing = self.dialect.quotes[0], self.dialect.quotes[1]
-        if self.dialect is _DIALECTS["bigquery"]:  # the one where a backslash is an escape inside identifiers
+        if self.dialect is _DIALECTS["bigquery"]:  # only there, a backslash is an escape inside identifiers
             escaped = _escaped(name).replace("`", "\\`")
             return f"`{escaped}`"
         return f"{opening}{name.replace(closing, 2 * closing)}{closing}"
 
     def source(self, table: object) -> str:
-        """The table after FROM."""
+        """Return the table for FROM."""
         if not isinstance(table, str):
             raise TypeError(f"`table` must be the name of a table, or a subquery in parentheses; got {shown(table)}.")
         table = table.strip()
@@ -412,7 +409,7 @@ class _Query:
         return ".".join(self.name(part) for part in parts)
 
     def literal(self) -> str:
-        """The positive label."""
+        """Return the positive label as a literal."""
         label, dialect = self.roles.pos_label, self.dialect
         if isinstance(label, str):
             text = _escaped(label) if dialect.backslash else label
@@ -429,7 +426,7 @@ class _Query:
         return self.constant(label)
 
     def constant(self, value: float) -> str:
-        """A double, to the last bit."""
+        """Return a double as a literal, exactly."""
         return self.dialect.constant.format(x=repr(value).upper())
 
 
@@ -438,16 +435,17 @@ def _escaped(text: str) -> str:
 
 
 def _filled(template: str, name: str) -> list[str]:
-    """Split before it is filled in, so that a new line in a name stays in the name."""
+    """Fill in a template line by line, so that a line break in a name stays in the name."""
     return [line.format(x=name) for line in template.split("\n")]
 
 
 def _as(lines: list[str], name: str) -> list[str]:
+    """Name an expression."""
     return [*lines[:-1], f"{lines[-1]} AS {name}"]
 
 
 def _select(columns: list[list[str]]) -> list[str]:
-    """One column a line, or several lines each; commas between."""
+    """Return the SELECT clause, with one column or more lines of one column per line."""
     lines = ["SELECT"]
     for column in columns:
         comma = "" if column is columns[-1] else ","
@@ -455,8 +453,8 @@ def _select(columns: list[list[str]]) -> list[str]:
     return lines
 
 
-def _refuse_same_in_capitals(by: tuple[str, ...]) -> None:
-    """Most databases take N and n for the same name, and would return one of them or rename it."""
+def _refuse_reserved(by: tuple[str, ...]) -> None:
+    """Raise for groups named like columns of the result; most databases ignore case."""
     for name in by:
         if name.lower() in _RESERVED:
             raise ValueError(

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.files import CSV, HEAD, refused, scan, write, write_text
 
-from truthcal.io.files import batches, text_input
+from truthcal.io.files import batches
+from truthcal.io.files.source import Source
 
 NAN, INF = math.nan, math.inf
 GOOD = {"y": [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], "p": [0.1, 0.9, 0.2, 0.8, 0.3, 0.7], "w": [1.0] * 6}
@@ -137,7 +138,7 @@ def test_a_column_of_numbers_taken_for_labels_does_not_fill_memory(tmp_path):
 )  # fmt: skip
 def test_text_among_numbers_is_named_by_row_and_value(tmp_path, monkeypatch, block, line, message):
     """In the first block, by which columns are judged, and in a later one."""
-    monkeypatch.setattr(text_input, "BLOCK", block)
+    monkeypatch.setattr(Source, "BLOCK", block)
     path = write_text(tmp_path / "a.csv", "y,p,w\n" + "1,0.5,1\n0,0.1,2\n" * 30 + line + "\n")
     refused(TypeError, message, path, sample_weight="w")
 
@@ -149,7 +150,7 @@ def test_text_among_numbers_with_decimal_commas(tmp_path):
 
 @pytest.mark.parametrize("block", [1 << 22, 128])
 def test_json_lines_that_cannot_be_read(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(text_input, "BLOCK", block)
+    monkeypatch.setattr(Source, "BLOCK", block)
     lines = '{"y": 1, "p": 0.5}\n' * 30
     path = write_text(tmp_path / "a.jsonl", lines + '{"y": 1, "p": "x"}\n')
     refused(ValueError, r"a\.jsonl: could not be read as JSON lines \(.*/p.* in row 30\)", path)
@@ -239,8 +240,8 @@ def test_files_that_are_not_there(tmp_path):
 
 def test_unknown_endings(tmp_path):
     path = write_text(tmp_path / "a.xlsx", "x")
-    refused(ValueError, r"a\.xlsx: the format is told by the ending of the name, which must be \.parquet, ", path)
-    refused(ValueError, r"a\.xlsx: the format is told by the ending", str(tmp_path / "*"))
+    refused(ValueError, r"a\.xlsx: the extension tells the format, and it must be \.parquet, ", path)
+    refused(ValueError, r"a\.xlsx: the extension tells the format", str(tmp_path / "*"))
 
 
 def test_files_without_rows(tmp_path):
@@ -328,7 +329,7 @@ def test_a_damaged_index_into_text_does_not_crash(tmp_path):
 def test_folders_as_spark_leaves_them(tmp_path):
     for name, data in [("_SUCCESS", ""), (".part-0.csv.crc", "x"), ("part-0.csv", CSV), ("part-1.csv", ""), ("part-2.jsonl", ""), ("part-3.csv", CSV), ("part-4.csv", HEAD), ("_temporary/0/part-9.csv", CSV), ("deep/er/part-5.csv", CSV), ("notes.md", "x")]:  # fmt: skip
         write_text(tmp_path / "out.csv" / name, data)
-    refused(ValueError, r"out\.csv/notes\.md: the format is told by the ending of the name", tmp_path / "out.csv")
+    refused(ValueError, r"out\.csv/notes\.md: the extension tells the format", tmp_path / "out.csv")
     assert scan(str(tmp_path / "out.csv" / "part-*")).n == 4
     (tmp_path / "out.csv" / "notes.md").unlink()
     assert scan(tmp_path / "out.csv").n == 6

@@ -1,7 +1,6 @@
 """Files that a scan could misread without a word: it reads them rightly, or says what is wrong."""
 
 import datetime
-import io
 import json
 import os
 import uuid
@@ -13,8 +12,9 @@ import pytest
 from support.files import CSV, refused, scan, write_text
 
 import truthcal as tc
-from truthcal.io.files import accumulate, csv_quotes, text_input
+from truthcal.io.files import accumulate, csv_quotes
 from truthcal.io.files import scan as scan_module
+from truthcal.io.files.source import Source
 
 ROWS = pa.table({"y": [0, 1], "p": [0.25, 0.5]})
 BIG = 2**53
@@ -34,7 +34,7 @@ def write(path, **more):
 @pytest.mark.parametrize("block", [1 << 22, 256])
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_a_quote_that_is_never_closed(tmp_path, monkeypatch, block, ending):
-    monkeypatch.setattr(text_input, "BLOCK", block)
+    monkeypatch.setattr(Source, "BLOCK", block)
     text = "y,p,t\n" + "1,.5,a\n" * 50 + '1,.5,"abc\n' + "0,.3,x\n" * 20
     path = write_text(
         tmp_path / f"a.{ending}", pa.compress(text.encode(), "gzip", asbytes=True) if ending[3:] else text
@@ -78,11 +78,10 @@ def test_quotes_that_lose_lines_and_quotes_that_are_text(tmp_path, field, rows):
         for size in range(1, len(text)):
             pieces = [text[i : i + size].encode() for i in range(0, len(text), size)]
             assert csv_quotes.lose_lines(pieces, ",") == (rows is None)
-            counted = csv_quotes.Counted(io.BytesIO(b"\xef\xbb\xbf" + text.encode()), ",")
-            counted.read(3 + size)
-            while counted.read(size):
-                pass
-            assert counted.are_in_order() == (rows is not None and field not in LOOSE)
+            check = csv_quotes.QuoteCheck(",")
+            for piece in [b"\xef\xbb\xbf" + pieces[0], *pieces[1:]]:
+                check.feed(piece)
+            assert check.are_in_order() == (rows is not None and field not in LOOSE)
 
 
 def test_a_first_line_of_many_columns(tmp_path):
@@ -92,7 +91,7 @@ def test_a_first_line_of_many_columns(tmp_path):
     assert scan(path).n == 1
     refused(ValueError, r"has no rows", write_text(tmp_path / "b.csv", f"{head},y,p\n"))
     write_text(path, '"' + "y,p\n" * 100_000)
-    refused(ValueError, r"a\.csv: could not be read as CSV \(no line that names columns: a quote is opened", path)
+    refused(ValueError, r"a\.csv: could not be read as CSV \(it has no header: is a quote opened", path)
 
 
 # --- which files ------------------------------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def test_unknown_endings_in_a_folder_are_refused(tmp_path, name):
     write_text(tmp_path / "a.csv.crc", "x")
     assert scan(tmp_path).n == 2
     write_text(tmp_path / "deep" / name, "x")
-    refused(ValueError, rf"deep/{name}: the format is told by the ending .* Name the files, or use a pattern", tmp_path)
+    refused(ValueError, rf"deep/{name}: the extension tells the format.* Name the files, or use a pattern", tmp_path)
     write_text(tmp_path / "z.orc", "x")
     refused(ValueError, rf"deep/{name} and 1 more: ", tmp_path)
     assert scan(tmp_path / "*.csv").n == 2
@@ -135,7 +134,7 @@ def test_tables_with_logs_are_refused(tmp_path):
     for name in ("delta/a.parquet", "delta/_delta_log/1.checkpoint.parquet", "ice/data/a.parquet"):
         write(tmp_path / name)
     write_text(tmp_path / "ice" / "metadata" / "v1.metadata.json", "{}")
-    delta = r"delta: a Delta table, .* DuckDB's delta_scan or Polars' scan_delta, and give that to `sketch_frame`"
+    delta = r"delta: a Delta table, .* DuckDB's delta_scan or Polars' scan_delta, and pass that to `sketch_frame`"
     for paths in ("delta", "delta/*.parquet", "**/*.parquet", "."):
         refused(ValueError, delta, tmp_path / paths)
     for paths in ("ice", "ice/**/*.parquet"):
@@ -153,7 +152,7 @@ def test_names_that_are_no_local_files(tmp_path, monkeypatch):
         refused(ValueError, r"`paths` is empty", nothing)
     assert scan("~/a.csv").n == scan("~/*.csv").n == scan("~").n == scan(".").n == 2
     for name in ("s3://b/a.csv", "gs://b/*.parquet", "https://h/a.csv", "file:///a.csv"):
-        refused(ValueError, r"`scan` reads local files.* DuckDB or Polars to `sketch_frame`", name)
+        refused(ValueError, r"`scan` reads local files.* DuckDB or Polars frame to `sketch_frame`", name)
 
 
 def test_hard_links_are_the_same_file(tmp_path):
@@ -251,7 +250,7 @@ def test_json_columns_that_nobody_asked_for_may_hold_anything(tmp_path):
 
 
 def test_json_keys_that_come_late(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_input, "BLOCK", 200)
+    monkeypatch.setattr(Source, "BLOCK", 200)
     path = json_lines(tmp_path / "a.jsonl", [{}] * 5 + [{"g": "x"}] + [{}] * 50)
     assert set(scan(path, by="g")) == {"x", None}
     path = json_lines(tmp_path / "a.jsonl", [{}] * 50 + [{"g": "x"}])
@@ -281,7 +280,7 @@ def test_large_labels_that_go_on_with_fractions(tmp_path):
 @pytest.mark.parametrize("missing", ["", '""', "NA", "nan", "null", "N/A", "NaN", "#N/A"])
 @pytest.mark.parametrize("block", [1 << 22, 64])
 def test_missing_numbers_beside_groups(tmp_path, monkeypatch, missing, block):
-    monkeypatch.setattr(text_input, "BLOCK", block)
+    monkeypatch.setattr(Source, "BLOCK", block)
     good = "1,0.5,1,NA\n"
     for line, name in [(f"{missing},0.5,1,NA", "y"), (f"1,{missing},1,NA", "p"), (f"1,0.5,{missing},NA", "w")]:
         path = write_text(tmp_path / "a.csv", "y,p,w,g\n" + good * 30 + line + "\n" + good)
@@ -328,13 +327,13 @@ def test_extension_types_make_groups(tmp_path):
 
 
 def test_too_many_groups_for_so_many_buckets(tmp_path, monkeypatch):
-    monkeypatch.setattr(accumulate, "MOST_CELLS", 1 << 10)
+    monkeypatch.setattr(accumulate, "MAX_CELLS", 1 << 10)
     n = 100
     pq.write_table(pa.table({"y": [0, 1] * 50, "p": [0.5] * n, "g": list(range(n))}), tmp_path / "a.parquet")
-    words = r"`by` makes 100 groups so far, which are too many for n_buckets=64: 6,400 buckets, .* n_buckets=8 would do"
+    words = r"`by` makes 100 groups so far, too many for n_buckets=64: that is 6,400 buckets, .* n_buckets=8 would do"
     refused(ValueError, words, tmp_path, by="g")
     assert len(scan(tmp_path, by="g", n_buckets=8)) == n
-    monkeypatch.setattr(accumulate, "MOST_CELLS", 64)
+    monkeypatch.setattr(accumulate, "MAX_CELLS", 64)
     refused(ValueError, r"Name fewer columns in `by`", tmp_path, by="g")
 
 

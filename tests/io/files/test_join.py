@@ -126,7 +126,7 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
         (
             {**A, "id": [3, 1, 3, 9]},
             B,
-            r"the key 'id' must tell rows apart, but '3' is there 2 times in .*a\.csv \(1 of 3 keys are there more than once\)",
+            r"the key 'id' must be unique, but '3' occurs 2 times in .*a\.csv \(1 of 3 keys occur more than once\)",
         ),
         (
             A,
@@ -141,7 +141,7 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
         (
             A,
             {**B, "id": ["2.0", "3.0", "1.0", "7.0", "8.0"]},
-            r"no row of .*a\.csv has a partner in .*b\.csv: no key in 'id' is in both\. The first are '3' \(string\) and '2\.0'",
+            r"no row of .*a\.csv has a match in .*b\.csv: no key in 'id' is in both\. The first keys are '3' \(string\) and '2\.0'",
         ),
         ({**A, "p": [0.3, 0.1, 7, 0.9]}, B, r"`p` \(y_proba\) must lie in \[0, 1\]; found 7\.0 at row 2 of .*a\.csv"),
         ({"id": [], "y": [], "p": []}, B, r"a\.csv has no rows"),

@@ -1,7 +1,13 @@
 """Rows as they are in the files while they are few, and always the sketch that `scan` makes."""
 
+import hashlib
+import json
+import os
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -10,6 +16,8 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files import batches
 from truthcal.io.files import load as load_module
 from truthcal.io.files.load import load
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.source import Source
 from truthcal.io.files.sources import find_sources
 
 TRUE = [0, 1, 1, 0, 1]
@@ -47,6 +55,62 @@ def test_rows_are_kept_in_the_order_of_the_files(tmp_path, monkeypatch, ending, 
     assert loaded.sketch.n == 4  # one has no weight
     expected = tc.scan(tmp_path / f"*.{ending}", y_true="y", y_proba="p", sample_weight="w", n_buckets=16384)
     assert loaded.sketch.to_bytes() == expected.to_bytes()
+
+
+class Opens:
+    """Counts how often files are opened, by Python and by pyarrow."""
+
+    def __init__(self, monkeypatch):
+        self.paths = []
+        for name in ("OSFile", "memory_map"):
+            monkeypatch.setattr(pa, name, self.counted(getattr(pa, name)))
+        monkeypatch.setattr(pq, "ParquetFile", self.counted(pq.ParquetFile))
+        monkeypatch.setattr("builtins.open", self.counted(open))
+
+    def counted(self, function):
+        def wrapper(file, *args, **options):
+            if isinstance(file, str | os.PathLike):
+                self.paths.append(os.fspath(file))
+            return function(file, *args, **options)
+
+        return wrapper
+
+
+WRITERS = {
+    "csv": lambda table, path: pyarrow.csv.write_csv(table, path),
+    "csv.gz": lambda table, path: pyarrow.csv.write_csv(table, pa.CompressedOutputStream(str(path), "gzip")),
+    "jsonl": lambda table, path: path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist())),
+    "parquet": lambda table, path: pq.write_table(table, path),
+    "feather": lambda table, path: pyarrow.feather.write_feather(table, path),
+}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("block", [Source.BLOCK, 64])
+def test_several_models_are_read_in_one_pass(tmp_path, monkeypatch, ending, block):
+    monkeypatch.setattr(Source, "BLOCK", block)
+    path = tmp_path / f"f.{ending}"
+    table = pa.table({"y": TRUE, "a": PROBA, "b": PROBA[::-1], "w": WEIGHT, "g": SITE})
+    WRITERS[ending](table, path)
+    expected = hashlib.sha256(path.read_bytes()).hexdigest()
+    checksum, opens = hashlib.sha256(), Opens(monkeypatch)
+    preview = preview_columns(find_sources(path)[0], ["a", "b"])
+    models = load([preview.source], ColumnRoles.of_models("y", ["a", "b"], "w", "g", None), checksum=checksum)
+    assert opens.paths.count(str(path)) == 2  # preview and read
+    assert checksum.hexdigest() == expected
+    assert list(models) == ["a", "b"]
+    for name, proba in (("a", PROBA), ("b", PROBA[::-1])):
+        assert models[name].p.tolist() == proba
+        by_group = tc.scan(path, y_true="y", y_proba=name, sample_weight="w", by="g")
+        assert models[name].table.to_bytes() == by_group.to_bytes()
+    assert models["a"].y is models["b"].y
+    assert models["a"].w is models["b"].w
+
+
+def test_the_error_names_the_model_with_the_bad_row(tmp_path):
+    sources = files(tmp_path, "csv", q=[0.1, 0.2, 0.3, 0.4, 7.5])
+    with pytest.raises(ValueError, match=r"`q` \(y_proba\) must lie in \[0, 1\]; found 7\.5 at row 1 of .*2\.csv"):
+        load(sources, ColumnRoles.of_models("y", ["p", "q"], None, None, None))
 
 
 @pytest.mark.parametrize(("most", "exact"), [(5, True), (4, False), (3, False), (None, True)])

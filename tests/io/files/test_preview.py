@@ -10,9 +10,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from truthcal.io.files import preview as preview_module
-from truthcal.io.files import text_input
+from truthcal.io.files import batches
 from truthcal.io.files.preview import Column, preview_columns
+from truthcal.io.files.source import Source
 from truthcal.io.files.sources import find_sources
 
 
@@ -104,7 +104,7 @@ def test_only_the_first_rows_are_looked_at(tmp_path):
 
 @pytest.mark.parametrize("name", ["file.csv", "file.jsonl"])
 def test_a_line_that_is_cut_off_is_left_out(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(text_input, "BLOCK", 64)
+    monkeypatch.setattr(Source, "BLOCK", 64)
     monkeypatch.setattr("truthcal.io.files.csv._HEADER", 64)
     line = "0.5,0.5\n" if name == "file.csv" else '{"y": 0.5, "p": 0.5}\n'
     text = ("y,p\n" if name == "file.csv" else "") + line * 100 + "word,word\n"
@@ -158,7 +158,7 @@ def test_columns_of_one_name_with_types(tmp_path):
 
 
 def test_very_wide_parquet_files_are_judged_by_their_statistics(tmp_path, monkeypatch):
-    monkeypatch.setattr(preview_module, "_WIDE", 2)
+    monkeypatch.setattr(batches, "_WIDE", 2)
     table = pa.table(
         {"y": [0, 1], "p": [0.0, 1.0], "n": [3, 9], "t": ["a", "b"], "b": [True, False], "x": pa.nulls(2, pa.float64())}
     )
@@ -188,9 +188,9 @@ def test_lines_of_json(tmp_path):
     ("text", "message"),
     [
         ("[1, 2]\n", r"it is a list in brackets, but each line must be one object, as `jq -c '\.\[\]'` writes it"),
-        ('"y"\n', r"""'"y"' has no names of columns\): each line must be one object"""),
+        ('"y"\n', r"""'"y"' has no column names\): each line must be one object"""),
         ("y,p\n", r"file\.jsonl: could not be read as JSON lines \(Expecting value"),
-        (b"\xff\xfe{\0}\0", r"it is text in UTF-16"),
+        (b"\xff\xfe{\0}\0", r"it is UTF-16 text"),
     ],
 )
 def test_what_is_not_lines_of_json(tmp_path, text, message):

@@ -26,8 +26,9 @@ import truthcal as tc
 from truthcal.io import row_codes
 from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files import batches, text_input
+from truthcal.io.files import batches
 from truthcal.io.files.accumulate import BucketAccumulator, codes_of_rows
+from truthcal.io.files.source import Source
 
 N = len(PROBA)
 LABEL = [int(y) for y in TRUE]
@@ -98,7 +99,7 @@ def test_every_format_gives_the_sketch_that_arrays_give(tmp_path, monkeypatch, n
     plain, weighted = tc.Sketch(B).update(LABEL, PROBA), tc.Sketch(B).update(LABEL, PROBA, WEIGHT)
     for batch, block in [(1 << 20, 1 << 22), (4, 512), (1, 128)]:  # rows and bytes of a batch
         monkeypatch.setattr(batches, "BATCH", batch)
-        monkeypatch.setattr(text_input, "BLOCK", block)
+        monkeypatch.setattr(Source, "BLOCK", block)
         assert_same(scan(tmp_path / name), plain)
         assert_same(scan(str(tmp_path / name), sample_weight="w"), weighted)
 
@@ -185,13 +186,13 @@ def test_columns_that_begin_with_whole_numbers_and_go_on_with_fractions(tmp_path
     )
     expected = expected + tc.Sketch(B).update([1], [1.0], [1.0])
     for block in (1 << 22, 1 << 14):
-        monkeypatch.setattr(text_input, "BLOCK", block)
+        monkeypatch.setattr(Source, "BLOCK", block)
         assert_same(scan(path, sample_weight="w"), expected)
         assert set(scan(path, by="void")) == {"x", None}
 
 
 def test_labels_that_begin_with_nothing_or_whole_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_input, "BLOCK", 64)
+    monkeypatch.setattr(Source, "BLOCK", 64)
     (tmp_path / "a.csv").write_text("y,p\n" + "1,0.5\n" * 20 + "two,0.25\n")
     expected = tc.Sketch(B).update([0] * 20 + [1], [0.5] * 20 + [0.25])
     assert_same(scan(tmp_path, pos_label="two"), expected)
@@ -311,7 +312,7 @@ def test_any_division_gives_what_the_whole_gives(tmp_path_factory, rows, cuts, b
             path.write_text("\n".join(json.dumps(row) for row in part.to_pylist()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "BATCH", batch)
-        patch.setattr(text_input, "BLOCK", 128)
+        patch.setattr(Source, "BLOCK", 128)
         assert_same(scan(folder), tc.Sketch(B).update(y, p))
         assert_groups(scan(folder, by="g"), g, y, p)
         if any(w):
@@ -384,18 +385,16 @@ def test_row_codes_against_the_rules():
     rows = np.array([(y, p, w) for y in values for p in values for w in weights]).T
 
     def code(y, p, w):
-        for x, null, wild, outside in [(y, row_codes.TRUE_NULL, row_codes.TRUE_WILD, row_codes.TRUE_OUTSIDE), (p, row_codes.PROBA_NULL, row_codes.PROBA_WILD, row_codes.PROBA_OUTSIDE)]:  # fmt: skip
+        for x, missing, nonfinite, outside in [(y, -2, -3, -4), (p, -5, -6, -7)]:
             if x != x:
-                return null
+                return missing
             if abs(x) == math.inf:
-                return wild
+                return nonfinite
             if not 0 <= x <= 1:
                 return outside
         if w is None or w == 1:
             return 0
-        return {0.0: row_codes.WEIGHTLESS, math.inf: row_codes.WEIGHT_WILD, -1.0: row_codes.WEIGHT_OUTSIDE}.get(
-            w, row_codes.WEIGHT_NULL if w != w else row_codes.WEIGHT_EXTREME
-        )
+        return {0.0: -1, math.inf: -9, -1.0: -10}.get(w, -8 if w != w else -11)
 
     assert codes_of_rows(*rows).tolist() == [code(*row) for row in rows.T]
     assert codes_of_rows(*rows[:2], None).tolist() == [code(y, p, None) for y, p, _ in rows.T]

@@ -14,9 +14,10 @@ import pytest
 
 import truthcal as tc
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.formats import sketch_kind
 from truthcal.io.files.load import load
 from truthcal.io.files.preview import preview_columns
-from truthcal.io.files.stdin import sketch_kind, spool_stdin
+from truthcal.io.files.stdin import spool_stdin
 
 ROWS = pa.table({"y": [0, 1, 1], "p": [0.25, 0.75, 0.5]})
 CSV = b"y,p\n0,0.25\n1,0.75\n1,0.5\n"
@@ -75,7 +76,7 @@ DATA = {
 def test_the_format_is_told_by_the_content(name):
     data, format_ = DATA[name]
     with spool_stdin(io.BytesIO(data)) as source:
-        assert (source.format, str(source)) == (format_, "standard input")
+        assert (source.format.name, str(source)) == (format_, "standard input")
         assert [column.name for column in preview_columns(source).columns] == ["y", "p"]
         loaded = load([source], ColumnRoles.of("y", "p", None, None, None))["p"]
         path = source.path
@@ -93,11 +94,11 @@ def test_the_format_is_told_by_the_content(name):
         (b"PK\x03\x04", r"^standard input is an Excel workbook or a zip archive; save the sheet as CSV"),
         (lzma.compress(CSV), r"^standard input is compressed by xz; unpack it with `xz -dc`"),
         (gzip.compress(DATA["Parquet"][0]), r"^standard input is a compressed Parquet file; unpack it first"),
-        (CSV.decode().encode("utf-16"), r"^standard input: .* \(it is text in UTF-16\).*iconv -f utf-16 -t utf-8"),
-        (JSON.decode().encode("utf-16"), r"^standard input: .* \(it is text in UTF-16\).*iconv -f utf-16 -t utf-8"),
+        (CSV.decode().encode("utf-16"), r"^standard input: .* \(it is UTF-16 text\).*iconv -f utf-16 -t utf-8"),
+        (JSON.decode().encode("utf-16"), r"^standard input: .* \(it is UTF-16 text\).*iconv -f utf-16 -t utf-8"),
         (
             "é,y,p\n1,0,0.5\n".encode("latin-1"),
-            r"the names of its columns are no text in UTF-8; .*iconv -f latin1 -t utf-8",
+            r"the column names are not UTF-8 text; .*iconv -f latin1 -t utf-8",
         ),
         (b'[{"y": 0, "p": 0.25},\n {"y": 1, "p": 0.5}]', r"a list in brackets, .*`jq -c '\.\[\]'`"),
         (b'{\n"y": 0,\n"p": 0.25\n}', r"each line must be one object, as `jq -c \.` writes it"),
@@ -111,7 +112,7 @@ def test_what_cannot_be_read_is_told_with_the_cure(data, message):
 def test_text_that_is_not_utf8_is_refused_only_where_it_is_read():
     with spool_stdin(io.BytesIO("y,p,name\nno,0.5,é\nnon-évènement,0.25,b\n".encode("latin-1"))) as source:
         assert [column.name for column in preview_columns(source).columns] == ["y", "p", "name"]
-        with pytest.raises(ValueError, match=r"^standard input: .*it is no text in UTF-8; .*iconv -f latin1 -t utf-8"):
+        with pytest.raises(ValueError, match=r"^standard input: .*it is not UTF-8 text; .*iconv -f latin1 -t utf-8"):
             load([source], ColumnRoles.of("y", "p", None, None, "no"))
     with spool_stdin(io.BytesIO("y,p,name\n0,0.5,é\n1,0.25,b\n".encode("latin-1"))) as source:
         assert load([source], ColumnRoles.of("y", "p", None, None, None))["p"].y.tolist() == [0, 1]
@@ -165,6 +166,6 @@ def test_sketches_are_known_by_their_first_bytes(tmp_path):
     assert sketch_kind(str(tmp_path / "table")) == "SketchTable"
     assert [sketch_kind(tmp_path / name) for name in ("rows.csv", "*.csv", "nothing", ".")] == [None] * 4
     with spool_stdin(io.BytesIO(SKETCH.to_bytes())) as source:
-        assert source.format == "sketch"
+        assert source.is_sketch
         assert sketch_kind(source.path) == "Sketch"
         assert tc.Sketch.load(source.path).n == 2

@@ -16,7 +16,8 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.join import join_files
 from truthcal.io.files.load import Loaded
 from truthcal.io.files.preview import preview_columns
-from truthcal.io.files.sources import Source, find_sources
+from truthcal.io.files.source import Source
+from truthcal.io.files.sources import find_sources
 
 
 def compare(args: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
-"""Rows that stream by, added to buckets as they come: for one sketch, or for one for each group."""
+"""Accumulators: rows of batches added to the buckets of one sketch, or of one for each group."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,36 +13,38 @@ from truthcal.core.sketch import Sketch, empty_scratch
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import Found, refuse_bad_rows
+from truthcal.io.errors import BadRows, refuse_bad_rows
+from truthcal.io.row_codes import Check, rules_for
 from truthcal.kernels import buckets, prepare
 
 _Rows = NDArray[Any]
 _NO_WEIGHTS = np.empty(0)
-# So many rows are added up plainly before they join sums that keep their rounding errors.
+# Rows to add up in plain sums before these join sums with compensated rounding errors.
 _PLAIN_ROWS = 1 << 24
-# So many rows are dealt out by group at a time.
-_WORTH_A_ROUND = 1 << 21
-# So many buckets of all groups together, filled or not, take 1 GB before the first of them is filled.
-MOST_CELLS = 1 << 28
+# Rows to collect before they are sorted by group.
+_SORT_ROWS = 1 << 21
+# The most buckets of all groups together, filled or not: their indices take 1 GB.
+MAX_CELLS = 1 << 28
 
 
 class BucketAccumulator:
-    """Sums of all rows so far. Memory: 1.2 MB; with groups 60 MB, and for each 4 bytes a bucket and 64 a filled one.
+    """Sums of all rows so far, by bucket and group.
 
-    With weights or fractional outcomes it is 90 MB, and 96 bytes a filled bucket.
+    Memory: 1.2 MB. With groups 60 MB, and for each group 4 bytes a bucket and 64 a filled one; with weights or
+    fractional outcomes 90 MB, and 96 bytes a filled bucket.
     """
 
     def __init__(self, roles: ColumnRoles, n_buckets: int) -> None:
         self._roles, self._n_buckets = roles, n_buckets
         self._rows = 0
         self._sketch = Sketch(n_buckets)
-        self._scratch: dict[int, NDArray[np.float64]] = {}  # of the two halves of every batch
+        self._scratch: dict[int, NDArray[np.float64]] = {}  # one for each half of a batch
         self._plain_rows = 0
         self._cells = {binary: _Cells(n_buckets, binary) for binary in (False, True)}
 
     def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None, first: int, where: str) -> None:
-        """Add rows. If any cannot be used, the error says so of the `first` and later rows of `where`."""
-        if groups is not None:  # as tables keep them: two times in a zone may be equal for Python and not the same
+        """Add rows. If one is invalid, raise; row numbers in the error start at `first`."""
+        if groups is not None:  # normalized: two times in a time zone may be equal for Python and still differ
             groups = groups[0], [checked_key(key, self._roles.by) for key in groups[1]]
         others: _Rows | None = None
         if w is None and groups is None:
@@ -52,11 +54,11 @@ class BucketAccumulator:
             labels = _labels(y) if groups is not None and w is None else None
             cells = self._cells[labels is not None]
             if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
-                _refuse(y, p, w, first, self._roles, where)
+                _refuse_rows(y, p, w, first, self._roles, where)
         self._rows += len(p)
 
     def _add_binary(self, y: _Rows, p: _Rows) -> _Rows:
-        """Add all rows with outcomes 0 or 1; returns which ones are left."""
+        """Add all valid rows with outcomes 0 or 1; return the indices of the others."""
         y, p = read_only(y), read_only(p)
 
         def half(first: int, last: int) -> int:
@@ -66,22 +68,22 @@ class BucketAccumulator:
             return buckets.sketch_binary(p[first:last], y[first:last], self._n_buckets, scratch)
 
         self._plain_rows += len(p)
-        passed_over = sum(in_halves(half, len(p)))
+        skipped = sum(in_halves(half, len(p)))
         if self._plain_rows >= _PLAIN_ROWS:
             self._settle()
-        if not passed_over:
+        if not skipped:
             return np.empty(0, np.int64)
         return np.flatnonzero(~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))))
 
     def _settle(self) -> None:
-        own = self._sketch
+        """Add the plain sums to the sketch."""
         for scratch in self._scratch.values():
-            buckets.finish_binary(scratch, own._sums, own._lost, own._low, own._high)
+            self._sketch._add_scratch(scratch)
         self._scratch.clear()
         self._plain_rows = 0
 
     def table(self) -> tuple[dict[str, _Rows], Groups | None]:
-        """All sums so far as a table by code, and its groups."""
+        """Return all sums so far as a table by code, and its groups."""
         self._settle()
         keys = [key for cells in self._cells.values() for key in cells.keys]
         parts = [cells.filled(self._roles.sample_weight is not None) for cells in self._cells.values()]
@@ -94,16 +96,16 @@ class BucketAccumulator:
             _, code, fields = parts[0]
             self._sketch.merge(Sketch._from_columns(self._n_buckets, code, fields, "cells contradict themselves"))
             code, fields = self._sketch._filled()
-        if not len(code):  # no row counts
-            code, fields, groups = np.array([row_codes.WEIGHTLESS]), np.zeros((buckets.N_FIELDS, 1)), None
+        if not len(code):  # no rows with weight
+            code, fields, groups = np.array([row_codes.ZERO_WEIGHT]), np.zeros((buckets.N_FIELDS, 1)), None
             fields[buckets.N] = self._rows
         return {"code": code, **dict(zip(row_codes.WEIGHTED, fields, strict=True))}, groups
 
 
 class _Cells:
-    """The filled buckets of all groups. Every second group belongs to one core, the others to the other one.
+    """The filled buckets (cells) of all groups. One thread fills the even groups, another the odd ones.
 
-    With `binary`, for unweighted rows with bytes 0 and 1 as outcomes.
+    `binary` cells take unweighted rows with bytes 0 and 1 as outcomes.
     """
 
     def __init__(self, n_buckets: int, binary: bool) -> None:
@@ -117,23 +119,24 @@ class _Cells:
         self._waiting: list[tuple[_Rows, ...]] = []
 
     def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None) -> int:
-        """Add rows; if some are not legal, add none and return how many.
+        """Add rows; if some are invalid, add none and return how many.
 
-        Rows wait until they are many: then each group has so many that its cells are worth fetching into the cache.
+        Rows wait until there are many: then each group has enough of them to keep its cells in the cache.
         """
         index, keys = groups or (np.zeros(len(p), np.int32), [()])
         y = y if y.dtype == np.uint8 else y.astype(np.float64)
-        given = _NO_WEIGHTS if w is None else w
-        others = buckets.count_illegal(p, y, given, SMALLEST_WEIGHT, LARGEST_WEIGHT)
-        if others:
-            return others
-        number = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], dtype=np.int32)
-        self._waiting.append((y, p, given, number[index]))
-        if sum(len(rows[0]) for rows in self._waiting) >= _WORTH_A_ROUND:
+        weights = _NO_WEIGHTS if w is None else w
+        invalid = buckets.count_illegal(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT)
+        if invalid:
+            return invalid
+        numbers = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], dtype=np.int32)
+        self._waiting.append((y, p, weights, numbers[index]))
+        if sum(len(rows[0]) for rows in self._waiting) >= _SORT_ROWS:
             self._settle()
         return 0
 
     def _settle(self) -> None:
+        """Sort the waiting rows by group and add them to the cells."""
         if not self._waiting:
             return
         *columns, groups = zip(*self._waiting, strict=True)
@@ -142,44 +145,44 @@ class _Cells:
         starts = np.concatenate([[0], np.cumsum(counts)])
         ys, ps, ws = columns
         p, (y, w) = run_parts(
-            lambda: _dealt(ps, groups, starts), lambda: [_dealt(part, groups, starts) for part in (ys, ws)], starts[-1]
+            lambda: _by_group(ps, groups, starts), lambda: [_by_group(x, groups, starts) for x in (ys, ws)], starts[-1]
         )
         self._make_room([int(counts[parity::2].sum()) for parity in (0, 1)])
 
         def fill(parity: int) -> None:
-            own = starts, parity, self._cell_of, self._fields[parity], self._used[parity]
-            filled = buckets.fill_binary_cells(p, y, *own) if self._binary else buckets.fill_cells(p, y, w, *own)
-            self._used[parity] = filled
+            cells = starts, parity, self._cell_of, self._fields[parity], self._used[parity]
+            used = buckets.fill_binary_cells(p, y, *cells) if self._binary else buckets.fill_cells(p, y, w, *cells)
+            self._used[parity] = used
 
         run_parts(lambda: fill(0), lambda: fill(1), len(p))
 
     def _make_room(self, rows: list[int]) -> None:
-        """For all groups, and for as many new cells as these rows can fill."""
+        """Allocate for all groups, and for as many new cells as these rows can fill."""
         if len(self.keys) > len(self._cell_of):
-            most = MOST_CELLS // self._n_buckets
-            if len(self.keys) > most:
+            max_groups = MAX_CELLS // self._n_buckets
+            if len(self.keys) > max_groups:
                 _refuse_groups(len(self.keys), self._n_buckets)
-            groups = min(max(len(self.keys), 2 * len(self._cell_of)), most)
+            groups = min(max(len(self.keys), 2 * len(self._cell_of)), max_groups)
             more = np.full((groups, self._n_buckets), -1, np.int32)
             more[: len(self._cell_of)] = self._cell_of
             self._cell_of = more
         for parity in (0, 1):
             fields, used = self._fields[parity], self._used[parity]
-            most = (len(self.keys) + 1 - parity) // 2 * self._n_buckets
-            needed = min(used + rows[parity], most)
+            limit = (len(self.keys) + 1 - parity) // 2 * self._n_buckets
+            needed = min(used + rows[parity], limit)
             if needed > len(fields):
-                self._fields[parity] = _aligned(min(max(needed, 3 * len(fields) // 2), most), self._n_fields)
+                self._fields[parity] = _aligned(min(max(needed, 3 * len(fields) // 2), limit), self._n_fields)
                 self._fields[parity][:used] = fields[:used]
 
     def filled(self, weighted: bool) -> tuple[_Rows, _Rows, NDArray[np.float64]]:
-        """For each cell its group, its bucket, and its fields by column."""
+        """Return the group of each cell, its bucket, and its fields by column."""
         self._settle()
         group, bucket = np.nonzero(self._cell_of >= 0)
         cell = self._cell_of[group, bucket]
         raw = np.empty((len(cell), self._n_fields))
         for parity in (0, 1):
-            own = group % 2 == parity
-            raw[own] = self._fields[parity][cell[own]]
+            rows = group % 2 == parity
+            raw[rows] = self._fields[parity][cell[rows]]
         if not self._binary:
             fields = raw.T
             if not weighted:
@@ -191,31 +194,31 @@ class _Cells:
 
 
 def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
-    enough = 1 << max(MOST_CELLS // groups, 1).bit_length() - 1
-    cure = f"n_buckets={enough} would do for these, but fewer if there are more groups to come"
-    if enough < 2:
-        cure = "Name fewer columns in `by`, or coarser ones"
+    possible = 1 << max(MAX_CELLS // groups, 1).bit_length() - 1
+    fix = f"n_buckets={possible} would do for these groups; more groups need fewer buckets"
+    if possible < 2:
+        fix = "Name fewer columns in `by`, or coarser ones"
     raise ValueError(
-        f"`by` makes {groups:,} groups so far, which are too many for n_buckets={n_buckets}: {groups * n_buckets:,} "
-        f"buckets, and {MOST_CELLS:,} are the most that are kept. {cure}."
+        f"`by` makes {groups:,} groups so far, too many for n_buckets={n_buckets}: that is {groups * n_buckets:,} "
+        f"buckets, and the limit is {MAX_CELLS:,}. {fix}."
     )
 
 
 def _labels(y: _Rows) -> NDArray[np.uint8] | None:
-    """Outcomes as bytes, if they are all 0 or 1."""
+    """Return outcomes as bytes if they are all 0 or 1; else None."""
     labels = np.empty(len(y), np.uint8)
     return None if prepare.binary_labels(read_only(y), labels) else labels
 
 
 def _aligned(rows: int, fields: int) -> NDArray[np.float64]:
-    """Zeros that begin with a cache line, so that a row of eight is one and not two."""
+    """Return zeros aligned to cache lines, so that a row of eight floats is in one line, not two."""
     raw = np.zeros(rows * fields * 8 + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + rows * fields * 8].view(np.float64).reshape(rows, fields)
 
 
-def _dealt(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) -> _Rows:
-    """The values of the first group, then those of the second ..., from all batches."""
+def _by_group(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) -> _Rows:
+    """Return the values of the first group, then those of the second, and so on, from all batches."""
     out = np.empty(sum(map(len, batches)), np.result_type(*batches))
     at = starts[:-1].copy()
     for values, group in zip(batches, groups, strict=True):
@@ -223,37 +226,34 @@ def _dealt(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) -> 
     return out
 
 
-def _refuse(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
-    """Say what is wrong with the first of these rows that cannot be used, and with all rows like it."""
-    code = codes_of_rows(y, p, w)
-    found = {}
-    for wrong in np.unique(code[code < row_codes.WEIGHTLESS]):
-        column = (
-            p if row_codes.PROBA_NULL >= wrong > row_codes.WEIGHT_NULL else y if wrong > row_codes.PROBA_NULL else w
-        )
-        values = np.asarray(column, dtype=np.float64)[code == wrong]
-        low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-        found[int(wrong)] = Found(len(values), low, high, first + int(np.argmax(code == wrong)))
-    refuse_bad_rows(found, len(p), roles, where)
+def _refuse_rows(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
+    """Raise for the first rule that rows break, with all rows that break it."""
+    codes = codes_of_rows(y, p, w)
+    columns = {"y_true": y, "y_proba": p, "sample_weight": w}
+    bad_rows = {}
+    for rule in rules_for(weighted=w is not None):
+        rows = codes == rule.code
+        if rule.check != "zero" and rows.any():
+            values = np.asarray(columns[rule.role], dtype=np.float64)[rows]
+            low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
+            bad_rows[rule.code] = BadRows(len(values), low, high, first + int(np.argmax(rows)))
+    refuse_bad_rows(bad_rows, len(p), roles, where)
+
+
+# The rules of `row_codes` for arrays, where a missing number is nan.
+_BREAKS: dict[Check, Callable[[_Rows], NDArray[np.bool_]]] = {
+    "missing": np.isnan,
+    "nonfinite": np.isinf,
+    "outside_unit": lambda x: ~((x >= 0) & (x <= 1)),
+    "negative": lambda x: x < 0,
+    "zero": lambda x: x == 0,
+    "extreme": lambda x: (x < SMALLEST_WEIGHT) | (x > LARGEST_WEIGHT),
+}
 
 
 def codes_of_rows(y: _Rows, p: _Rows, w: _Rows | None) -> NDArray[np.int64]:
-    """The code of each row that does not count; 0 for the others."""
-    rules = [
-        (np.isnan(y), row_codes.TRUE_NULL),
-        (np.isinf(y), row_codes.TRUE_WILD),
-        (~((y >= 0) & (y <= 1)), row_codes.TRUE_OUTSIDE),
-        (np.isnan(p), row_codes.PROBA_NULL),
-        (np.isinf(p), row_codes.PROBA_WILD),
-        (~((p >= 0) & (p <= 1)), row_codes.PROBA_OUTSIDE),
-    ]
-    if w is not None:
-        rules += [
-            (np.isnan(w), row_codes.WEIGHT_NULL),
-            (np.isinf(w), row_codes.WEIGHT_WILD),
-            (w < 0, row_codes.WEIGHT_OUTSIDE),
-            (w == 0, row_codes.WEIGHTLESS),
-            ((w < SMALLEST_WEIGHT) | (w > LARGEST_WEIGHT), row_codes.WEIGHT_EXTREME),
-        ]
-    tests, values = zip(*rules, strict=True)
-    return np.select(tests, values, 0)
+    """Return the code of each row that does not count; 0 for the others."""
+    columns: dict[str, Any] = {"y_true": y, "y_proba": p, "sample_weight": w}
+    rules = rules_for(weighted=w is not None)
+    broken = [_BREAKS[rule.check](columns[rule.role]) for rule in rules]
+    return np.select(broken, np.array([rule.code for rule in rules]), 0)

@@ -1,4 +1,4 @@
-"""Files as a stream of record batches of the columns in question."""
+"""Record batches of files; Parquet and Arrow files, and their previews."""
 
 import contextlib
 from collections.abc import Generator, Iterator
@@ -6,64 +6,64 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.csv import read_csv
-from truthcal.io.files.json import read_json
-from truthcal.io.files.sources import Source
-from truthcal.io.files.text_input import Checksum, arrow, columns_in, refuse_missing, said_of
+from truthcal.io.files.decode import storage
+from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
+from truthcal.io.files.source import Batches, Checksum, Source, arrow, errors_naming
 
 # Rows of a batch, where there is a choice: group by group they should fill the processor's cache, and stay in it.
 BATCH = 1 << 20
-# Bytes of each column of a Parquet file read ahead. Without a limit pyarrow holds whole groups of rows, which may be
-# whole files: 860 MB for 2e7 rows, not 320; and it is no faster.
-_AHEAD = 1 << 20
+# Bytes of each column of a Parquet file to read ahead. Without a limit pyarrow holds whole row groups, which may be
+# whole files: 860 MB for 2e7 rows instead of 320, and it is no faster.
+_READ_AHEAD = 1 << 20
+# Parquet files with more columns are previewed from their statistics: opening each column would take seconds.
+_WIDE = 50_000
 
 
-def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = None) -> Iterator[tuple[Any, float]]:
-    """Record batches with at least the columns in question, and the share of the file read so far."""
-    if checksum is not None:
-        with open(source.path, "rb") as file:
-            while block := file.read(1 << 20):
-                checksum.update(block)
-    readers = {"Parquet": _parquet, "CSV": read_csv, "JSON lines": read_json, "Arrow": _arrow_file}
-    with said_of(source):
-        yield from readers[source.format](source, roles)
+def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:
+    """Yield record batches with at least the columns in question, and the share of the file read so far."""
+    with errors_naming(source):
+        yield from source.format.read(source, roles, checksum)
 
 
 def refuse_unreadable(sources: list[Source], roles: ColumnRoles) -> None:
-    """What is wrong with the last of a thousand files should not come out after an hour: Parquet tells by its end."""
+    """Check all Parquet files by their footers, so that a damaged one is not found after an hour of reading others."""
     for source in sources:
-        if source.format == "Parquet":
-            with said_of(source):
-                _schema(source, roles)
+        if source.format.name == "Parquet" and len(sources) > 1:
+            with errors_naming(source):
+                import pyarrow.parquet
+
+                source.require_columns(roles, pyarrow.parquet.read_schema(source.path).names)
 
 
-def _schema(source: Source, roles: ColumnRoles) -> Any:
+def read_parquet(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
+    """Yield batches of a Parquet file."""
     import pyarrow.parquet
 
-    schema = pyarrow.parquet.read_schema(source.path)
-    refuse_missing(source, roles, schema.names)
-    return schema
+    with arrow().OSFile(str(source.path)) as raw:
+        _update(checksum, raw)
+        metadata = pyarrow.parquet.read_metadata(raw)
+        schema = metadata.schema.to_arrow_schema()
+        source.require_columns(roles, schema.names)
+        wanted = source.columns_to_read(roles, schema.names)
+        texts = [name for name in wanted if name in roles.by and arrow().types.is_string(schema.field(name).type)]
+        options = {"read_dictionary": texts, "buffer_size": _READ_AHEAD, "pre_buffer": False}
+        file = pyarrow.parquet.ParquetFile(raw, metadata=metadata, page_checksum_verification=True, **options)
+        done = 0
+        with contextlib.closing(_one_ahead(file.iter_batches(BATCH, columns=wanted))) as batches:
+            for batch in batches:
+                done += len(batch)
+                yield batch, done / metadata.num_rows
 
 
-def _parquet(source: Source, roles: ColumnRoles) -> Iterator[tuple[Any, float]]:
-    import pyarrow.parquet
-
-    schema = _schema(source, roles)
-    wanted = columns_in(source, roles, schema.names)
-    texts = [name for name in wanted if name in roles.by and arrow().types.is_string(schema.field(name).type)]
-    ways = {"read_dictionary": texts, "buffer_size": _AHEAD, "pre_buffer": False, "page_checksum_verification": True}
-    done = 0
-    with (
-        pyarrow.parquet.ParquetFile(source.path, **ways) as file,
-        contextlib.closing(_one_ahead(file.iter_batches(BATCH, columns=wanted))) as batches,
-    ):
-        for batch in batches:
-            done += len(batch)
-            yield batch, done / file.metadata.num_rows
+def _update(checksum: Checksum | None, file: Any) -> None:
+    """Add all bytes of a file to the checksum, and go back to its start."""
+    while checksum is not None and (block := file.read_buffer(1 << 20)).size:
+        checksum.update(block)
+    file.seek(0)
 
 
 def _one_ahead(batches: Iterator[Any]) -> Generator[Any, None, None]:
-    """The same batches; while one is in use, the next one is read."""
+    """Yield the same batches; while one is in use, the next one is read."""
     with ThreadPoolExecutor(1, thread_name_prefix="truthcal") as pool:
         coming = pool.submit(next, batches, None)
         while (batch := coming.result()) is not None:
@@ -71,23 +71,94 @@ def _one_ahead(batches: Iterator[Any]) -> Generator[Any, None, None]:
             yield batch
 
 
-def _arrow_file(source: Source, roles: ColumnRoles) -> Iterator[tuple[Any, float]]:
+def read_arrow(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
+    """Yield batches of an Arrow file or stream."""
     ipc = arrow().ipc
     with arrow().memory_map(str(source.path)) as file:
-        opened = ipc.open_file if file.read(6) == b"ARROW1" else ipc.open_stream
+        _update(checksum, file)
+        open_ = _arrow_reader(file)
+        schema = open_(file).schema
+        source.require_columns(roles, schema.names)
+        wanted = [schema.get_field_index(name) for name in source.columns_to_read(roles, schema.names)]
         file.seek(0)
-        schema = opened(file).schema
-        refuse_missing(source, roles, schema.names)
-        wanted = [schema.get_field_index(name) for name in columns_in(source, roles, schema.names)]
-        file.seek(0)
-        reader = opened(file, options=ipc.IpcReadOptions(included_fields=sorted(set(wanted))))
-        if opened is ipc.open_stream:
-            whole = ((batch, file.tell() / file.size()) for batch in reader)
+        reader = open_(file, options=ipc.IpcReadOptions(included_fields=sorted(set(wanted))))
+        if open_ is ipc.open_stream:
+            batches = ((batch, file.tell() / file.size()) for batch in reader)
         else:
             n = reader.num_record_batches
-            whole = ((reader.get_batch(i), (i + 1) / n) for i in range(n))
-        for batch, done in whole:
+            batches = ((reader.get_batch(i), (i + 1) / n) for i in range(n))
+        for batch, done in batches:
             for first in range(0, len(batch), BATCH):
                 yield batch.slice(first, BATCH), done
-        if opened is ipc.open_stream and file.tell() < file.size():
+        if open_ is ipc.open_stream and file.tell() < file.size():
             raise arrow().ArrowInvalid("more data after the end of the stream: two streams in one file?")
+
+
+def _arrow_reader(file: Any) -> Any:
+    """Return the function that opens this file: Arrow data are either a file or a stream."""
+    is_file = file.read(6) == b"ARROW1"
+    file.seek(0)
+    return arrow().ipc.open_file if is_file else arrow().ipc.open_stream
+
+
+# --- previews ---------------------------------------------------------------------------------------------------------
+
+
+def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
+    """Summarize the columns of a Parquet file."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 16) as file:
+        schema, n_groups = file.schema_arrow, file.metadata.num_row_groups
+        if len(schema.names) > _WIDE and n_groups and len(file.schema) == len(schema.names):
+            return source, _summarize_statistics(schema, file.metadata.row_group(0))
+        batches = file.iter_batches(rows_to_preview(len(schema.names)))
+        return source, _summarize_batch(schema, next((batch for batch in batches if len(batch)), None))
+
+
+def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
+    """Summarize the columns of an Arrow file or stream."""
+    with arrow().memory_map(str(source.path)) as file:
+        open_ = _arrow_reader(file)
+        reader = open_(file)
+        is_stream = open_ is arrow().ipc.open_stream
+        batches = iter(reader) if is_stream else map(reader.get_batch, range(reader.num_record_batches))
+        batch = next((batch for batch in batches if len(batch)), None)
+        if batch is not None:
+            batch = batch.slice(0, rows_to_preview(len(reader.schema.names)))
+            batch.validate(full=True)  # a damaged file could crash Python
+        return source, _summarize_batch(reader.schema, batch)
+
+
+def _summarize_batch(schema: Any, batch: Any) -> list[Column]:
+    if batch is None:
+        return [Column(name, "nothing") for name in schema.names]
+    columns = [storage(batch.column(i)) for i in range(len(schema.names))]
+    return [
+        summarize_values(name, column.to_pylist()) if _is_plain(column.type) else Column(name, "other")
+        for name, column in zip(schema.names, columns, strict=True)
+    ]
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether Python has numbers, text, True and False for such values."""
+    types = arrow().types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = "null boolean integer floating decimal string large_string string_view"
+    return any(getattr(types, f"is_{test}")(kind) for test in tests.split())
+
+
+def _summarize_statistics(schema: Any, group: Any) -> list[Column]:
+    """Summarize the columns from the statistics of the first row group. Only for integers 0 and 1 they give values."""
+    types, columns = arrow().types, []
+    for i, field in enumerate(schema):
+        statistics = group.column(i).statistics
+        known = statistics is not None and statistics.has_min_max
+        ends = [statistics.min, statistics.max] if known else []
+        column = summarize_values(field.name, ends)
+        if set(ends) <= {0, 1} and (types.is_boolean(field.type) or types.is_integer(field.type)):
+            columns.append(column)
+        else:
+            columns.append(Column(field.name, column.kind, column.low, column.high, (), True))
+    return columns

@@ -1,197 +1,257 @@
-"""Files of lines of fields, parted by commas or the like, as a stream of record batches."""
+"""CSV files (comma, tab, semicolon or bar) as record batches, and their preview."""
 
 import contextlib
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import Found, refuse_bad_rows, refuse_type
-from truthcal.io.files import text_input
-from truthcal.io.files.csv_quotes import Counted, lose_lines
-from truthcal.io.files.sources import Source
+from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_type
+from truthcal.io.files.csv_quotes import QuoteCheck, lose_lines
+from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
+from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import (
-    arrow,
-    beginning,
-    columns_in,
-    decompressed,
-    refuse_missing,
+    UTF8_MARK,
+    TextInput,
+    is_sketch,
+    large_label_type,
     refuse_other_encodings,
-    share,
+    text_columns,
 )
 
-# Bytes in which the line that names the columns is looked for: at first, and at most.
+# Bytes in which to look for the header: at first, and at most.
 _HEADER = 1 << 18
 _LONGEST_HEADER = 1 << 26
 _DELIMITERS = (",", "\t", ";", "|")
-_MISSING = {"y_true": row_codes.TRUE_NULL, "y_proba": row_codes.PROBA_NULL, "sample_weight": row_codes.WEIGHT_NULL}
+# Fields that pyarrow reads as null, true and false in columns of numbers and booleans.
+_NULLS = frozenset(
+    ["", "NA", "N/A", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan", "#N/A", "#N/A N/A", "#NA", "1.#IND"]
+).union(["1.#QNAN", "-1.#IND", "-1.#QNAN"])
+_TRUE, _FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
 
 
-def read_csv(source: Source, roles: ColumnRoles) -> Iterator[tuple[Any, float]]:
-    """Batches of the columns in question, and the share of the file read so far."""
-    delimiter, names, some = division(source, columns_in(source, roles, ()))
-    refuse_missing(source, roles, names)
-    if not some:
-        return
-    wanted, texts = columns_in(source, roles, names), text_input.texts_of(roles)
+def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
+    """Yield batches of the columns in question, and the share of the file read so far."""
+    with TextInput(source, checksum) as text:
+        if not source.delimiter:
+            source = _with_dialect(source, text, source.columns_to_read(roles, ()))
+        source.require_columns(roles, source.header)
+        if not re.search(r"[\r\n]", _decoded(_header_bytes(text)).strip()):
+            return  # a header without rows
+        options, numbers = _convert_options(source, roles, text)
+        try:
+            yield from _batches(source, text, **options)
+        except arrow().ArrowInvalid as error:
+            if "conversion error" in str(error):
+                _refuse_words(source, numbers, options["decimal_point"], roles)
+            raise
+
+
+def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return how pyarrow should convert the columns in question, and the role of each column of numbers."""
+    wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
     numbers = {name: role for role, name in roles if role != "by" and name not in texts}
-    file = _File(source, delimiter)
-    point, types = _kinds(file, wanted, numbers)
+    # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
+    point, types = _infer_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
     must = [name for name in numbers if name != roles.y_true or roles.pos_label is None]
     types |= {name: arrow().float64() for name in must if arrow().types.is_string(types[name])}
-    # Groups and labels are told apart by their text: 007 is not 7, and the next file may hold letters. Nothing but an
-    # empty field is missing there: NA may be Namibia.
-    types = _settled(types, roles) | {name: arrow().string() for name in wanted if name in texts}
-    ways = {"include_columns": wanted, "column_types": types, "decimal_point": point}
-    words = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
-    try:
-        yield from file.batches(**ways, **words)
-    except arrow().ArrowInvalid as error:
-        if "conversion error" not in str(error):
-            raise
-        _refuse_words(file, numbers, point, roles)
-        raise
+    # Groups and labels are compared as text: 007 is not 7, and the next file may hold letters. Only an empty field is
+    # null there: NA may be Namibia.
+    types = _final_types(types, roles) | {name: arrow().string() for name in wanted if name in texts}
+    nulls = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+    return {"include_columns": wanted, "column_types": types, "decimal_point": point, **nulls}, numbers
 
 
-class _File:
-    """A file that can be read again and again, in different ways."""
-
-    def __init__(self, source: Source, delimiter: str) -> None:
-        self.source, self.delimiter = source, delimiter
-
-    def batches(self, **ways: Any) -> Iterator[tuple[Any, float]]:
-        """All batches, and the share of the file read so far. Refuses quotes that swallow lines."""
-        size = self.source.path.stat().st_size
-        with arrow().OSFile(str(self.source.path)) as raw:
-            text = Counted(decompressed(self.source, raw), self.delimiter)
-            for batch in self._opened(text, ways):
-                yield batch, share(raw, size)
-        if not text.are_in_order() and self._loses_lines():
-            raise arrow().ArrowInvalid("a quote is opened and never closed, so it is not known where lines end")
-
-    def kinds(self, **ways: Any) -> dict[str, Any]:
-        """The types of columns, by the first block."""
-        with arrow().OSFile(str(self.source.path)) as raw:
-            schema = self._opened(decompressed(self.source, raw), ways).schema
-        return {name: schema.field(name).type for name in schema.names}
-
-    def _opened(self, text: Any, ways: dict[str, Any]) -> Any:
-        import pyarrow.csv
-
-        return pyarrow.csv.open_csv(
-            text,
-            pyarrow.csv.ReadOptions(block_size=text_input.BLOCK),
-            pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            pyarrow.csv.ConvertOptions(**ways),
-        )
-
-    def _loses_lines(self) -> bool:
-        with arrow().OSFile(str(self.source.path)) as raw:
-            text = decompressed(self.source, raw)
-            return lose_lines(iter(lambda: text.read(text_input.BLOCK), b""), self.delimiter)
+def _batches(source: Source, text: TextInput, **options: Any) -> Batches:
+    """Yield all batches, and the share of the file read so far. Raises if a quote swallows lines."""
+    quotes = QuoteCheck(source.delimiter)
+    text.on_read = quotes.feed
+    for batch in _open_csv(text, source.delimiter, options):
+        yield batch, text.share()
+    if not quotes.are_in_order():
+        with TextInput(source) as again:
+            if lose_lines(iter(lambda: again.read(source.BLOCK), b""), source.delimiter):
+                raise arrow().ArrowInvalid("a quote is opened and never closed, so it is not known where lines end")
 
 
-# --- kinds of columns -------------------------------------------------------------------------------------------------
+def _open_csv(text: Any, delimiter: str, options: dict[str, Any]) -> Any:
+    import pyarrow.csv
+
+    return pyarrow.csv.open_csv(
+        text,
+        pyarrow.csv.ReadOptions(block_size=Source.BLOCK),
+        pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(**options),
+    )
 
 
-def _kinds(file: _File, wanted: list[str], numbers: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    """How fractions are written, and the types of the columns, by the first block."""
+# --- types of columns -------------------------------------------------------------------------------------------------
 
-    def words(types: dict[str, Any]) -> set[str]:
-        return {name for name in numbers if arrow().types.is_string(types[name])}
 
-    types = file.kinds(include_columns=wanted)
-    if file.delimiter != "," and words(types):
-        # As numbers are written where a comma does not part columns: unless that makes text of a column of numbers.
-        others = file.kinds(include_columns=wanted, decimal_point=",")
-        if words(others) <= words(types):
-            return ",", others
+def _infer_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Return the decimal point, and the types of the columns in the first block."""
+
+    def infer(**options: Any) -> tuple[dict[str, Any], set[str]]:
+        schema = _open_csv(arrow().BufferReader(head), delimiter, {"include_columns": wanted, **options}).schema
+        types = {name: schema.field(name).type for name in schema.names}
+        return types, {name for name in numbers if arrow().types.is_string(types[name])}
+
+    types, texts = infer()
+    if delimiter != "," and texts:  # decimal commas? Not if that makes text of a column of numbers
+        comma_types, comma_texts = infer(decimal_point=",")
+        if comma_texts <= texts:
+            return ",", comma_types
     return ".", types
 
 
-def _settled(types: dict[str, Any], roles: ColumnRoles) -> dict[str, Any]:
-    """Types that hold to the end of the file: a column that begins with whole numbers may go on with others."""
-    kinds = arrow().types
-    large = text_input.large_labels(roles)
-    settled = {}
+def _final_types(types: dict[str, Any], roles: ColumnRoles) -> dict[str, Any]:
+    """Widen types so that they hold for the whole file: integers in the first block may be followed by fractions."""
+    kinds, large = arrow().types, large_label_type(roles)
+    final = {}
     for name, kind in types.items():
         number = kinds.is_null(kind) or kinds.is_integer(kind) or kinds.is_floating(kind)
-        own = large if large is not None and name == roles.y_true else arrow().float64()
-        settled[name] = own if number else kind
-    return settled
+        wide = large if large is not None and name == roles.y_true else arrow().float64()
+        final[name] = wide if number else kind
+    return final
 
 
-def _refuse_words(file: _File, numbers: dict[str, str], point: str, roles: ColumnRoles) -> None:
-    """Find what cannot be read as a number, if that is what is wrong."""
-    row, where = 0, str(file.source)
-    types = dict.fromkeys(numbers, arrow().string())
-    for batch, _ in file.batches(include_columns=list(numbers), column_types=types, strings_can_be_null=True):
-        for name, role in numbers.items():
-            column = batch.column(name)
-            for i, word in _words(column, point):
-                refuse_type(name, role, f"text in {where} ({word[:40]!r} at row {row + i})", text=True, word=word)
-            if column.null_count:
-                first = row + column.is_null().index(True).as_py()
-                refuse_bad_rows({_MISSING[role]: Found(column.null_count, row=first)}, len(batch), roles, where)
-        row += len(batch)
+def _refuse_words(source: Source, numbers: dict[str, str], point: str, roles: ColumnRoles) -> None:
+    """Read the columns of numbers as text, and raise for the first field that is not a number, or is missing."""
+    first, where = 0, str(source)
+    options = {"column_types": dict.fromkeys(numbers, arrow().string()), "strings_can_be_null": True}
+    with TextInput(source) as text:
+        for batch, _ in _batches(source, text, include_columns=list(numbers), **options):
+            for name, role in numbers.items():
+                column = batch.column(name)
+                for row, word in _words(column, point):
+                    kind = f"text in {where} ({word[:40]!r} at row {first + row})"
+                    refuse_type(name, role, kind, text=True, word=word)
+                if column.null_count:
+                    missing = BadRows(column.null_count, row=first + column.is_null().index(True).as_py())
+                    refuse_bad_rows({row_codes.code_of(role, "missing"): missing}, len(batch), roles, where)
+            first += len(batch)
 
 
 def _words(column: Any, point: str) -> Iterator[tuple[int, str]]:
-    """Fields that are no numbers, and their places."""
+    """Yield the fields that are not numbers, and their rows."""
     with contextlib.suppress(arrow().ArrowInvalid):
         column.cast(arrow().float64())
-        return  # all are, which is quick to see
-    yield from ((i, value) for i, value in enumerate(column.to_pylist()) if not _is_number(value, point))
+        return  # the fast way to see that all fields are numbers
+    yield from ((row, field) for row, field in enumerate(column.to_pylist()) if not _is_number(field, point))
 
 
-def _is_number(value: str | None, point: str) -> bool:
-    """Whether a field is a number, True, False or nothing."""
+def _is_number(field: str | None, point: str) -> bool:
+    """Whether a field is a number, True, False or missing."""
     try:
-        return value is None or value.lower() in ("true", "false") or float(value.replace(point, ".")) is not None
+        return field is None or field.lower() in ("true", "false") or float(field.replace(point, ".")) is not None
     except ValueError:
         return False
 
 
-# --- the line that names the columns ----------------------------------------------------------------------------------
+# --- header and delimiter ---------------------------------------------------------------------------------------------
 
 
-def division(source: Source, wanted: Iterable[str] = ()) -> tuple[str, list[str], bool]:
-    """What parts the columns: whatever gives the wanted ones, else whatever gives the most. Their names; if any row."""
-    raw = first_lines(source)
-    text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").lstrip("\r\n")
-    if not text.strip():
+def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Source:
+    """Detect the delimiter and the header: those with the wanted columns, else those with the most columns."""
+    raw = _header_bytes(text)
+    first = _decoded(raw)
+    if not first.strip():
         raise ValueError(f"{source}: the file is empty.")
     refuse_other_encodings(source, raw)
-    readings = []
+    headers = {}
     for delimiter in _DELIMITERS:
-        with contextlib.suppress(csv.Error):  # a name of more than 100,000 letters, which only the wrong one makes
-            readings.append((delimiter, next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))))
-    if not readings:
-        raise csv.Error("no line that names columns: a quote is opened there and never closed?")
-    delimiter, names = max(readings, key=lambda reading: (set(wanted) <= set(reading[1]), len(reading[1])))
-    refuse_other_encodings(source, raw, "".join(names))
-    return delimiter, names, re.search(r"[\r\n]", text.strip()) is not None
+        with contextlib.suppress(csv.Error):  # a name of more than 100,000 letters, which only a wrong delimiter makes
+            headers[delimiter] = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
+    if not headers:
+        raise csv.Error("it has no header: is a quote opened there and never closed?")
+    delimiter = max(headers, key=lambda delimiter: (set(wanted) <= set(headers[delimiter]), len(headers[delimiter])))
+    refuse_other_encodings(source, raw, "".join(headers[delimiter]))
+    return replace(source, delimiter=delimiter, header=tuple(headers[delimiter]))
 
 
-def first_lines(source: Source) -> bytes:
-    """At least the line that names the columns, to its end, and a bit of the next if there is one."""
+def _header_bytes(text: TextInput) -> bytes:
+    """Return at least the header line, and a bit of the next line if there is one."""
     size = _HEADER
     while True:
-        text = beginning(source, size)
-        if len(text) < size or size >= _LONGEST_HEADER or _has_a_line(text[: -(1 << 10)]):
-            return text
+        head = text.head(size)
+        if len(head) < size or size >= _LONGEST_HEADER or _has_line_end(head[: -(1 << 10)]):
+            return head
         size *= 4
 
 
-def _has_a_line(text: bytes) -> bool:
+def _decoded(raw: bytes) -> str:
+    return raw.removeprefix(UTF8_MARK).decode("utf-8", "replace").lstrip("\r\n")
+
+
+def _has_line_end(text: bytes) -> bool:
     """Whether a line ends here, outside quotes."""
     quotes = last = 0
-    for found in re.finditer(rb"[\r\n]+", text):
-        quotes += text.count(b'"', last, found.start())
-        last = found.start()
-        if found.start() and quotes % 2 == 0:
+    for match in re.finditer(rb"[\r\n]+", text):
+        quotes += text.count(b'"', last, match.start())
+        last = match.start()
+        if match.start() and quotes % 2 == 0:
             return True
     return False
+
+
+# --- preview ----------------------------------------------------------------------------------------------------------
+
+
+def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
+    """Detect delimiter and header, and summarize the columns."""
+    with TextInput(source) as text:
+        if is_sketch(text):
+            return replace(source, format=SKETCH), []
+        source = _with_dialect(source, text, named)
+        size = max(len(_header_bytes(text)), source.BLOCK)
+        raw = text.head(size)
+    first = _decoded(raw)
+    _refuse_excel_note(source, first)
+    enough, rows = rows_to_preview(len(source.header)), list[list[str]]()
+    lines = (line for line in csv.reader(io.StringIO(first, newline=""), delimiter=source.delimiter) if line)
+    with contextlib.suppress(csv.Error):  # a field of more than 100,000 letters; reading all rows reports it
+        rows.extend(itertools.islice(lines, 1, enough + 1))
+    if len(raw) == size and len(rows) < enough:
+        del rows[-1:]  # cut off
+    fields = itertools.zip_longest(*rows, fillvalue="") if rows else itertools.repeat((), len(source.header))
+    points = "." if source.delimiter == "," else ".,"
+    # a line may have too many fields
+    return source, [_summarize_fields(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
+
+
+def _refuse_excel_note(source: Source, text: str) -> None:
+    """Raise if the first line is Excel's note about the delimiter, which no other program understands."""
+    note = re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE)
+    if note:
+        raise ValueError(
+            f"{source}: its first line, {note[0]!r}, is a note for Excel, where the column names should be. "
+            "Remove the first line: `tail -n +2 file > new`."
+        )
+
+
+def _summarize_fields(name: str, fields: Sequence[str], points: str) -> Column:
+    """Summarize a column from its fields: numbers if all are, with one of these decimal points."""
+    present = [field for field in fields if field not in _NULLS]
+    for point in points:
+        numbers = _numbers(present, point)
+        if numbers is not None:
+            return summarize_values(name, numbers)
+    if _TRUE.union(_FALSE).issuperset(present):
+        return summarize_values(name, [field in _TRUE for field in present])
+    return summarize_values(name, [field for field in fields if field])
+
+
+def _numbers(fields: list[str], point: str) -> list[int | float] | None:
+    """Return the fields as numbers, integers where they are; None if one is not a number."""
+    if any("_" in field or (point == "," and "." in field) for field in fields):  # float("1_000") is 1000.0 in Python
+        return None
+    try:
+        floats = [float(field.replace(point, ".")) for field in fields]
+    except ValueError:
+        return None
+    return [int(number) if number.is_integer() and abs(number) < 2**53 else number for number in floats]

@@ -1,33 +1,32 @@
-"""Two files with predictions for the same cases, put side by side by a key."""
+"""Two files with predictions for the same cases, joined on a key."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.decode import is_number, plain
+from truthcal.io.files.decode import is_number, storage
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.scan import scan_sources
-from truthcal.io.files.sources import Source
-from truthcal.io.files.text_input import Checksum, arrow
+from truthcal.io.files.source import Checksum, Source, arrow
 
 _Rows = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Rows of two files that have the same key, in the order of the first file.
+    """Rows of two files with the same key, in the order of the first file.
 
     Attributes
     ----------
     y, p_a, p_b : ndarray
         Outcomes, predictions of the first file and of the second one.
     w : ndarray or None
-        Weights, if a column holds them.
+        Weights, if there is a weight column.
     only_a, only_b : int
-        Rows of either file that have no partner in the other one, and are not here.
+        Number of rows without a match in the other file; they are left out.
     """
 
     y: _Rows
@@ -39,15 +38,9 @@ class Joined:
 
 
 def join_files(
-    a: Source,
-    b: Source,
-    key: str,
-    roles_a: ColumnRoles,
-    roles_b: ColumnRoles,
-    *,
-    checksum: Checksum | None = None,
+    a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: ColumnRoles, *, checksum: Checksum | None = None
 ) -> Joined:
-    """Join two files on a column that tells their rows apart.
+    """Join two files on a column with a unique value in each row.
 
     Parameters
     ----------
@@ -55,7 +48,7 @@ def join_files(
     key : str
         A column of text, numbers or dates that both files have.
     roles_a, roles_b : ColumnRoles
-        Which column is what in each. If the second file does not have the column of outcomes or of weights that
+        Roles of the columns in each file. If the second file does not have the column of outcomes or of weights that
         `roles_b` names, those of the first file count; if it does, they must be the same.
     checksum : hashlib object, optional
         Updated with all bytes of the first file, then of the second.
@@ -67,37 +60,40 @@ def join_files(
     Raises
     ------
     ValueError
-        If a key is missing or there twice, if outcomes or weights of a key differ, if no row has a partner, and where
-        `scan` does.
+        If a key is missing or occurs twice, if outcomes or weights of a key differ, if no row has a match, and if rows
+        are invalid, as for `scan`.
 
     Notes
     -----
     Memory grows with the files: 24 bytes a row and the keys.
     """
-    roles_b = _own_roles(b, key, roles_b)
-    one, other = _read(a, key, replace(roles_a, by=()), checksum), _read(b, key, roles_b, checksum)
-    keys_a, keys_b = _alike(one, other, key)
     import pyarrow.compute
 
+    roles_b = _available_roles(b, key, roles_b)
+    rows_a, rows_b = _read(a, key, replace(roles_a, by=()), checksum), _read(b, key, roles_b, checksum)
+    keys_a, keys_b = _same_type(rows_a, rows_b, key)
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
-    rows_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
-    rows_b = place.drop_null().to_numpy(zero_copy_only=False)
-    if not len(rows_a):
-        _refuse_strangers(one, other, key)
-    outcomes, weights = (roles_a.y_true, one.y, other.y), (roles_a.sample_weight, one.w, other.w)
-    if not roles_b.has_outcomes:
-        outcomes = roles_a.y_true, one.y, one.y[:0]
-    for name, mine, others in (outcomes, weights):
-        if mine is not None and others is not None and len(others):
-            _refuse_different(name, mine[rows_a], others[rows_b], keys_a.take(rows_a), key, (a, b))
-    w = None if one.w is None else one.w[rows_a]
-    lonely = len(one.p) - len(rows_a), len(other.p) - len(rows_b)
-    return Joined(one.y[rows_a], one.p[rows_a], other.p[rows_b], w, *lonely)
+    matched_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
+    matched_b = place.drop_null().to_numpy(zero_copy_only=False)
+    if not len(matched_a):
+        first_a, first_b = rows_a.keys[0].as_py(), rows_b.keys[0].as_py()
+        raise ValueError(
+            f"no row of {a} has a match in {b}: no key in {key!r} is in both. The first keys are {first_a!r} "
+            f"({rows_a.keys.type}) and {first_b!r} ({rows_b.keys.type}); are these the same cases, in the same format?"
+        )
+    shared = [(roles_a.y_true, rows_a.y, rows_b.y)] if roles_b.has_outcomes else []
+    if rows_a.w is not None and rows_b.w is not None:
+        shared.append((str(roles_a.sample_weight), rows_a.w, rows_b.w))
+    for name, values_a, values_b in shared:
+        _refuse_different(name, values_a[matched_a], values_b[matched_b], keys_a.take(matched_a), key, (a, b))
+    w = None if rows_a.w is None else rows_a.w[matched_a]
+    unmatched = len(rows_a.p) - len(matched_a), len(rows_b.p) - len(matched_b)
+    return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched)
 
 
 @dataclass(slots=True)
-class _Side:
-    """One of the files, in memory."""
+class _FileRows:
+    """The rows of one file, in memory."""
 
     source: Source
     y: _Rows
@@ -107,60 +103,84 @@ class _Side:
 
 
 @dataclass(slots=True)
-class _Collected:
-    """Columns of a file, batch by batch."""
+class _RowCollector:
+    """Collects the rows and keys of a file, batch by batch."""
 
     key: str
     rows: list[tuple[_Rows, _Rows, _Rows | None, Any]] = field(default_factory=list)
 
     def add(self, batch: Any, y: _Rows, ps: list[_Rows], w: _Rows | None) -> None:
-        keys = plain(batch.column(self.key))
+        keys = storage(batch.column(self.key))
         if arrow().types.is_dictionary(keys.type):
             keys = keys.cast(keys.type.value_type)
         self.rows.append((y.copy(), ps[0].copy(), None if w is None else w.copy(), keys))
 
 
-def _own_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
-    """What the second file has itself. Without outcomes, those of the first file count."""
-    names = [name for _, name in roles] + [key]
-    there = {column.name for column in preview_columns(source, names).columns if not column.in_path}
-    weight = roles.sample_weight if roles.sample_weight in there else None
-    own = replace(roles, sample_weight=weight, by=())
-    return own if roles.y_true in there else replace(own, y_true=roles.y_proba, pos_label=None)
+def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
+    """Return the roles without outcomes and weights if the second file does not have these columns."""
+    header = source.header or preview_columns(source, [*(name for _, name in roles), key]).source.header
+    weight = roles.sample_weight if roles.sample_weight in header else None
+    if roles.y_true not in header:
+        roles = replace(roles, y_true=roles.y_proba, pos_label=None)
+    return replace(roles, sample_weight=weight, by=())
 
 
-def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _Side:
-    """All rows of a file, and their keys, each of which is there once."""
+def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
+    """Read all rows of a file and their keys, each of which must be unique."""
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; it must be another.")
-    kept = _Collected(key)
-    scan_sources([source], roles, 2, kept.add, extra_columns=(key,), checksum=checksum)
-    ys, ps, ws, chunks = zip(*kept.rows, strict=True)
+    collector = _RowCollector(key)
+    scan_sources([source], roles, 2, collector.add, extra_columns=(key,), checksum=checksum)
+    ys, ps, ws, chunks = zip(*collector.rows, strict=True)
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
-    _refuse_nested(keys, key, source)
-    _refuse_missing(keys, key, source)
-    _refuse_double(keys, key, source)
+    _check_keys(keys, key, source)
     weights = None if ws[0] is None else np.concatenate(ws)
-    return _Side(source, np.concatenate(ys), np.concatenate(ps), weights, keys)
+    return _FileRows(source, np.concatenate(ys), np.concatenate(ps), weights, keys)
 
 
-def _alike(one: _Side, other: _Side, key: str) -> tuple[Any, Any]:
-    """Keys of one type: as they are, as numbers, or else as text."""
-    a, b = one.keys, other.keys
-    if a.type == b.type:
-        return a, b
+def _check_keys(keys: Any, key: str, source: Source) -> None:
+    """Raise if keys are of a wrong type, missing, or not unique."""
+    import pyarrow.compute
+
+    types = arrow().types
+    if types.is_nested(keys.type) or types.is_boolean(keys.type):
+        raise TypeError(f"the key {key!r} must hold text, numbers or dates; it is {keys.type} in {source}.")
+    missing = keys.is_null(nan_is_null=True)
+    row = missing.index(True).as_py()
+    if row >= 0:
+        n = pyarrow.compute.sum(missing).as_py()
+        raise ValueError(
+            f"the key {key!r} is missing at row {row} of {source} ({n:,} of {len(keys):,} rows). Drop those rows, or "
+            "give them keys."
+        )
+    values = keys.value_counts()
+    if len(values) < len(keys):
+        counts = values.field("counts").to_numpy(zero_copy_only=False)
+        first = int(np.argmax(counts > 1))
+        value, repeated = values.field("values")[first].as_py(), np.count_nonzero(counts > 1)
+        raise ValueError(
+            f"the key {key!r} must be unique, but {value!r} occurs {counts[first]:,} times in {source} ({repeated:,} "
+            f"of {len(counts):,} keys occur more than once). Name another column, or drop rows."
+        )
+
+
+def _same_type(a: _FileRows, b: _FileRows, key: str) -> tuple[Any, Any]:
+    """Return the keys of both files with one type: unchanged, as numbers, as times, or else as text."""
+    type_a, type_b = a.keys.type, b.keys.type
+    if type_a == type_b:
+        return a.keys, b.keys
     kind, types = arrow().string(), arrow().types
-    if is_number(a.type) and is_number(b.type):
-        whole = types.is_integer(a.type) and types.is_integer(b.type)
-        kind = arrow().int64() if whole else arrow().float64()
-    elif _is_time(a.type) and _is_time(b.type) and _in_zone(a.type) == _in_zone(b.type):
-        kind = arrow().timestamp("us", "UTC" if _in_zone(a.type) else None)
+    if is_number(type_a) and is_number(type_b):
+        integers = types.is_integer(type_a) and types.is_integer(type_b)
+        kind = arrow().int64() if integers else arrow().float64()
+    elif _is_time(type_a) and _is_time(type_b) and _has_zone(type_a) == _has_zone(type_b):
+        kind = arrow().timestamp("us", "UTC" if _has_zone(type_a) else None)
     try:
-        return a.cast(kind), b.cast(kind)
+        return a.keys.cast(kind), b.keys.cast(kind)
     except (arrow().ArrowInvalid, arrow().ArrowNotImplementedError) as error:
         raise ValueError(
-            f"the key {key!r} is {a.type} in {one.source} but {b.type} in {other.source}, which cannot be compared. "
-            "Write the column alike in both."
+            f"the key {key!r} is {type_a} in {a.source} but {type_b} in {b.source}, which cannot be compared. Write it "
+            "with the same type in both."
         ) from error
 
 
@@ -168,58 +188,17 @@ def _is_time(kind: Any) -> bool:
     return bool(arrow().types.is_date(kind) or arrow().types.is_timestamp(kind))
 
 
-def _in_zone(kind: Any) -> bool:
+def _has_zone(kind: Any) -> bool:
     return getattr(kind, "tz", None) is not None
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-def _refuse_nested(keys: Any, key: str, source: Source) -> None:
-    types = arrow().types
-    if types.is_nested(keys.type) or types.is_boolean(keys.type):
-        raise TypeError(f"the key {key!r} must hold text, numbers or dates; it is {keys.type} in {source}.")
-
-
-def _refuse_missing(keys: Any, key: str, source: Source) -> None:
-    missing = keys.is_null(nan_is_null=True)
-    row = missing.index(True).as_py()
-    if row >= 0:
-        import pyarrow.compute
-
-        n = pyarrow.compute.sum(missing).as_py()
-        raise ValueError(
-            f"the key {key!r} is missing at row {row} of {source} ({n:,} of {len(keys):,} rows). Drop those rows, or "
-            "give them keys."
-        )
-
-
-def _refuse_double(keys: Any, key: str, source: Source) -> None:
-    counts = keys.value_counts()
-    if len(counts) == len(keys):
-        return
-    n = counts.field("counts").to_numpy(zero_copy_only=False)
-    first = int(np.argmax(n > 1))
-    value = counts.field("values")[first].as_py()
-    raise ValueError(
-        f"the key {key!r} must tell rows apart, but {value!r} is there {n[first]:,} times in {source} "
-        f"({np.count_nonzero(n > 1):,} of {len(n):,} keys are there more than once). Name another column, or drop rows."
-    )
-
-
-def _refuse_strangers(one: _Side, other: _Side, key: str) -> NoReturn:
-    a, b = one.keys[0].as_py(), other.keys[0].as_py()
-    raise ValueError(
-        f"no row of {one.source} has a partner in {other.source}: no key in {key!r} is in both. The first are {a!r} "
-        f"({one.keys.type}) and {b!r} ({other.keys.type}); are these the same cases, written alike?"
-    )
-
-
-def _refuse_different(name: str | None, a: _Rows, b: _Rows, keys: Any, key: str, where: tuple[Source, Source]) -> None:
+def _refuse_different(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:
+    """Raise if outcomes or weights of the same key differ."""
     differ = a.astype(np.float64) != b.astype(np.float64)
     if differ.any():
         i = int(np.argmax(differ))
         raise ValueError(
             f"`{name}` must be the same in both files, but where {key!r} is {keys[i].as_py()!r} it is {float(a[i]):g} "
-            f"in {where[0]} and {float(b[i]):g} in {where[1]} ({np.count_nonzero(differ):,} of {len(a):,} rows differ)."
+            f"in {sources[0]} and {float(b[i]):g} in {sources[1]} ({np.count_nonzero(differ):,} of {len(a):,} rows "
+            "differ)."
         )

@@ -1,105 +1,136 @@
-"""Files of JSON lines as a stream of record batches."""
+"""JSON lines files as record batches, and their preview."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files import text_input
-from truthcal.io.files.sources import Source
+from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
+from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import (
-    arrow,
-    beginning,
-    columns_in,
-    decompressed,
-    refuse_missing,
+    UTF8_MARK,
+    TextInput,
+    is_sketch,
+    large_label_type,
     refuse_other_encodings,
-    share,
+    text_columns,
 )
 
-# Bytes of lines that are enough to judge columns by, if each has a value there: Python reads them slowly.
+# Bytes of lines to infer types from, if each column has a value there: Python parses them slowly.
 _ENOUGH = 1 << 18
 _IN_ROW = re.compile(r"in row (\d+)")
 
 
-def read_json(source: Source, roles: ColumnRoles) -> Iterator[tuple[Any, float]]:
-    """Batches of the columns in question, and the share of the file read so far."""
+def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
+    """Yield batches of the columns in question, and the share of the file read so far."""
     import pyarrow.json
 
-    text = beginning(source, text_input.BLOCK)
-    if not text.strip():
-        return
-    refuse_other_encodings(source, text)
-    schema = arrow().schema(_types(source, roles, text))
-    options = pyarrow.json.ReadOptions(block_size=text_input.BLOCK)
-    parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    size, row = source.path.stat().st_size, 0
-    with arrow().OSFile(str(source.path)) as raw:
+    with TextInput(source, checksum) as text:
+        head = text.head(source.BLOCK)
+        if not head.strip():
+            return
+        refuse_other_encodings(source, head)
+        schema = arrow().schema(_infer_types(source, roles, head))
+        options = pyarrow.json.ReadOptions(block_size=source.BLOCK)
+        parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        row = 0
         try:
-            for batch in pyarrow.json.open_json(decompressed(source, raw), read_options=options, parse_options=parse):
+            for batch in pyarrow.json.open_json(text, read_options=options, parse_options=parse):
                 row += len(batch)
-                yield batch, share(raw, size)
-        except arrow().ArrowInvalid as error:  # which counts the rows of this block only
-            reason = _IN_ROW.sub(lambda found: f"in row {row + int(found[1])}", str(error))
+                yield batch, text.share()
+        except arrow().ArrowInvalid as error:  # its row numbers start at this block
+            reason = _IN_ROW.sub(lambda match: f"in row {row + int(match[1])}", str(error))
             if "couldn't parse" in reason:
                 reason += ", a number of another kind than those before, or too long for 64 bits"
             raise arrow().ArrowInvalid(reason) from None
 
 
-def _types(source: Source, roles: ColumnRoles, text: bytes) -> dict[str, Any]:
-    """Types that hold to the end of the file, judged by the first lines.
+def _infer_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, Any]:
+    """Infer the types of the columns in question from the first lines, wide enough for the whole file.
 
-    pyarrow would judge all columns, fail at one that nobody asked for, and take text that looks like a time for one.
+    pyarrow would infer all columns, fail at one that is not needed, and take text that looks like a time for one.
     """
-    whole = len(text) < text_input.BLOCK
-    lines = text.splitlines()
-    rows, broken = _rows(lines if whole else lines[:-1], columns_in(source, roles, ()))
-    names = dict.fromkeys(name for row in rows for name in row)
-    if rows and not broken:  # else whoever reads will say what is wrong
-        some = None if whole else f"{source} (judged by its first {len(rows):,} lines)"
-        refuse_missing(source, roles, names, some)
-    found: dict[str, list[Any]] = {name: [] for name in columns_in(source, roles, names)}
-    for row in rows:
-        for name, values in found.items():
-            if row.get(name) is not None:
-                values.append(row[name])
-    return {name: _type(name, values, roles) for name, values in found.items()}
-
-
-def _rows(lines: list[bytes], wanted: list[str]) -> tuple[list[dict[str, Any]], bool]:
-    """The first lines, enough to judge the wanted columns by, and whether they end with one that cannot be read."""
+    complete = len(head) < source.BLOCK
     rows: list[dict[str, Any]] = []
-    without, seen = set(wanted), 0
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            return rows, True
+    unseen, size, broken = set(source.columns_to_read(roles, ())), 0, False
+    for line, row in _parsed(head.splitlines() if complete else head.splitlines()[:-1]):
         if not isinstance(row, dict):
-            return rows, True
-        rows.append(row)
-        without = {name for name in without if row.get(name) is None}
-        seen += len(line)
-        if seen > _ENOUGH and not without:
+            broken = True  # the reader reports what is wrong
             break
-    return rows, False
+        rows.append(row)
+        unseen = {name for name in unseen if row.get(name) is None}
+        size += len(line)
+        if size > _ENOUGH and not unseen:
+            break
+    names = dict.fromkeys(name for row in rows for name in row)
+    if rows and not broken:
+        where = None if complete else f"{source} (judged by its first {len(rows):,} lines)"
+        source.require_columns(roles, names, where)
+    wanted = source.columns_to_read(roles, names)
+    return {name: _type(name, [row[name] for row in rows if row.get(name) is not None], roles) for name in wanted}
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
+    """Yield each line that is not blank and its value, or the error that it cannot be parsed."""
+    for line in filter(bytes.strip, lines):
+        try:
+            yield line, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield line, error
 
 
 def _type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
-    """Of a column with such values: a column of whole numbers may go on with others, unless it makes groups."""
-    pa, texts = arrow(), text_input.texts_of(roles)
+    """Return the type of a column with such values. Integers may be followed by fractions, except in groups."""
+    pa, is_text = arrow(), name in text_columns(roles)
     if not values:
-        return pa.string() if name in texts else pa.float64()
-    kinds = {type(value) for value in values}
-    if kinds <= {int, float}:
-        if name == roles.y_true and (large := text_input.large_labels(roles)) is not None:
+        return pa.string() if is_text else pa.float64()
+    types = {type(value) for value in values}
+    if types <= {int, float}:
+        if name == roles.y_true and (large := large_label_type(roles)) is not None:
             return large
-        exact = kinds == {int} or any(isinstance(value, int) and abs(value) >= 2**53 for value in values)
-        return pa.int64() if exact and name in texts else pa.float64()
+        exact = types == {int} or any(isinstance(value, int) and abs(value) >= 2**53 for value in values)
+        return pa.int64() if exact and is_text else pa.float64()
     first = values[0]
     if isinstance(first, bool | str):
         return pa.bool_() if isinstance(first, bool) else pa.string()
     return pa.float64() if isinstance(first, int | float) else pa.array([first]).type
+
+
+# --- preview ----------------------------------------------------------------------------------------------------------
+
+
+def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
+    """Summarize the columns of the first lines."""
+    with TextInput(source) as text:
+        if is_sketch(text):
+            return replace(source, format=SKETCH), []
+        head = text.head(source.BLOCK)
+    refuse_other_encodings(source, head)
+    rows: list[dict[str, Any]] = []
+    enough = rows_to_preview(1)
+    for line, row in _parsed(head.removeprefix(UTF8_MARK).splitlines()):
+        if not isinstance(row, dict):
+            if not rows:
+                _refuse_first_line(source, head, line, row)
+            break  # the reader reports what is wrong
+        rows.append(row)
+        enough, named = min(enough, rows_to_preview(len(row))), named - row.keys()
+        if len(rows) >= enough and not named:
+            break
+    names = dict.fromkeys(name for row in rows for name in row)
+    return source, [summarize_values(name, [row.get(name) for row in rows]) for name in names]
+
+
+def _refuse_first_line(source: Source, head: bytes, line: bytes, value: Any) -> None:
+    """Raise: the first line is not an object."""
+    reason = f"{line[:40].decode('utf-8', 'replace')!r} has no column names"
+    if isinstance(value, Exception):
+        reason = str(value)
+    fix = "each line must be one object, as `jq -c .` writes it"
+    if head.lstrip()[:1] == b"[":
+        fix = "it is a list in brackets, but each line must be one object, as `jq -c '.[]'` writes it"
+    elif len(head) == source.BLOCK and b"\n" not in head:
+        fix = f"its first line is longer than {source.BLOCK:,} bytes"
+    raise ValueError(f"{source}: could not be read as JSON lines ({reason}): {fix}.")

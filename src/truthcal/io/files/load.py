@@ -1,4 +1,4 @@
-"""Files read once, into a sketch, and into arrays too as long as there are not too many rows."""
+"""Files read once, into sketches, and into arrays if there are not too many rows."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,32 +11,31 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.cells import BUCKETS, TOO_MANY_TO_SORT
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.scan import scan_sources
-from truthcal.io.files.sources import Source
-from truthcal.io.files.text_input import Checksum
+from truthcal.io.files.source import Checksum, Source
 
 _Rows = NDArray[Any]
 
-# Above so many rows `assess` works on buckets anyway, so that rows need not be kept.
+# With more rows `assess` works on buckets anyway, so the rows themselves are not needed.
 EXACT_ROWS = TOO_MANY_TO_SORT
-# Of all rows, as in `assess`; and of each group, of which there may be thousands.
+# Buckets for all rows, as in `assess`; and for each group, of which there may be thousands.
 _BUCKETS, _GROUP_BUCKETS = BUCKETS, 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All rows of some files: always as a sketch, and as they are if there are few enough.
+    """The rows of one model: always as a sketch, and as arrays if there are not too many.
 
     Attributes
     ----------
     y, p, w : ndarray or None
-        Outcomes (0 and 1 once `pos_label` is applied), predictions and weights in the order of the files. None if there
-        were too many rows; `w` also if no column holds weights.
+        Outcomes (0 and 1 after `pos_label` is applied), predictions and weights in the order of the files. None if
+        there are too many rows; `w` also if there is no weight column.
     sketch : Sketch
-        Of all rows.
+        The sketch of all rows.
     table : SketchTable or None
-        One sketch for each group, if columns make groups.
+        One sketch for each group, if there are grouping columns.
     n : int
-        Rows read, with those of weight 0.
+        Number of rows read, including those of weight 0.
     """
 
     y: _Rows | None
@@ -48,7 +47,7 @@ class Loaded:
 
     @property
     def exact(self) -> bool:
-        """Whether the rows are there, and not their sketch alone."""
+        """Whether the rows themselves are available, not only their sketch."""
         return self.p is not None
 
 

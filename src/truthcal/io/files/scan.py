@@ -1,8 +1,8 @@
-"""Files of any size, read once, as a stream of batches that go straight into buckets."""
+"""Sketches of files of any size, read once in batches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
 
@@ -11,12 +11,12 @@ from truthcal.core.progress import progress
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io.assemble import build_sketch
-from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.column_roles import ColumnOptions, ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
 from truthcal.io.files.batches import batches_of, refuse_unreadable
 from truthcal.io.files.decode import BatchDecoder
-from truthcal.io.files.sources import Source, find_sources
-from truthcal.io.files.text_input import Checksum
+from truthcal.io.files.source import Checksum, Source
+from truthcal.io.files.sources import find_sources
 
 # Steps of the progress bar for each file.
 _STEPS = 1000
@@ -25,29 +25,11 @@ BatchCallback = Callable[[Any, NDArray[Any], list[NDArray[Any]], NDArray[Any] | 
 
 
 @overload
-def scan(
-    paths: Any,
-    *,
-    y_true: str,
-    y_proba: str,
-    sample_weight: str | None = ...,
-    by: None = ...,
-    pos_label: Any = ...,
-    n_buckets: int = ...,
-) -> Sketch: ...
+def scan(paths: Any, *, by: None = ..., **columns: Unpack[ColumnOptions]) -> Sketch: ...
 
 
 @overload
-def scan(
-    paths: Any,
-    *,
-    y_true: str,
-    y_proba: str,
-    sample_weight: str | None = ...,
-    by: str | Sequence[str],
-    pos_label: Any = ...,
-    n_buckets: int = ...,
-) -> SketchTable: ...
+def scan(paths: Any, *, by: str | Sequence[str], **columns: Unpack[ColumnOptions]) -> SketchTable: ...
 
 
 def scan(
@@ -65,15 +47,15 @@ def scan(
     Parameters
     ----------
     paths : str, path, or list of them
-        Local files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also parted by tabs,
-        semicolons or bars), JSON lines, Arrow (Feather); text may be compressed. The ending of the name tells the
-        format. In folders and patterns, names that begin with ``_`` or ``.`` and empty files of text are passed over:
-        Spark leaves them there. Refused are a file that is named twice, a folder with files of other endings, and
-        tables of Delta or Iceberg, whose logs say which files count.
+        Local files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also separated by tabs,
+        semicolons or bars), JSON lines, Arrow (Feather); text may be compressed. The extension tells the format. In
+        folders and patterns, names that start with ``_`` or ``.`` and empty text files are skipped: Spark writes them.
+        Errors are a file that is named twice, a folder with files of other extensions, and Delta or Iceberg tables,
+        whose logs say which files count.
     y_true, y_proba, sample_weight, by, pos_label, n_buckets
         As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``. Its values
-        are whole numbers or dates if they are so in all of these files, as engines have it, else text (so is ``007``).
-        A column of that name in the file must say the same.
+        are integers or dates if they are in all of these files, as in other engines, else text (so is ``007``). A
+        column of that name in the file must have the same value.
 
     Returns
     -------
@@ -83,13 +65,13 @@ def scan(
     Notes
     -----
     Only the named columns are read, a million rows at a time; memory does not grow with the files. It grows with
-    groups: by 4 bytes for each of the `n_buckets` of a group and 64 for a filled one. With 65,536 groups of 4096
-    buckets that is 1 GB and more, and the most that is accepted; with fewer buckets there may be more groups.
+    groups: by 4 bytes for each of the `n_buckets` of a group and 64 for a filled one. The limit is 65,536 groups of
+    4096 buckets, which take more than 1 GB; with fewer buckets there may be more groups.
 
-    Rows are checked as they pass: the first batch with a row that cannot be used ends the scan with an error that names
-    file, column, row and value. Groups of CSV files are told apart by their text; an empty field is None, ``""`` is
-    empty text. Columns of JSON lines are judged by the first lines, 4 MiB of them. A progress line shows on a terminal.
-    Nothing is written: `Sketch.save` puts the result into a file, whole or not at all.
+    The first batch with an invalid row ends the scan with an error that names file, column, row and value. Groups of
+    CSV files are compared as text; an empty field is None, ``""`` is empty text. The types of JSON columns are inferred
+    from the first 4 MiB. A progress bar shows on a terminal. Nothing is written: `Sketch.save` writes the result to a
+    file, completely or not at all.
 
     Needs pyarrow: ``pip install 'truthcal[files]'``.
 

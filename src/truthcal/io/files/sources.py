@@ -1,4 +1,4 @@
-"""Which files are meant by names, patterns and folders."""
+"""Files for paths, patterns and folders."""
 
 import datetime
 import fnmatch
@@ -6,154 +6,125 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-_FORMATS = {
-    ".parquet": "Parquet",
-    ".pq": "Parquet",
-    ".csv": "CSV",
-    ".tsv": "CSV",
-    ".tab": "CSV",
-    ".txt": "CSV",
-    ".jsonl": "JSON lines",
-    ".ndjson": "JSON lines",
-    ".json": "JSON lines",
-    ".arrow": "Arrow",
-    ".arrows": "Arrow",
-    ".feather": "Arrow",
-    ".ipc": "Arrow",
-}
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".br")
-# How a value that is missing is written in a path.
+from truthcal.io.files.formats import EXTENSIONS, format_of_path, sketch_kind
+from truthcal.io.files.source import SKETCH, Source
+
+# A missing value in a path, as Hive and Spark write it.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-# Whole numbers that are written the same way again: 007 is a name, not a number.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# Two letters at least, for a drive of Windows has one; and one slash, for a Path makes one of two.
+# Integers that are written the same way again: 007 is a name, not a number.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# At least two letters, since Windows drives have one; and one slash, since Path makes one of two.
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file, its format, and the columns that are written in its path, as in ``day=2026-01-31/part-0.parquet``.
-
-    Messages call it by its `name`, if that is another than the path.
-    """
-
-    path: Path
-    format: str
-    partition: dict[str, Any] = field(default_factory=dict)
-    name: str = ""
-
-    def __str__(self) -> str:
-        return self.name or str(self.path)
-
-
 def find_sources(paths: Any) -> list[Source]:
-    """All files that are meant: names, patterns and folders, in order. Refuses what is not there."""
+    """Return all files for paths, patterns and folders, in order; sketches too. Raises if one does not exist."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if not isinstance(paths, Iterable) or isinstance(paths, bytes):
         raise TypeError(f"`paths` must be a file, a pattern such as 'day-*.parquet', or a list of them; got {paths!r}.")
-    found: dict[tuple[int, int], Source] = {}
-    for given in paths:
-        for source in _once(_meant_by(given)):
-            there = source.path.stat()  # a file may have two names and still be one
-            if (there.st_dev, there.st_ino) in found:
-                first = found[there.st_dev, there.st_ino]
+    sources: dict[tuple[int, int], Source] = {}
+    for path in paths:
+        for source in _without_links(_expand(path)):
+            stat = source.path.stat()  # a file may have two names
+            first = sources.setdefault((stat.st_dev, stat.st_ino), source)
+            if first is not source:
                 other = f" ({first} is the same file)" if first.path != source.path else ""
                 raise ValueError(
                     f"{source}: named twice in `paths`{other}, so its rows would count twice. Name it once."
                 )
-            found[there.st_dev, there.st_ino] = source
-    if not found:
+    if not sources:
         raise ValueError("`paths` is empty; at least one file is needed.")
-    return _with_types(list(found.values()))
+    return _with_typed_partitions(list(sources.values()))
 
 
-def _once(sources: list[Source]) -> list[Source]:
-    """Each file once, though a pattern or a link may lead to it twice: by its own path, which may name its groups."""
-    own: dict[str, Source] = {}
+def _without_links(sources: list[Source]) -> list[Source]:
+    """Keep each file once if a pattern or a link leads to it twice: by its real path, which may name its groups."""
+    by_path: dict[str, Source] = {}
     for source in sources:
         real = os.path.realpath(source.path)
-        if real not in own or real == os.path.abspath(source.path):
-            own[real] = source
-    return list(own.values())
+        if real not in by_path or real == os.path.abspath(source.path):
+            by_path[real] = source
+    return list(by_path.values())
 
 
-def _meant_by(given: Any) -> list[Source]:
-    if not isinstance(given, str | os.PathLike):
-        raise TypeError(f"`paths` must hold names of files; got {given!r}.")
-    name = os.fspath(given)
+def _expand(path_or_pattern: Any) -> list[Source]:
+    """Return the files for one path, pattern or folder."""
+    if not isinstance(path_or_pattern, str | os.PathLike):
+        raise TypeError(f"`paths` must hold names of files; got {path_or_pattern!r}.")
+    name = os.fspath(path_or_pattern)
     if not name:
         raise ValueError("`paths` is empty; at least one file is needed. The working directory is '.'.")
     path = Path(os.path.expanduser(name))
     if path.is_dir():
-        inside = _inside(path)
-        if not inside:
-            raise FileNotFoundError(f"{path}: no data file in this folder ({', '.join(_FORMATS)}).")
-        return inside
+        files = _files_in(path)
+        if not files:
+            raise FileNotFoundError(f"{path}: no data file in this folder ({', '.join(EXTENSIONS)}).")
+        return files
     if path.exists():
         return [_source(path)]
     if _REMOTE.match(str(name)):
         raise ValueError(
-            f"{name}: `scan` reads local files, named by plain paths. For remote ones give a frame of DuckDB or Polars "
+            f"{name}: `scan` reads local files, named by plain paths. For remote files, pass a DuckDB or Polars frame "
             "to `sketch_frame`."
         )
     if not glob.has_magic(str(path)):
         raise FileNotFoundError(f"{path}: no such file.")
-    found = [_inside(match) if match.is_dir() else _with_rows([_source(match)]) for match in _matches(path)]
-    if not any(found):
+    matches = [_files_in(match) if match.is_dir() else _with_rows([_source(match)]) for match in _matches(path)]
+    if not any(matches):
         raise FileNotFoundError(f"{path}: no file matches this pattern.")
-    return [source for sources in found for source in sources]
+    return [source for sources in matches for source in sources]
 
 
 def _matches(pattern: Path) -> Iterator[Path]:
-    """What fits a pattern, but for what is set aside: unless the pattern says so, as in ``_old/*.csv``."""
+    """Yield the matches of a pattern, without hidden files unless the pattern names them, as in ``_old/*.csv``."""
     fixed = next(i for i, part in enumerate(pattern.parts) if glob.has_magic(part))
-    asides = [part for part in pattern.parts[fixed:] if _is_aside(part)]
-    tables: set[Path] = set()
+    hidden_patterns = [part for part in pattern.parts[fixed:] if _is_hidden(part)]
+    checked: set[Path] = set()
     for match in map(Path, sorted(glob.glob(str(pattern), recursive=True))):
         for folder in match.parents[: len(match.parts) - fixed]:
-            if folder not in tables:
-                tables.add(folder)
-                _refuse_tables(folder)
-        below = [part for part in match.parts[fixed:] if _is_aside(part)]
-        if all(any(fnmatch.fnmatch(part, meant) for meant in asides) for part in below):
+            if folder not in checked:
+                checked.add(folder)
+                _refuse_table(folder)
+        hidden = [part for part in match.parts[fixed:] if _is_hidden(part)]
+        if all(any(fnmatch.fnmatch(part, named) for named in hidden_patterns) for part in hidden):
             yield match
 
 
-def _inside(folder: Path) -> list[Source]:
-    """All data files in a folder."""
-    files = list(_files_below(folder, frozenset()))
-    strange = [file for file in files if _suffix(file) not in _FORMATS]
-    if strange:
-        more = f" and {len(strange) - 1:,} more" if len(strange) > 1 else ""
+def _files_in(folder: Path) -> list[Source]:
+    """Return all data files in a folder."""
+    files = list(_walk(folder, frozenset()))
+    unknown = [file for file in files if format_of_path(file)[0] is None]
+    if unknown:
+        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
         raise ValueError(
-            f"{strange[0]}{more}: the format is told by the ending of the name, and this one is not known, so rows may "
-            "be missed. Name the files, or use a pattern such as '**/*.parquet'."
+            f"{unknown[0]}{more}: the extension tells the format, and this one is unknown, so rows may be missed. Name "
+            "the files, or use a pattern such as '**/*.parquet'."
         )
     return _with_rows([_source(file) for file in files])
 
 
-def _files_below(folder: Path, above: frozenset[str]) -> Iterator[Path]:
-    """All files that are not set aside. Links to folders are followed, but not round in a circle."""
-    _refuse_tables(folder)
+def _walk(folder: Path, parents: frozenset[str]) -> Iterator[Path]:
+    """Yield all files that are not hidden. Follows links to folders, except to the folder itself or a parent."""
+    _refuse_table(folder)
     real = os.path.realpath(folder)
     for entry in sorted(folder.iterdir()):
-        if _is_aside(entry.name):
+        if _is_hidden(entry.name):
             continue
         if not entry.is_dir():
             yield entry
-        elif os.path.realpath(entry) not in above | {real}:
-            yield from _files_below(entry, above | {real})
+        elif os.path.realpath(entry) not in parents | {real}:
+            yield from _walk(entry, parents | {real})
 
 
-def _refuse_tables(folder: Path) -> None:
-    """Tables that keep files of former versions beside those that count."""
+def _refuse_table(folder: Path) -> None:
+    """Raise for tables that keep files of old versions beside the current ones."""
     kind = None
     if (folder / "_delta_log").is_dir():
         kind = "a Delta table", "delta"
@@ -162,39 +133,37 @@ def _refuse_tables(folder: Path) -> None:
     if kind is not None:
         raise ValueError(
             f"{folder}: {kind[0]}, whose log says which of its files count. Read it with DuckDB's {kind[1]}_scan or "
-            f"Polars' scan_{kind[1]}, and give that to `sketch_frame`."
+            f"Polars' scan_{kind[1]}, and pass that to `sketch_frame`."
         )
 
 
 def _with_rows(sources: list[Source]) -> list[Source]:
-    """Spark also leaves empty files of text among the others: parts that had no rows. A file named alone is not one."""
-    return [source for source in sources if source.format not in ("CSV", "JSON lines") or source.path.stat().st_size]
+    """Drop empty text files, which Spark writes for parts without rows. A file named by itself is not dropped."""
+    return [source for source in sources if source.format.magic or source.path.stat().st_size]
 
 
-def _is_aside(name: str) -> bool:
-    """Spark and its kin leave files such as _SUCCESS and .part-0.crc beside the data."""
+def _is_hidden(name: str) -> bool:
+    """Whether Spark and similar tools write such files beside the data: _SUCCESS, .part-0.crc."""
     return name.startswith(("_", ".")) or name.endswith(".crc")
 
 
-def _suffix(path: Path) -> str:
-    name = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
-    return name.suffix.lower()
-
-
 def _source(path: Path) -> Source:
-    format_ = _FORMATS.get(_suffix(path))
+    format_, compression = format_of_path(path)
+    if format_ is None and sketch_kind(path) is not None:
+        format_ = SKETCH
     if format_ is None:
         raise ValueError(
-            f"{path}: the format is told by the ending of the name, which must be {', '.join(_FORMATS)}. Rename it; "
-            f"the command line also takes it as it is: truthcal assess - < {path}"
+            f"{path}: the extension tells the format, and it must be {', '.join(EXTENSIONS)}. Rename the file; the "
+            f"command line also takes it as it is: truthcal assess - < {path}"
         )
     pairs = (part.partition("=") for part in path.parts[:-1])
     values = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}
-    return Source(path, format_, {name: None if value == _MISSING else value for name, value in values.items()})
+    partition = {name: None if value == _MISSING else value for name, value in values.items()}
+    return Source(path, format_, compression, partition)
 
 
-def _with_types(sources: list[Source]) -> list[Source]:
-    """Values in paths as engines read them: whole numbers or days where all of a name are, else text."""
+def _with_typed_partitions(sources: list[Source]) -> list[Source]:
+    """Convert values in paths as engines do: to integers or dates if all values of a name are, else text."""
     values: dict[str, set[str]] = {}
     for source in sources:
         for name, value in source.partition.items():
@@ -207,10 +176,10 @@ def _with_types(sources: list[Source]) -> list[Source]:
 
 
 def _typed(texts: set[str]) -> dict[str, Any]:
-    if all(map(_WHOLE.fullmatch, texts)):
+    if all(map(_INTEGER.fullmatch, texts)):
         return {text: int(text) for text in texts}
     try:
-        if all(map(_DAY.fullmatch, texts)):
+        if all(map(_DATE.fullmatch, texts)):
             return {text: datetime.date.fromisoformat(text) for text in texts}
     except ValueError:  # such as 2026-02-30
         pass

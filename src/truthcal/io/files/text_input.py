@@ -1,124 +1,112 @@
-"""What readers of all formats share."""
+"""Text files: opened once, decompressed, with the beginning available before the rest is read."""
 
-import contextlib
-import csv
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+import io
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
 
+from truthcal.core.file_format import READERS
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.sources import COMPRESSED, Source
+from truthcal.io.files.source import CONVERT_TO_UTF8, Checksum, Source, arrow
 
-# Bytes of text parsed at a time. Columns are judged by the first of them.
-BLOCK = 1 << 22
-_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or by `iconv -f latin1 -t utf-8` if it is Latin-1"
+UTF8_MARK = b"\xef\xbb\xbf"  # the byte order mark that Excel writes
 
 
-class Checksum(Protocol):
-    """An object of hashlib, such as ``hashlib.sha256()``."""
+class _PythonFile(io.RawIOBase):
+    """A file object for pyarrow, which also calls `close`."""
 
-    def update(self, data: Any, /) -> None:
-        """Add bytes."""
-
-
-def arrow() -> Any:
-    """pyarrow, which reads all files."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError("reading files needs pyarrow: pip install 'truthcal[files]'.") from None
-    return pyarrow
+    def readable(self) -> bool:
+        return True
 
 
-@contextlib.contextmanager
-def said_of(source: Source) -> Iterator[None]:
-    """Whatever is wrong with a file is said with its name."""
-    try:
-        yield
-    except (
-        arrow().ArrowInvalid,
-        arrow().ArrowTypeError,
-        arrow().ArrowNotImplementedError,
-        UnicodeError,
-        csv.Error,
-    ) as error:
-        raise ValueError(f"{source}: could not be read as {source.format} ({_reason(error)}).") from error
-    except (OSError, MemoryError) as error:  # a damaged file is an OSError, too, or asks for more memory than there is
-        if str(source) in str(error):
-            raise
-        kind = type(error) if isinstance(error, OSError) else MemoryError
-        raise kind(f"{source}: could not be read as {source.format} ({_reason(error)}).") from error
+class TextInput(_PythonFile):
+    """The decompressed bytes of a text file, as a file object for pyarrow.
+
+    `head` returns the first bytes; `read` still starts at the first byte, so that the file is opened only once. The
+    `with` block closes the file, after all of its bytes have been added to the `checksum`.
+    """
+
+    def __init__(self, source: Source, checksum: Checksum | None = None) -> None:
+        self._size = source.path.stat().st_size
+        self._raw = arrow().OSFile(str(source.path))
+        self._stream = self._raw if checksum is None else _ChecksumStream(self._raw, checksum)
+        self._rest = self._stream
+        if source.compression:
+            stream = self._raw if checksum is None else arrow().PythonFile(self._stream, mode="r")
+            self._stream = arrow().CompressedInputStream(stream, source.compression)
+        self._head = b""
+        self._position = 0
+        self.on_read: Callable[[bytes], None] | None = None  # called with all bytes that `read` returns
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes: `size` of them, or all if there are fewer."""
+        if len(self._head) < size:
+            self._head += self._stream.read(size - len(self._head))
+        return self._head[:size]
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next `size` bytes, or fewer at the end."""
+        text = self._head[self._position : self._position + size]
+        self._position += len(text)
+        if len(text) < size:
+            text += self._stream.read(size - len(text))
+        if self.on_read is not None:
+            self.on_read(text)
+        return text
+
+    def share(self) -> float:
+        """Return the share of the file that has been read."""
+        return min(float(self._raw.tell() / self._size), 1.0) if self._size else 1.0
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        try:
+            while kind is None and self._rest is not self._raw and self._rest.read(1 << 20):
+                pass
+        finally:
+            self._raw.close()
 
 
-def _reason(error: BaseException) -> str:
-    reason = " ".join(str(error).split())[:300].rstrip(".")
-    if "straddl" in reason:
-        return f"a line is longer than {BLOCK:,} bytes, or a quote is opened and never closed: {reason}"
-    if "invalid UTF8" in reason:
-        return f"it is no text in UTF-8; {_TO_UTF8}: {reason}"
-    return reason
+class _ChecksumStream(_PythonFile):
+    """A file object that adds the bytes it reads to a checksum."""
+
+    def __init__(self, raw: Any, checksum: Checksum) -> None:
+        self._raw, self._checksum = raw, checksum
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._raw.read(size)
+        self._checksum.update(data)
+        return data
+
+
+def is_sketch(text: TextInput) -> bool:
+    """Whether the file is a sketch of truthcal, whatever its name says."""
+    return text.head(8) in READERS
 
 
 def refuse_other_encodings(source: Source, text: bytes, names: str = "") -> None:
-    """Text, of which these are the first bytes, must be UTF-8; and so must names of columns, decoded with `replace`."""
+    """Raise if text with these first bytes, or column names decoded with ``errors="replace"``, are not UTF-8."""
+    problem = f"{source}: could not be read as {source.format.name}"
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-        cure = "in a spreadsheet, or by `iconv -f utf-16 -t utf-8`"
         raise ValueError(
-            f"{source}: could not be read as {source.format} (it is text in UTF-16). Save it as UTF-8: {cure}."
+            f"{problem} (it is UTF-16 text). Save it as UTF-8: in a spreadsheet, or with `iconv -f utf-16 -t utf-8`."
         )
     if b"\0" in text:
-        raise ValueError(f"{source}: could not be read as {source.format} (it is no text in UTF-8).")
+        raise ValueError(f"{problem} (it is not UTF-8 text).")
     if "\N{REPLACEMENT CHARACTER}" in names:
-        raise ValueError(f"{source}: the names of its columns are no text in UTF-8; {_TO_UTF8}.")
+        raise ValueError(f"{source}: the column names are not UTF-8 text; {CONVERT_TO_UTF8}.")
 
 
-def columns_in(source: Source, roles: ColumnRoles, there: Iterable[str]) -> list[str]:
-    """Columns to read from the file itself, which has those `there`; others that make groups are in its path."""
-    names = set(there)
-    in_path = {name for name in source.partition if name not in names}
-    return list(dict.fromkeys(name for role, name in roles if role != "by" or name not in in_path))
-
-
-def refuse_missing(source: Source, roles: ColumnRoles, there: Iterable[str], where: str | None = None) -> None:
-    """Refuse names that are neither in the file nor in its path."""
-    names = list(there)
-    in_path = [name for name in roles.by if name in source.partition and name not in names]
-    roles.require_columns([*names, *in_path], where or str(source))
-
-
-def texts_of(roles: ColumnRoles) -> set[str]:
-    """Columns of files of text that are told apart by their text: groups, and labels if the positive one is text."""
+def text_columns(roles: ColumnRoles) -> set[str]:
+    """Return the columns of text files to read as text: groups, and labels if `pos_label` is text."""
     numbers = {name for role, name in roles if role not in ("by", "y_true")}
     labels = {roles.y_true}
     texts = {*roles.by, *labels} if isinstance(roles.pos_label, str) else {*roles.by} - labels
     return texts - numbers
 
 
-def large_labels(roles: ColumnRoles) -> Any:
-    """The type that tells a positive label from the next whole number, where float64 does not. None if it does."""
+def large_label_type(roles: ColumnRoles) -> Any:
+    """Return the integer type for a `pos_label` that float64 cannot tell from the next integer; None if it can."""
     label = roles.pos_label
     if isinstance(label, str) or label is None or not 2**53 <= abs(label) < 2**64 or label < -(2**63):
         return None
     return arrow().int64() if label < 2**63 else arrow().uint64()
-
-
-def share(raw: Any, size: int) -> float:
-    """How much of a file is read."""
-    try:
-        return float(raw.tell() / size)
-    except (ValueError, OSError):  # whoever reads ahead has come to the end and closed it
-        return 1.0
-
-
-def beginning(source: Source, size: int) -> bytes:
-    """So many bytes of the text."""
-    with arrow().OSFile(str(source.path)) as raw:
-        text: bytes = decompressed(source, raw).read(size)
-    return text
-
-
-def decompressed(source: Source, raw: Any) -> Any:
-    """The text itself, if the name says that the file is compressed."""
-    name = source.path.suffix.lower()
-    if name not in COMPRESSED:
-        return raw
-    return arrow().CompressedInputStream(raw, {".gz": "gzip", ".zst": "zstd", ".br": "brotli"}.get(name, name[1:]))

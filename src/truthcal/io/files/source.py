@@ -1,0 +1,118 @@
+"""A data file: its path, its format, and the columns to read from it."""
+
+import contextlib
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from truthcal.core.file_format import READERS
+from truthcal.io.column_roles import ColumnRoles
+
+CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 -t utf-8` if it is Latin-1"
+
+
+class Checksum(Protocol):
+    """An object of hashlib, such as ``hashlib.sha256()``."""
+
+    def update(self, data: Any, /) -> None:
+        """Add bytes."""
+
+
+Batches = Iterator[tuple[Any, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A file format: how to recognize it and how to read it.
+
+    `read` yields record batches with the columns in question, and the share of the file read so far. `preview` returns
+    the source with what was detected and its columns; it takes the names of columns that should exist.
+    """
+
+    name: str
+    extensions: tuple[str, ...]
+    magic: tuple[bytes, ...]  # the first bytes; empty for text
+    read: Callable[["Source", ColumnRoles, Checksum | None], Batches]
+    preview: Callable[["Source", set[str]], tuple["Source", Iterable[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data file, with what a preview has detected."""
+
+    BLOCK: ClassVar[int] = 1 << 22  # bytes of text parsed at a time; column types are inferred from the first block
+
+    path: Path
+    format: FileFormat
+    compression: str = ""  # codec of pyarrow for compressed text
+    partition: dict[str, Any] = field(default_factory=dict)  # columns in the path: ``day=2026-01-31/part-0.parquet``
+    name: str = ""  # the name in messages, if it is not the path
+    delimiter: str = ""  # of a CSV file, once a preview has detected it
+    header: tuple[str, ...] = ()  # column names, once a preview has read them
+
+    def __str__(self) -> str:
+        return self.name or str(self.path)
+
+    @property
+    def is_sketch(self) -> bool:
+        """Whether the file holds a `Sketch` or `SketchTable`, not rows."""
+        return self.format.name == "sketch"
+
+    def columns_to_read(self, roles: ColumnRoles, available: Iterable[str]) -> list[str]:
+        """Return the columns to read from the file, which has those `available`; other groups are in its path."""
+        names = set(available)
+        in_path = {name for name in self.partition if name not in names}
+        return list(dict.fromkeys(name for role, name in roles if role != "by" or name not in in_path))
+
+    def require_columns(self, roles: ColumnRoles, available: Iterable[str], where: str | None = None) -> None:
+        """Raise if a named column is neither in the file nor in its path."""
+        names = list(available)
+        in_path = [name for name in roles.by if name in self.partition and name not in names]
+        roles.require_columns([*names, *in_path], where or str(self))
+
+
+def _refuse_sketch(source: Source, *_: Any) -> Batches:
+    raise ValueError(f"{source}: is a truthcal sketch, not a file of rows; load it with Sketch.load.")
+
+
+SKETCH = FileFormat("sketch", (), tuple(READERS), _refuse_sketch, lambda source, _: (source, []))
+
+
+def arrow() -> Any:
+    """Import pyarrow, which reads all formats."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError("reading files needs pyarrow: pip install 'truthcal[files]'.") from None
+    return pyarrow
+
+
+@contextlib.contextmanager
+def errors_naming(source: Source) -> Iterator[None]:
+    """Put the name of the file into errors of pyarrow, csv and the operating system."""
+    try:
+        yield
+    except (
+        arrow().ArrowInvalid,
+        arrow().ArrowTypeError,
+        arrow().ArrowNotImplementedError,
+        UnicodeError,
+        csv.Error,
+    ) as error:
+        raise ValueError(f"{source}: could not be read as {source.format.name} ({_reason(error)}).") from error
+    except (OSError, MemoryError) as error:  # a damaged file may raise OSError, or ask for more memory than there is
+        if str(source) in str(error):
+            raise
+        kind = type(error) if isinstance(error, OSError) else MemoryError
+        raise kind(f"{source}: could not be read as {source.format.name} ({_reason(error)}).") from error
+
+
+def _reason(error: BaseException) -> str:
+    reason = " ".join(str(error).split())[:300].rstrip(".")
+    if "straddl" in reason:
+        return f"a line is longer than {Source.BLOCK:,} bytes, or a quote is opened and never closed: {reason}"
+    if "invalid UTF8" in reason:
+        return f"it is not UTF-8 text; {CONVERT_TO_UTF8}: {reason}"
+    return reason
