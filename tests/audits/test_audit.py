@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from oracles import measures as oracles
 from oracles import more_measures as more_oracles
@@ -294,6 +293,9 @@ def test_expected_score_prints_one_line():
         "standard_error": drawn.standard_error,
         "method": "draws",
         "n_resamples": 1000,
+        "outcomes": None,
+        "probabilities": None,
+        "values": None,
     }
 
 
@@ -480,7 +482,7 @@ def test_audit_is_a_mapping_and_makes_columns():
         False,
     )
     assert dict(result)["atb"] is result.rows[0]
-    frame = pd.DataFrame(result.to_dict())
+    frame = result.frame()
     assert frame["measure"].tolist() == ["atb", "smcal", "brier"]
     assert frame["constant mean"].tolist() == [0.09375, 0.1875, 0.25]
     assert frame["method"].tolist() == ["decomposition", "enumeration", "enumeration"]

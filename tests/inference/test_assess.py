@@ -56,7 +56,8 @@ def test_kind_on_data_made_for_it(kind):
 def test_calibrated_in_words():
     result = tc.assess(*some_rows())
     assert result.verdict == (
-        f"Calibrated as far as 2,000 rows can tell: errors above {result.detectable:.2g} would have shown, 4 times in 5."
+        f"Calibrated as far as 2,000 rows can tell: an error of {result.detectable:.2g} or more would have been "
+        "detected with 80% power."
     )
     assert 0.02 < result.detectable < 0.05
     assert result.rms_interval.low == 0.0
@@ -65,7 +66,7 @@ def test_calibrated_in_words():
 def test_far_from_certain_in_words():
     result = tc.assess(*some_rows(n=60))
     assert result.kind == "calibrated"
-    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not far: errors above ")
+    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not far: an error of ")
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_own_family():
     assert curve.acceptance[0] > 0.8
     assert curve.acceptance[1] < 0.3
     assert "(halved):" in str(curve)
-    assert list(curve.to_dict()) == ["distance", "acceptance", "standard_error"]
+    assert list(curve.table()) == ["distance", "acceptance", "standard_error"]
 
 
 def test_curves_of_other_tests_and_weights():

@@ -226,13 +226,13 @@ def test_bracket_of_a_sketch_is_that_of_its_rows():
 def test_curve_prints_and_makes_columns():
     curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
     assert str(curve) == ("Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.")
-    assert list(curve.to_dict()) == ["q", "bias", "count", "weight"]
+    assert list(curve.table()) == ["q", "bias", "count", "weight"]
     sketched = tc.cumulative_bias_curve(tc.Sketch(2).update([0, 1, 1, 0], [0.25, 0.75, 0.875, 0.125]))
     assert str(sketched) == (
         "Cumulative bias at 2 buckets of a sketch (4 rows): largest +0.09375 at q = 0.25, +0 in all."
     )
     assert sketched.q.tolist() == [0.25, 0.875]
-    assert not any(column.flags.writeable for column in sketched.to_dict().values())
+    assert not any(column.flags.writeable for column in sketched.table().values())
 
 
 # --- linear time ------------------------------------------------------------------------------------------------------

@@ -468,18 +468,21 @@ def test_consistency_band_is_bounded_and_repeatable():
 def test_curves_print_in_words():
     y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
     assert str(reliability_curve(y, p)) == (
-        "Reliability in 3 isotonic pools (6 rows): mean gap 0.1333, largest part from 0.7 to 0.9 (too low by 0.2)."
+        "Mean gap between predictions and frequencies 0.1333 in 3 isotonic pools (6 rows), largest part from 0.7 to 0.9 (too low by 0.2)."
     )
     assert repr(reliability_curve(y, p, strategy="uniform", n_bins=4)) == (
-        "Reliability in 4 bins of equal width (6 rows): mean gap 0.2333, largest part from 0.25 to 0.5 (too low by 0.7); "
+        "Mean gap between predictions and frequencies 0.2333 in 4 bins of equal width (6 rows), largest part from 0.25 to 0.5 (too low by 0.7); "
         "0 of 4 outside the 95% band of calibration."
     )
     curve = reliability_curve(tc.Sketch().update(y, p), strategy="quantile", n_bins=9, confidence_level=0.3)
     assert str(curve) == (
-        "Reliability in 6 bins of about equal weight (6 rows of a sketch; 3 empty bins left out): mean gap 0.3333, "
+        "Mean gap between predictions and frequencies 0.3333 in 6 bins of about equal weight (6 rows of a sketch; 3 empty bins left out), "
         "largest part at 0.3 (too low by 0.7); 1 of 6 outside the 30% band of calibration."
     )
-    assert str(reliability_curve([0], [0.0])) == "Reliability in 1 isotonic pool (1 row): mean gap 0."
+    assert (
+        str(reliability_curve([0], [0.0]))
+        == "Mean gap between predictions and frequencies 0 in 1 isotonic pool (1 row)."
+    )
     assert str(consistency_band(p, rng=0)).startswith(
         "Where the isotonic curve would be 95% of the time if predictions were calibrated, at 6 of them (6 rows): a band "
     )
@@ -493,7 +496,7 @@ def test_curves_make_columns():
     assert len({len(column) for column in curve.table().values()}) == 1
     assert list(reliability_curve(y, p).table()) == columns
     assert curve.to_dict()["strategy"] == "uniform"
-    assert curve.to_dict()["low"] is curve.low
+    assert curve.table()["low"] is curve.low
     band = consistency_band(p, rng=0)
     assert list(band.table()) == ["q", "low", "high"]
     assert band.to_dict()["n_resamples"] == 999

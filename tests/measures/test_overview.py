@@ -76,6 +76,6 @@ def test_table_prints_and_makes_columns():
     assert "atb" in table
     assert "brier" not in table
     assert repr(table) == str(table)
-    columns = table.to_dict()
+    columns = table.table()
     assert list(columns) == ["name", "value", "scale", "truthful", "continuous", "complete", "sound", "note"]
     assert {len(column) for column in columns.values()} == {len(tc.MEASURES)}

@@ -66,7 +66,7 @@ def test_no_lipschitz_function_beats_the_witness(data, knots):
 def test_witness_is_a_function_and_prints():
     witness = tc.smcal_witness([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3])
     assert str(witness) == "A 1-Lipschitz function at 4 different predictions that shows smCal = 0.05."
-    assert list(witness.to_dict()) == ["q", "f"]
+    assert list(witness.table()) == ["q", "f"]
     assert witness([0.0, 0.45, 1.0]) == pytest.approx([witness.f[0], (witness.f[1] + witness.f[2]) / 2, witness.f[3]])
     with pytest.raises(ValueError, match="read-only"):
         witness.f[0] = 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import truthcal as tc
-from truthcal.results.text import literal, markdown_table
+from truthcal.results.text import Table, escape_markdown
 
 rng = np.random.default_rng(4)
 P = rng.random(300)
@@ -27,18 +27,18 @@ Y = rng.random(300) < P
     ],
 )
 def test_text_shows_as_it_is(given, shown):
-    assert literal(given) == shown
+    assert escape_markdown(given) == shown
 
 
 def test_tables_have_a_line_a_row():
-    table = markdown_table(["name", "value"], [["a|b", "1"], ["c", "2"]], right=[1])
+    table = Table(["name", "value"], [["a|b", "1"], ["c", "2"]], right=[1]).markdown()
     assert table.splitlines() == ["| name | value |", "| --- | ---: |", "| a\\|b | 1 |", "| c | 2 |"]
 
 
 def test_assessments_have_verdict_table_and_warnings():
     found = tc.assess(np.ones(300), P)
     text = found.to_markdown()
-    assert text.startswith(f"**{literal(found.verdict.splitlines()[0])}**")
+    assert text.startswith(f"**{escape_markdown(found.verdict.splitlines()[0])}**")
     assert "| rows | 300 |" in text
     assert "> ⚠ all outcomes are 1: nothing is known of the other class." in text
 
@@ -50,7 +50,7 @@ def test_comparisons_are_told_by_name():
     assert named.verdict == str(named).splitlines()[0]
     assert "| old\\|1 | new | old\\|1 - new |" in named.to_markdown()
     assert found.verdict.startswith("a is more skilful")
-    assert named.to_dict()["names"] == ("old|1", "new")
+    assert named.to_dict()["names"] == ["old|1", "new"]
 
 
 def test_segments_say_how_many_are_not_shown():

@@ -67,8 +67,8 @@ def audit(
     Returns
     -------
     Audit
-        Prints as a table with a verdict for each measure; ``audit(...)["smcal"]`` is a row, and ``to_dict()`` makes
-        columns for a data frame.
+        Prints as a table with a verdict for each measure; ``audit(...)["smcal"]`` is a row, and ``frame()`` is a data
+        frame.
 
     Notes
     -----

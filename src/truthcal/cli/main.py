@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from truthcal.cli.parser import parser
+from truthcal.results.text import escape_control_characters
 
 # Command -> module that runs it, loaded only then: help must not wait for numpy.
 _HOME = {
@@ -122,11 +123,6 @@ def _in_one_line(error: BaseException) -> str:
     for name, flag in _FLAGS.items():
         words = words.replace(name, flag)
     return words
-
-
-def escape_control_characters(text: str) -> str:
-    """Without what a terminal would obey: names of files may hold anything."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _say(message: str) -> None:

@@ -34,6 +34,7 @@ from truthcal.core.sketch import (
 )
 from truthcal.kernels import groups
 from truthcal.results.measures import BoundedArray
+from truthcal.results.text import Page, Table, count, more_than, number
 
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -305,25 +306,22 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def _size(self, by: str = "") -> str:
         rows = int(self.n.sum())
-        return f"{len(self):,} group{'s' * (len(self) != 1)}{by}, {rows:,} row{'s' * (rows != 1)}"
+        return f"{count(len(self), 'group')}{by}, {count(rows, 'row')}"
 
     def __str__(self) -> str:
         title = self._size(f" by {', '.join(self.by)}")
         if not self:
             return title
         table = self.table()
-        lines = [[*self.by, "rows", "bias", "ATB", "noise floor", "ATB / floor"]]
+        rows = []
         for g in np.argsort(-table["n"], kind="stable")[:_SHOWN]:
             atb, floor = table["atb"][g], table["noise_floor"][g]
-            bias = f"{table['bias'][g] if abs(table['bias'][g]) >= 1e-15 else 0.0:+.4g}"
-            ratio = f"{atb / floor:.3g}" if floor > 0.0 else "-"
-            numbers = [f"{table['n'][g]:,}", bias, f"{atb:.4g}", f"{floor:.4g}", ratio]
-            lines.append([*map(printed, self._keys[g]), *numbers])
-        width = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        side = "<" * len(self.by) + ">" * 5
-        text = ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, side, width, strict=True)) for line in lines]
-        rest = [f"... and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
-        return "\n".join([title, "", *text, *rest])
+            ratio = number(atb / floor, 3) if floor > 0.0 else "-"
+            numbers = [f"{table['n'][g]:,}", number(table["bias"][g], sign="+"), number(atb), number(floor), ratio]
+            rows.append([*map(printed, self._keys[g]), *numbers])
+        header, first = [*self.by, "rows", "bias", "ATB", "noise floor", "ATB / floor"], len(self.by)
+        lines = Table(header, rows, right=range(first, first + 5))
+        return Page(title, lines, more_than(len(self), _SHOWN)).text()
 
     # --- keeping ---------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from truthcal.inference.intervals import interval_of
 from truthcal.inference.planning import detectable_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.skill import brier_decomposition_of
-from truthcal.results.assessment import Assessment, BiasedStretch, sees_far
+from truthcal.results.assessment import Assessment, BiasedStretch, detects_large_errors
 from truthcal.results.measures import ScoreDecomposition
-from truthcal.results.tests import CalibrationTest, ConfidenceInterval, percent
+from truthcal.results.tests import CalibrationTest, ConfidenceInterval
+from truthcal.results.text import count, percent
 
 _Array = NDArray[np.float64]
 
@@ -218,7 +219,7 @@ def assess(
     >>> truth = rng.random(2000)
     >>> outcome = rng.random(2000) < truth
     >>> print(tc.assess(outcome, truth).verdict)
-    Calibrated as far as 2,000 rows can tell: errors above 0.029 would have shown, 4 times in 5.
+    Calibrated as far as 2,000 rows can tell: an error of 0.029 or more would have been detected with 80% power.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
@@ -277,14 +278,14 @@ _WRONG = {
 def _verdict(
     kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInterval, detectable: float, alpha: float
 ) -> str:
-    rows = f"{facts.n:,} row{'s' if facts.n != 1 else ''}"
+    rows = count(facts.n, "row")
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
         return (
             f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted chance of exactly 0.\n"
-            f"No calibrated forecaster has that. The other rows show no miscalibration ({test.in_words(test.greater)})."
+            f"No calibrated forecaster has that. The other rows show no miscalibration ({test.format_p(test.greater)})."
         )
     if kind in _WRONG:
-        chance, ends = test.in_words(test.greater), f"{rms.low:.2g} to {rms.high:.2g}"
+        chance, ends = test.format_p(test.greater), f"{rms.low:.2g} to {rms.high:.2g}"
         size = f"The error is about {rms.estimate:.2g} ({percent(rms.confidence_level)}: {ends})"
         if math.isnan(rms.low):
             return f"{_WRONG[kind]} ({chance})."
@@ -293,7 +294,7 @@ def _verdict(
         return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {facts.stretch()}."
     if kind == "too good":
         return (
-            f"Better than any honest forecaster could be ({test.in_words(test.less)}): "
+            f"Better than any honest forecaster could be ({test.format_p(test.less)}): "
             "were these predictions fitted on these labels?"
         )
     if kind == "too few rows":
@@ -302,8 +303,9 @@ def _verdict(
         return f"Too few rows to tell: {rows} {these} little to chance ({doubt}), so errors may not show."
     if test.information == 0.0:
         return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
-    far = "" if sees_far(detectable, facts.mean_proba) else ", which is not far"
-    return f"Calibrated as far as {rows} can tell{far}: errors above {detectable:.2g} would have shown, 4 times in 5."
+    far = "" if detects_large_errors(detectable, facts.mean_proba) else ", which is not far"
+    power = f"an error of {detectable:.2g} or more would have been detected with 80% power"
+    return f"Calibrated as far as {rows} can tell{far}: {power}."
 
 
 def _warnings(facts: _Facts, test: CalibrationTest) -> list[str]:

@@ -69,7 +69,7 @@ def assess_segments(
     Returns
     -------
     SegmentTable
-        Print it. A mapping from keys to `Segment`; ``.table()`` for a data frame, ``.to_dict()`` for JSON.
+        Print it. A mapping from keys to `Segment`; ``.frame()`` for a data frame, ``.to_dict()`` for JSON.
 
     Notes
     -----

@@ -30,7 +30,7 @@ def all_measures(
     Returns
     -------
     MeasureTable
-        Prints as a table; ``table["atb"]`` is a value, and ``table.to_dict()`` makes columns for a data frame. Even
+        Prints as a table; ``table["atb"]`` is a value, and ``table.frame()`` is a data frame. Even
         calibrated predictions do not score 0 on finitely many rows, and values on different scales do not compare.
 
     Examples

@@ -88,7 +88,7 @@ class BiasCurveDisplay(ModelDisplay):
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return all columns of the curve: `q`, `bias`, `count` and `weight`."""
-        return self.curve.to_dict()
+        return self.curve.table()
 
     def _prepare(self, ax: "Axes") -> None:
         from truthcal.plots.ticks import probability_ticks

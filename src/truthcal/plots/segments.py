@@ -9,7 +9,7 @@ from truthcal.inference.segments import assess_segments
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import Display
 from truthcal.results.segments import Segment, SegmentTable
-from truthcal.results.tests import p_in_words, percent
+from truthcal.results.text import p_number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -203,7 +203,7 @@ class _TextColumns(NamedTuple):
         self.write_name(line, draw.literal(name, self.letters), bold=segment.miscalibrated)
         # Not "calibrated": with few rows, a test that finds nothing proves little.
         verdict = "no sign" if segment.kind == "calibrated" else segment.kind
-        p = p_in_words(segment.adjusted).removeprefix("p = ").removeprefix("p ") if segment.tested else "not tested"
+        p = p_number(segment.adjusted, missing="not tested")
         for (x, _, side), text in zip(_COLUMNS[: self.number], (f"{segment.n:,}", p, verdict), strict=False):
             self._text(text, (1.0, line), (x * self.scale, 0.0), side)
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from truthcal import plots
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -154,5 +152,5 @@ def _start(words: str) -> str:
 
 def _in_words(curve: ReliabilityCurve) -> str:
     """What the curve shows, but for where it is worst: the verdict names such a place by another rule."""
-    gap = float(np.sum(curve.weight * np.abs(curve.mean_proba - curve.mean_true)))
-    return f"mean gap between predictions and frequencies {gap:.3g} in {curve._places()}{curve._band()}."
+    words = curve.describe(3, worst=False)
+    return words[0].lower() + words[1:]

@@ -13,7 +13,8 @@ from truthcal.reports.wording import Chip, segment_chip, typeset
 from truthcal.results.assessment import Assessment
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.segments import Segment, SegmentTable
-from truthcal.results.tests import ConfidenceInterval, p_in_words
+from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.text import p_value
 
 # Segments that a report shows, the clearest findings first: an interval of the error takes 20 ms.
 MOST_SEGMENTS = 50
@@ -60,7 +61,7 @@ def model_row(assessment: Assessment) -> ModelRow:
         bias_ends=_ends(a.bias_interval, "+"),
         brier=_number(a.brier),
         discrimination=_number(a.decomposition.discrimination),
-        pvalue=_without_p(a.test.in_words(a.test.greater)),
+        pvalue=_without_p(a.test.format_p(a.test.greater)),
         rows=f"{a.n:,}",
     )
 
@@ -142,7 +143,7 @@ def _ends(interval: ConfidenceInterval, sign: str = "") -> str:
 
 
 def _chance(p: float) -> str:
-    return "\u2013" if math.isnan(p) else _without_p(p_in_words(p))
+    return "\u2013" if math.isnan(p) else _without_p(p_value(p))
 
 
 def _without_p(words: str) -> str:

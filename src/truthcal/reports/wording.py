@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from truthcal.core.sketch import Sketch
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.reports.sanitize import rounded
-from truthcal.results.assessment import Assessment, sees_far
+from truthcal.results.assessment import Assessment, detects_large_errors
 from truthcal.results.segments import SegmentTable
 from truthcal.results.tests import Comparison
 
@@ -80,7 +80,9 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
 def _open(assessment: Assessment) -> bool:
     """Whether predictions in which nothing wrong was found may be wrong all the same: then there is no green tick."""
     a = assessment
-    return not sees_far(a.detectable, a.mean_proba) or a.test.impossible > 0  # nor if it is not known how far
+    return (
+        not detects_large_errors(a.detectable, a.mean_proba) or a.test.impossible > 0
+    )  # nor if it is not known how far
 
 
 def segment_chip(kind: str) -> Chip:
@@ -99,7 +101,8 @@ def verdict_lines(assessment: Assessment, table: SegmentTable | None) -> list[st
 
 def numbers(assessment: Assessment) -> list[Number]:
     """The evidence, as it prints, with what it means."""
-    return [Number(name, typeset(value), typeset(noise), MEANING[name]) for name, value, noise in assessment._rows()]
+    rows = [(row.name, row.text, row.explanation) for row in assessment.evidence(3)]
+    return [Number(name, typeset(value), typeset(noise), MEANING[name]) for name, value, noise in rows]
 
 
 def typeset(text: str) -> str:
@@ -110,7 +113,7 @@ def typeset(text: str) -> str:
 def compared(labels: tuple[str, str], comparison: Comparison) -> Compared:
     """What `compare` found, with short names of the models."""
     named = dataclasses.replace(comparison, names=labels)
-    (_, *header), *lines = named._lines()
+    (_, *header), lines = named.header(), [row.cells(3) for row in named.rows()]
     rows = [[_label(measure), *map(typeset, cells)] for measure, *cells in lines]
     return Compared(" and ".join(labels), named.verdict, header, rows)
 

@@ -1,23 +1,23 @@
-"""What `assess` returns: the verdict in words, and the evidence for it."""
+"""The result of `assess`: the verdict in words, and the evidence for it."""
 
-import dataclasses
-import html
-import importlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from truthcal.results.base import Evidence, PageResult, Result, evidence_page
 from truthcal.results.measures import ScoreDecomposition
-from truthcal.results.tests import CalibrationTest, ConfidenceInterval, percent
-from truthcal.results.text import literal, markdown_table
+from truthcal.results.tests import CalibrationTest, ConfidenceInterval
+from truthcal.results.text import Page, equal_weight, number
 
-# Errors that stay hidden below this size leave little to be said.
+# If errors of this size may go undetected, "calibrated" says little.
 _LARGE = 0.1
+_DETECTABLE = "smallest mean error that would have been detected with 80% power"
+_TOO_GOOD = "small if predictions were fitted on these outcomes"
 
 
 @dataclass(frozen=True, slots=True)
-class BiasedStretch:
-    """Where predictions are most off in one direction.
+class BiasedStretch(Result):
+    """The range of predictions that is most biased in one direction.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class BiasedStretch:
         return f"{where}, where predictions are too {too} by {abs(self.bias):.2g} on average"
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+@dataclass(frozen=True, slots=True, repr=False)
+class Assessment(PageResult):
     """Can these probabilities be trusted? Returned by `assess`. Print it.
 
     Attributes
@@ -60,9 +60,9 @@ class Assessment:
     test : CalibrationTest
         The calibration test; ``test.greater`` and ``test.less`` are the p-values of both tails.
     detectable : float
-        The mean error that these rows would have shown with probability 0.8; nan if there is none.
+        The smallest mean error that would have been detected with 80% power; nan if there is none.
     largest_bias : BiasedStretch
-        Where predictions are most off in one direction.
+        The range of predictions that is most biased in one direction.
     decomposition : ScoreDecomposition
         The Brier score as miscalibration, discrimination and uncertainty.
     mean_proba, mean_true : float
@@ -72,7 +72,7 @@ class Assessment:
     n_effective : float
         Rows of equal weight worth as much.
     warnings : tuple of str
-        What is legal but suspicious.
+        Valid but suspicious properties of the data.
     """
 
     kind: str
@@ -95,96 +95,34 @@ class Assessment:
     warnings: tuple[str, ...]
     _summary: Any = field(default=None, repr=False, compare=False)  # the sorted rows or the sketch, to draw curves of
 
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """Name, number and explanation of each piece of evidence."""
-        d = self.decomposition
-        even = math.isclose(self.n, self.n_effective, rel_tol=1e-9)
-        means = f"mean prediction {self.mean_proba:.4g}, outcome {self.mean_true:.4g}"
-        could = "smallest mean error that would have shown, 4 times in 5"
-        if math.isnan(self.detectable):
-            could = "too little is left to chance to say what would have shown"
-        parts = f"miscalibration {d.miscalibration:.3g} - discrimination {d.discrimination:.3g}"
+    def evidence(self, digits: int = 4) -> list[Evidence]:
+        """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""
+        d, test, few = self.decomposition, self.test, min(digits, 3)
+
+        def line(name: str, value: float, explanation: str, sign: str = "") -> Evidence:
+            return Evidence(name, value, number(value, digits, sign=sign), explanation)
+
+        means = f"mean prediction {self.mean_proba:.{digits}g}, outcome {self.mean_true:.{digits}g}"
+        bias, by_test = self.bias_interval, f"by {test.measure} ({test.method})"
+        chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
+        power = "too little is left to chance" if math.isnan(self.detectable) else _DETECTABLE
+        parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
-            ("error (rms)", _number(self.rms), _between(self.rms_interval)),
-            ("bias", f"{_tidy(self.bias_interval.estimate):+.4g}", f"{_between(self.bias_interval)}; {means}"),
-            ("ATB", _number(self.atb), f"chance alone gives {self.noise_floor:.3g}; excess {_number(self.excess)}"),
-            ("miscalibrated?", self.test.in_words(self.test.greater), f"by {self.test.measure} ({self.test.method})"),
-            ("too good?", self.test.in_words(self.test.less), "small if predictions were fitted on these outcomes"),
-            ("largest bias", f"{self.largest_bias.bias:+.4g}", f"{self.largest_bias}"),
-            (
-                "detectable",
-                _number(self.detectable),
-                "too little is left to chance" if math.isnan(self.detectable) else could,
-            ),
-            ("Brier score", f"{self.brier:.4g}", f"{parts} + uncertainty {d.uncertainty:.3g}"),
-            ("rows", f"{self.n:,}", "" if even else f"worth {self.n_effective:,.1f} of equal weight"),
+            line("error (rms)", self.rms, self.rms_interval.between(digits)),
+            line("bias", bias.estimate, f"{bias.between(digits)}; {means}", "+"),
+            line("ATB", self.atb, chance),
+            Evidence("miscalibrated?", test.greater, test.format_p(test.greater), by_test),
+            Evidence("too good?", test.less, test.format_p(test.less), _TOO_GOOD),
+            line("largest bias", self.largest_bias.bias, f"{self.largest_bias}", "+"),
+            line("detectable", self.detectable, power),
+            line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),
+            Evidence("rows", self.n, f"{self.n:,}", equal_weight(self.n, self.n_effective)),
         ]
 
-    def __str__(self) -> str:
-        lines = [f"  {name:<15} {number:<11} {words}".rstrip() for name, number, words in self._rows()]
-        return "\n".join([self.verdict, "", *lines, *(f"! {warning}" for warning in self.warnings)])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th><td>{html.escape(number)}</td>'
-            f'<td style="text-align:left">{html.escape(words)}</td></tr>'
-            for name, number, words in self._rows()
-        )
-        verdict = html.escape(self.verdict).replace("\n", "<br>")
-        warnings = "".join(f"<p>&#9888; {html.escape(warning)}</p>" for warning in self.warnings)
-        return f"<p><strong>{verdict}</strong></p><table>{cells}</table>{warnings}"
-
-    def to_markdown(self) -> str:
-        """Verdict and evidence in Markdown, for a pull request or a job summary."""
-        first, *more = [literal(line) for line in self.verdict.splitlines()]
-        words = "\n".join([f"**{first}**", *more])
-        warnings = [f"> ⚠ {literal(warning)}" for warning in self.warnings]
-        return "\n\n".join([words, markdown_table(("", "value", "meaning"), self._rows(), right=[1]), *warnings])
-
-    def to_html(self, *, title: str | None = None) -> str:
-        """The whole report as one HTML file that needs nothing else: see `truthcal.report`, which has more to choose.
-
-        Needs matplotlib and jinja2: ``pip install 'truthcal[report]'``.
-        """
-        # The report stands above everything else, this file below: so it is looked up when it is asked for.
-        made = importlib.import_module("truthcal.reports").report(self, title=title)
-        return str(made.html)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, in nested dicts of plain values, ready for JSON (nan where a number is not known)."""
-        plain = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("rms_interval", "bias_interval", "test", "largest_bias", "decomposition", "_summary")
-        }
-        return {
-            **plain,
-            "warnings": list(self.warnings),
-            "rms_interval": self.rms_interval.to_dict(),
-            "bias_interval": self.bias_interval.to_dict(),
-            "test": self.test.to_dict(),
-            "largest_bias": dataclasses.asdict(self.largest_bias),
-            "decomposition": self.decomposition.to_dict(),
-        }
+    def _page(self) -> Page:
+        return evidence_page(self.verdict, self.evidence(), [f"! {w}" for w in self.warnings], widths=(15, 11))
 
 
-def sees_far(detectable: float, mean_proba: float) -> bool:
-    """Whether errors that matter would have shown: of 0.1, or of half of the rarer outcome's mean chance."""
+def detects_large_errors(detectable: float, mean_proba: float) -> bool:
+    """Whether errors of 0.1, or of half of the rarer outcome's mean probability, would have been detected."""
     return detectable <= min(_LARGE, min(mean_proba, 1.0 - mean_proba) / 2.0)
-
-
-def _number(x: float) -> str:
-    return "unknown" if math.isnan(x) else f"{_tidy(x):.4g}"
-
-
-def _tidy(x: float) -> float:
-    """Without what rounding leaves of 0."""
-    return 0.0 if abs(x) < 1e-15 else x
-
-
-def _between(interval: ConfidenceInterval) -> str:
-    if math.isnan(interval.low):
-        return "no interval"
-    return f"{percent(interval.confidence_level)} between {interval.low:.4g} and {interval.high:.4g}"

@@ -1,18 +1,18 @@
-"""What audits return, and how it prints."""
+"""Results of audits: what a measure pays for the truth and for lies."""
 
-import html
 import math
 import textwrap
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.measures import NamedRows
+from truthcal.results.base import NamedRows, PageResult, Result
+from truthcal.results.text import Page, Table, count, join_words, number
 
 _WIDTH = 110
-# Reports of so many events are written out.
+# Reports of up to this many events are printed in full.
 _SHOWN = 4
 # Columns of an audit beside one for each lie.
 COLUMNS = (
@@ -21,8 +21,8 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExpectedScore:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExpectedScore(Result):
     """The expected score of a report. Returned by `expected_score`.
 
     Attributes
@@ -64,21 +64,9 @@ class ExpectedScore:
             return f"{start}{self.value:.6g}, exact: bias of the report and noise of the outcomes"
         return f"{start}{self.value:.6g}, exact: all {len(self.probabilities):,} outcomes"
 
-    __repr__ = __str__
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers and words by name, without the arrays."""
-        return {
-            "measure": self.measure,
-            "value": self.value,
-            "standard_error": self.standard_error,
-            "method": self.method,
-            "n_resamples": self.n_resamples,
-        }
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class AuditRow:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class AuditRow(Result):
     """What lying gains under one measure: a row of an `Audit`.
 
     Attributes
@@ -121,6 +109,7 @@ class AuditRow:
     pays: bool
     undecided: bool
     method: str
+    _derived: ClassVar = ("verdict",)
 
     @property
     def verdict(self) -> str:
@@ -150,20 +139,16 @@ class AuditRow:
     def __str__(self) -> str:
         return f"{self.measure}: {self.verdict}."
 
-    __repr__ = __str__
-
-    def to_dict(self) -> dict[str, Any]:
-        """One entry for each column of the audit."""
+    def table(self) -> dict[str, Any]:
+        """Return one row, with a column for the score of each lie."""
+        numbers = {name: getattr(self, name) for name in COLUMNS[2:]}
         return {
-            "measure": self.measure,
-            "honest": self.honest,
-            **self.scores,
-            **{name: getattr(self, name) for name in COLUMNS[2:]},
+            name: [v] for name, v in ({"measure": self.measure, "honest": self.honest} | self.scores | numbers).items()
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Audit(NamedRows):
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Audit(NamedRows, PageResult):
     """Whether lying pays, measure by measure. Returned by `audit` and `audit_on`.
 
     A mapping from names of measures to rows: ``result["smcal"]``, ``"smcal" in result``, ``dict(result)``.
@@ -198,32 +183,25 @@ class Audit(NamedRows):
                 return row
         raise KeyError(f"{name!r} is not in this audit; it has {', '.join(self.keys())}.")
 
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Columns of equal length, ready for a data frame."""
-        rows = [row.to_dict() for row in self.rows]
-        return {column: [row[column] for row in rows] for column in rows[0]}
+    def table(self) -> dict[str, list[Any]]:
+        """Return columns of equal length, one row for each measure, with a column for the score of each lie."""
+        rows = [row.table() for row in self.rows]
+        return {column: [row[column][0] for row in rows] for column in rows[0]}
 
     def __str__(self) -> str:
-        tables = (self._table(lies, digits) for lies, digits in ((self.lies, 4), (self.lies, 3), ((), 4)))
-        table = next((table for table in tables if max(map(len, table)) <= _WIDTH), self._table((), 3))
-        return "\n".join([*_wrapped(self._opening()), "", *table, "", *self._closing()])
+        choices = (self._table(lies, digits) for lies, digits in ((self.lies, 4), (self.lies, 3), ((), 4)))
+        fitting = (lines for lines in map(_ruled, choices) if max(map(len, lines)) <= _WIDTH)
+        lines = next(fitting, None) or _ruled(self._table((), 3))
+        closing = [line for sentence in self._closing() for line in _wrapped(sentence)]
+        return "\n".join([*_wrapped(self._opening()), "", *lines, "", *closing])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head = ["measure", "honest", *self.lies, "does lying pay?"]
-        lines = ["".join(f"<th>{html.escape(name)}</th>" for name in head)]
-        lines += [
-            "".join(f"<td>{html.escape(cell)}</td>" for cell in self._cells(row, self.lies, 4)) for row in self.rows
-        ]
-        table = "".join(f"<tr>{line}</tr>" for line in lines)
-        closing = "<br>".join(map(html.escape, self._closing()))
-        return f"<p>{html.escape(self._opening())}</p><table>{table}</table><p>{closing}</p>"
+    def _page(self) -> Page:
+        return Page(self._opening(), self._table(self.lies, 4), self._closing())
 
     # --- parts of the printed form ------------------------------------------------------------------------------------
 
     def _opening(self) -> str:
-        events = f"{len(self.truth):,} event{'s' if len(self.truth) > 1 else ''}"
+        events = count(len(self.truth), "event")
         chances = f"true chances {_listed(self.truth)}" if len(self.truth) <= _SHOWN else "known true chances"
         start = f"Taken as true chances: {self.source}." if self.source else f"{events} with {chances}."
         return (
@@ -231,46 +209,45 @@ class Audit(NamedRows):
             "score of each report: lower is better, * marks the best."
         )
 
-    def _table(self, lies: tuple[str, ...], digits: int) -> list[str]:
-        """Aligned columns with heads of two lines. Without `lies`: the best lie of each row alone."""
-        of_lies = [_in_two(name) for name in lies] or [("", "best lie"), ("", "its score")]
-        heads = [("", "measure"), ("", "honest"), *of_lies, ("", "does lying pay?")]
-        lines = [[f"{head[k]} " for head in heads] for k in range(2)]
-        lines += [self._cells(row, lies, digits) for row in self.rows]
-        width = [max(len(line[k]) for line in lines) for k in range(len(heads))]
-        words = {0, len(heads) - 1} if lies else {0, 2, len(heads) - 1}  # these columns start at the left
-        text = [" ".join(_aligned(line[k], width[k], k in words) for k in range(len(heads))).rstrip() for line in lines]
-        rule = "-" * max(map(len, text))
-        return [line for line in [*text[:2], rule, *text[2:]] if line]
+    def _table(self, lies: tuple[str, ...], digits: int) -> Table:
+        """Return the table, whose headers have two lines. Without `lies`: only the best lie of each row."""
+        scores = [_two_lines(name) for name in lies] or ["best lie", "its score"]
+        header = ["measure", "honest", *scores, "does lying pay?"]
+        rows = [self._cells(row, lies, digits) for row in self.rows]
+        left = {0, len(header) - 1} if lies else {0, 2, len(header) - 1}
+        heads = [head if k in left else head.replace("\n", " \n") + " " for k, head in enumerate(header)]
+        return Table(heads, rows, right=[k for k in range(len(header)) if k not in left], gap=1)
 
     def _cells(self, row: AuditRow, lies: tuple[str, ...], digits: int) -> list[str]:
-        """One row as text. Each cell ends with a star or a space."""
+        """Format a row. Each cell ends with a star or a space."""
 
-        def number(value: float, best: bool) -> str:
-            return f"{value:.{digits}g}" + ("*" if best else " ")
+        def score(value: float, best: bool) -> str:
+            return number(value, digits, missing="nan") + ("*" if best else " ")
 
-        lied = [number(row.scores[name], row.pays and name == row.best_lie) for name in lies]
+        scores = [score(row.scores[name], row.pays and name == row.best_lie) for name in lies]
         if not lies:
-            lied = [f"{row.best_lie} ", number(row.scores[row.best_lie], row.pays)]
-        return [f"{row.measure} ", number(row.honest, not (row.pays or row.undecided)), *lied, row.answer]
+            scores = [f"{row.best_lie} ", score(row.scores[row.best_lie], row.pays)]
+        return [f"{row.measure} ", score(row.honest, not (row.pays or row.undecided)), *scores, row.answer]
 
     def _closing(self) -> list[str]:
         paying = [row for row in self.rows if row.pays]
         proved = [row.measure for row in self.rows if row.truthful]
         rare = [row.measure for row in self.rows if row.undecided]
         unknown = [row.measure for row in self.rows if not (row.truthful or row.pays or row.undecided)]
-        said = [self._paying(paying)] if paying else []
+        sentences = [self._paying(paying)] if paying else []
         if proved:
-            said.append(f"It never pays under {_and(proved)}: proved, for any truth and any lie.")
+            sentences.append(f"It never pays under {join_words(proved)}: proved, for any truth and any lie.")
         if unknown:
-            said.append(f"No lie that pays was found under {_and(unknown)}; that is no proof that there is none.")
+            sentences.append(
+                f"No lie that pays was found under {join_words(unknown)}; that is no proof that there is none."
+            )
         if rare:
-            said.append(
-                f"Nothing can be said under {_and(rare)}: the best lie changes events so rare that "
+            sentences.append(
+                f"Nothing can be said under {join_words(rare)}: the best lie changes events so rare that "
                 f"{self.n_resamples:,} random outcomes say too little about them. Raise n_resamples."
             )
-        said.append(self._how())
-        return [line for sentence in said for line in _wrapped(sentence)]
+        sentences.append(self._how())
+        return sentences
 
     def _paying(self, paying: list[AuditRow]) -> str:
         row = max(paying, key=lambda each: -1.0 if math.isnan(each.relative_gain) else each.relative_gain)
@@ -278,37 +255,36 @@ class Audit(NamedRows):
         if len(self.truth) <= _SHOWN:
             lie = f"reporting {_listed(row.best_report)}"
         most = "" if len(paying) == 1 else f". It pays most under {row.measure}"
-        names = _and([each.measure for each in paying])
+        names = join_words([each.measure for each in paying])
         return f"Lying pays under {names}{most}: {lie} scores {row.better} better than the truth."
 
     def _how(self) -> str:
         drawn = [row for row in self.rows if row.method == "draws"]
         if not drawn:
             return "All scores are exact."
-        who = "Scores" if len(drawn) == len(self.rows) else f"Scores of {_and([row.measure for row in drawn])}"
+        who = "Scores" if len(drawn) == len(self.rows) else f"Scores of {join_words([row.measure for row in drawn])}"
         rest = "" if len(drawn) == len(self.rows) else "; the others are exact"
         return f"{who} are means over {self.n_resamples:,} random outcomes, the same for all reports{rest}."
 
 
-def _in_two(head: str) -> tuple[str, str]:
-    """A column's head in two lines of about equal length, the last never empty."""
+def _two_lines(head: str) -> str:
+    """Break a column's header into two lines of about equal length."""
     words = head.split()
     if len(words) < 2:
-        return "", head
-    cut = min(range(1, len(words)), key=lambda k: max(len(" ".join(words[:k])), len(" ".join(words[k:]))))
-    return " ".join(words[:cut]), " ".join(words[cut:])
+        return head
+    halves = [(" ".join(words[:k]), " ".join(words[k:])) for k in range(1, len(words))]
+    return "\n".join(min(halves, key=lambda half: max(map(len, half))))
 
 
-def _aligned(cell: str, width: int, left: bool) -> str:
-    return cell.ljust(width) if left else cell.rjust(width)
+def _ruled(table: Table) -> list[str]:
+    """Return the table's lines with a rule below the header."""
+    lines = table.lines()
+    start = len(lines) - len(table.rows)
+    return [*lines[:start], "-" * max(map(len, lines)), *lines[start:]]
 
 
 def _listed(values: NDArray[np.float64]) -> str:
-    return _and([f"{value:.4g}" for value in values.tolist()])
-
-
-def _and(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return join_words([f"{value:.4g}" for value in values.tolist()])
 
 
 def _wrapped(sentence: str) -> list[str]:

@@ -1,22 +1,24 @@
-"""What functions that draw a curve return: columns of equal length, few enough to plot, that print in words."""
+"""Curves and bands: columns of equal length, few enough to plot."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.results.base import PageResult, Result
+from truthcal.results.text import Page, Table, count, interval, number, percent, plural
+
 _Array = NDArray[np.float64]
+_POOLS = {
+    "isotonic": ("isotonic pool", ""),
+    "quantile": ("bin", " of about equal weight"),
+    "uniform": ("bin", " of equal width"),
+}
 
 
-def _tidy(x: float) -> float:
-    """Without what rounding leaves of 0."""
-    return 0.0 if abs(x) < 1e-15 else float(x)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BiasCurve:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BiasCurve(Result):
     """The curve ATB integrates. Returned by `cumulative_bias_curve`.
 
     Attributes
@@ -41,24 +43,28 @@ class BiasCurve:
     weight: _Array
     sketched: bool = False
 
-    def __str__(self) -> str:
-        peak, many, rows = int(np.abs(self.bias).argmax()), len(self.q), int(self.count.sum())
-        places = "buckets of a sketch" if self.sketched else "different predictions"
-        where = f"{many:,} {places}" if many > 1 else "1 bucket of a sketch" if self.sketched else "one prediction"
+    def describe(self, digits: int = 4) -> str:
+        """Return the largest and the total bias in words, with `digits` significant digits."""
+        peak, places = int(np.abs(self.bias).argmax()), len(self.q)
+        where = f"{places:,} different predictions" if places > 1 else "one prediction"
+        if self.sketched:
+            where = f"{count(places, 'bucket')} of a sketch"
+        largest, total = (number(float(x), digits, sign="+") for x in (self.bias[peak], self.bias[-1]))
         return (
-            f"Cumulative bias at {where} ({rows:,} row{'' if rows == 1 else 's'}): "
-            f"largest {_tidy(self.bias[peak]):+.4g} at q = {self.q[peak]:.4g}, {_tidy(self.bias[-1]):+.4g} in all."
+            f"Cumulative bias at {where} ({count(int(self.count.sum()), 'row')}): largest {largest} at "
+            f"q = {self.q[peak]:.{digits}g}, {total} in all."
         )
 
-    __repr__ = __str__
+    def __str__(self) -> str:
+        return self.describe()
 
-    def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame."""
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return the curve as columns of equal length: `q`, `bias`, `count`, `weight`."""
         return {"q": self.q, "bias": self.bias, "count": self.count, "weight": self.weight}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReliabilityCurve:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReliabilityCurve(Result):
     """Predictions beside observed frequencies: the points of a reliability diagram. Returned by `reliability_curve`.
 
     One entry for each pool or bin that holds rows, in order of the predictions, and never more than 1000.
@@ -107,52 +113,57 @@ class ReliabilityCurve:
     straddling: float = 0.0
     sketched: bool = False
 
-    def __str__(self) -> str:
-        gap = self.mean_proba - self.mean_true
-        share = self.weight * np.abs(gap)
-        worst = int(share.argmax())
-        where = f"from {self.left[worst]:.4g} to {self.right[worst]:.4g}"
-        if self.left[worst] == self.right[worst]:
-            where = f"at {self.left[worst]:.4g}"
-        most = f", largest part {where} (too {'high' if gap[worst] > 0 else 'low'} by {abs(gap[worst]):.4g})"
-        return (
-            f"Reliability in {self._places()}: mean gap {share.sum():.4g}{most if share[worst] else ''}{self._band()}."
-        )
+    @property
+    def mean_gap(self) -> float:
+        """Mean of ``|mean_proba - mean_true|``, by weight."""
+        return float(np.sum(self.weight * np.abs(self.mean_proba - self.mean_true)))
 
-    __repr__ = __str__
+    @property
+    def outside(self) -> int:
+        """Number of entries whose `mean_true` is not between `low` and `high`; 0 where there is no band."""
+        if self.low is None or self.high is None:
+            return 0
+        return int(np.count_nonzero((self.mean_true < self.low) | (self.mean_true > self.high)))
+
+    def describe(self, digits: int = 4, *, worst: bool = True) -> str:
+        """Return the mean gap in words, with `digits` significant digits; with `worst`, also where it is largest."""
+        gap, where = number(self.mean_gap, digits), self._largest_gap(digits) if worst else ""
+        level = percent(self.confidence_level)
+        band = f"; {self.outside:,} of {len(self.count):,} outside the {level} band of calibration"
+        band = "" if self.low is None else band
+        return f"Mean gap between predictions and frequencies {gap} in {self._places()}{where}{band}."
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def _largest_gap(self, digits: int) -> str:
+        gap = self.mean_proba - self.mean_true
+        worst = int((self.weight * np.abs(gap)).argmax())
+        if not self.weight[worst] * gap[worst]:
+            return ""
+        left, right = self.left[worst], self.right[worst]
+        where = f"at {left:.{digits}g}" if left == right else f"from {left:.{digits}g} to {right:.{digits}g}"
+        return f", largest part {where} (too {'high' if gap[worst] > 0 else 'low'} by {abs(gap[worst]):.{digits}g})"
 
     def _places(self) -> str:
-        many = len(self.count)
-        name = {"isotonic": "isotonic pool", "quantile": "bin", "uniform": "bin"}[self.strategy]
-        kind = {"isotonic": "", "quantile": " of about equal weight", "uniform": " of equal width"}[self.strategy]
-        rows = int(self.count.sum())
-        notes = [f"{rows:,} row{'' if rows == 1 else 's'}{' of a sketch' if self.sketched else ''}"]
-        if self.pools > many:
-            notes.append(f"neighbours of {self.pools:,} pools put together")
+        name, kind = _POOLS[self.strategy]
+        notes = [f"{count(int(self.count.sum()), 'row')}{' of a sketch' if self.sketched else ''}"]
+        if self.pools > len(self.count):
+            notes.append(f"neighbours of {self.pools:,} pools merged")
         if self.empty:
-            notes.append(f"{self.empty:,} empty bin{'' if self.empty == 1 else 's'} left out")
+            notes.append(f"{count(self.empty, 'empty bin')} left out")
         if self.straddling:
             notes.append(f"{self.straddling:.2g} of the weight in buckets across an edge")
-        return f"{many:,} {name}{'' if many == 1 else 's'}{kind} ({'; '.join(notes)})"
-
-    def _band(self) -> str:
-        if self.low is None or self.high is None:
-            return ""
-        outside = int(np.count_nonzero((self.mean_true < self.low) | (self.mean_true > self.high)))
-        return f"; {outside:,} of {len(self.count):,} outside the {100 * self.confidence_level:g}% band of calibration"
+        return f"{count(len(self.count), name)}{kind} ({'; '.join(notes)})"
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame; `low` and `high` where there are any."""
+        """Return columns of equal length; `low` and `high` where there are any."""
         names = ("left", "right", "mean_proba", "mean_true", "count", "weight", "low", "high")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ConsistencyBand:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ConsistencyBand(Result):
     """Where the isotonic curve of a reliability diagram would lie if predictions were calibrated.
 
     Returned by `consistency_band`.
@@ -178,26 +189,24 @@ class ConsistencyBand:
     n_resamples: int
     n: int
 
-    def __str__(self) -> str:
-        width = float(np.median(self.high - self.low))
+    def describe(self, digits: int = 4) -> str:
+        """Return the band's median width in words, with `digits` significant digits."""
+        width = number(float(np.median(self.high - self.low)), digits)
         return (
-            f"Where the isotonic curve would be {100 * self.confidence_level:g}% of the time if predictions were "
-            f"calibrated, at {len(self.q):,} of them ({self.n:,} rows): a band {width:.4g} wide (median)."
+            f"Where the isotonic curve would be {percent(self.confidence_level)} of the time if predictions were "
+            f"calibrated, at {len(self.q):,} of them ({count(self.n, 'row')}): a band {width} wide (median)."
         )
 
-    __repr__ = __str__
+    def __str__(self) -> str:
+        return self.describe()
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame."""
+        """Return columns of equal length."""
         return {"q": self.q, "low": self.low, "high": self.high}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
-
-@dataclass(frozen=True, slots=True)
-class BiasBand:
+@dataclass(frozen=True, slots=True, repr=False)
+class BiasBand(Result):
     """Between which limits the cumulative bias curve would stay, everywhere, if predictions were calibrated.
 
     Returned by `bias_band`.
@@ -219,26 +228,25 @@ class BiasBand:
     n_resamples: int
     n: int
 
-    def __str__(self) -> str:
+    def describe(self, digits: int = 4) -> str:
+        """Return the limits in words, with `digits` significant digits."""
+        limit = number(self.limit, digits)
         return (
-            f"If predictions were calibrated, the cumulative bias of {_rows(self.n)} would stay between "
-            f"-{self.limit:.4g} and +{self.limit:.4g} everywhere, {100 * self.confidence_level:g}% of the time."
+            f"If predictions were calibrated, the cumulative bias of {count(self.n, 'row')} would stay between "
+            f"-{limit} and +{limit} everywhere, {percent(self.confidence_level)} of the time."
         )
 
-    __repr__ = __str__
+    def __str__(self) -> str:
+        return self.describe()
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame: both ends of the band."""
+        """Return columns of equal length: both ends of the band."""
         ends = np.full(2, self.limit)
         return {"q": np.array([0.0, 1.0]), "low": -ends, "high": ends}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScaleProfile:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ScaleProfile(PageResult):
     """Miscalibration by scale, each beside what chance alone gives. Returned by `scale_profile`.
 
     Attributes
@@ -308,35 +316,31 @@ class ScaleProfile:
         """The widths as fractions: 1, 1/2 ... 1/32."""
         return ["1" if width == 1.0 else f"1/{1.0 / width:g}" for width in self.width]
 
-    def __str__(self) -> str:
-        level, many = f"{100 * self.confidence_level:g}%", int(np.count_nonzero(self.value > self.high))
-        first = f"{many or 'None'} of {len(self.width)} scales {'have' if many > 1 else 'has'} an error above the"
-        lines = [f"{first} range that holds {level} of calibrated ones ({_rows(self.n)})."]
-        lines.append(f"  {'width':<6} {'error':>9}   {level + ' by chance':<22} p")
-        for name, error, low, high, p in zip(
-            self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True
-        ):
-            ends = f"{low:+.3g} to {high:+.3g}"
-            lines.append(f"  {name:<6} {error:>+9.3g}   {ends:<22} {p:.2g}")
-        return "\n".join(lines)
+    def describe(self) -> str:
+        """Return in words how many scales have an error beyond chance."""
+        many = int(np.count_nonzero(self.value > self.high))
+        have = plural(max(many, 1), "has", "have")
+        return (
+            f"{many or 'None'} of {len(self.width)} scales {have} an error above the range "
+            f"that holds {percent(self.confidence_level)} of calibrated ones ({count(self.n, 'row')})."
+        )
 
-    __repr__ = __str__
+    def _page(self) -> Page:
+        columns = zip(self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True)
+        rows = [
+            [name, f"{error:+.3g}", interval(low, high, 3, sign="+"), f"{p:.2g}"]
+            for name, error, low, high, p in columns
+        ]
+        header = ["width", "error", f"{percent(self.confidence_level)} by chance", "p"]
+        return Page(self.describe(), Table(header, rows, right=[1], indent=2))
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame."""
+        """Return columns of equal length."""
         names = ("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue", "common")
         derived = ("error", "error_low", "error_high")
         return {name: getattr(self, name) for name in (*names, *derived)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
 def _signed_root(x: _Array) -> _Array:
     root: _Array = np.sign(x) * np.sqrt(np.abs(x))
     return root
-
-
-def _rows(n: int) -> str:
-    return f"{n:,} row{'' if n == 1 else 's'}"

@@ -1,22 +1,22 @@
-"""What functions return when one number is not enough: frozen dataclasses that print well."""
+"""Results of measures: numbers with bounds or errors, decompositions, tables of measures."""
 
-import dataclasses
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.text import literal, markdown_table
+from truthcal.results.base import Evidence, NamedRows, PageResult, Result, evidence_page
+from truthcal.results.text import Page, Table, count, equal_weight, number
 
-# The sum of p(1 - p) from which on the distribution of ATB is close to its limit.
+# From this sum of p(1 - p) on, the distribution of ATB is close to its limit.
 _ENOUGH = 100
+_FLAGS = ("truthful", "continuous", "complete", "sound")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Result):
     """A number known up to certified bounds: ``low <= exact value <= high`` always holds, rounding included.
 
     Attributes
@@ -45,16 +45,12 @@ class Bounded:
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
 
-    def to_dict(self) -> dict[str, float]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
-
     def __str__(self) -> str:
         return f"{self.value:.6g}, certain to {max(self.high - self.value, self.value - self.low):.1g}"
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Result):
     """A mean over random draws. Returned by `subsampled_estimate`.
 
     Attributes
@@ -77,16 +73,11 @@ class Estimate:
     def __str__(self) -> str:
         if self.n_resamples == 0:
             return f"{self.value:.6g}, exact"
-        draws = f"{self.n_resamples} draw{'s' if self.n_resamples > 1 else ''}"
-        return f"{self.value:.4g}, standard error {self.standard_error:.2g} from {draws}"
-
-    def to_dict(self) -> dict[str, float]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
+        return f"{self.value:.4g}, standard error {self.standard_error:.2g} from {count(self.n_resamples, 'draw')}"
 
 
 @dataclass(frozen=True, slots=True)
-class DistanceBracket:
+class DistanceBracket(Result):
     """Between which numbers smCal and distCal lie. Returned by `distcal_bracket`.
 
     Attributes
@@ -108,13 +99,9 @@ class DistanceBracket:
             f"distCal between {self.distcal_low:.4g} and {self.distcal_high:.4g}."
         )
 
-    def to_dict(self) -> dict[str, float]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SmoothWitness:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SmoothWitness(Result):
     """The 1-Lipschitz function with values in [-1, 1] that shows the smooth calibration error. By `smcal_witness`.
 
     Attributes
@@ -138,15 +125,13 @@ class SmoothWitness:
     def __str__(self) -> str:
         return f"A 1-Lipschitz function at {len(self.q):,} different predictions that shows smCal = {self.value:.6g}."
 
-    __repr__ = __str__
-
-    def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame."""
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return the function as columns of equal length: `q` and `f`."""
         return {"q": self.q, "f": self.f}
 
 
 @dataclass(frozen=True, slots=True)
-class AtbSummary:
+class AtbSummary(PageResult):
     """ATB beside what is needed to read it. Returned by `atb_summary`.
 
     Attributes
@@ -184,23 +169,26 @@ class AtbSummary:
     n: int
     n_effective: float
 
-    def __str__(self) -> str:
-        lines = [
-            self._sentence(),
-            "",
-            f"  ATB          {self.value:<12.6g} averaged two-bin calibration error",
-            f"  noise floor  {self.noise_floor:<12.6g} what calibrated predictions like these score on average",
-            f"  excess       {self._excess()}",
-            f"  rms          {self._rms()}",
-            f"  bias         {self.bias:<+12.4g} mean prediction minus mean outcome",
-            f"  Brier score  {self.brier:<12.6g} mean squared error of the predictions",
-            f"  rows         {self.n:,}" + self._effective(),
-        ]
-        return "\n".join(lines)
+    def evidence(self, digits: int = 6) -> list[Evidence]:
+        """Return the numbers as rows with an explanation each; ATB, its floor and the Brier score have `digits`."""
 
-    def to_dict(self) -> dict[str, float]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
+        def line(name: str, value: float, explanation: str, digits: int, sign: str = "") -> Evidence:
+            formatted = number(value, digits, sign=sign, missing="undefined")
+            return Evidence(name, value, formatted, "needs two rows" if math.isnan(value) else explanation)
+
+        few = min(digits, 4)
+        return [
+            line("ATB", self.value, "averaged two-bin calibration error", digits),
+            line("noise floor", self.noise_floor, "what calibrated predictions like these score on average", digits),
+            line("excess", self.excess, "unbiased estimate of the ATB without the noise", few),
+            line("rms", self.rms, "root of the excess, on the scale of a probability", few),
+            line("bias", self.bias, "mean prediction minus mean outcome", few, "+"),
+            line("Brier score", self.brier, "mean squared error of the predictions", digits),
+            Evidence("rows", self.n, f"{self.n:,}", equal_weight(self.n, self.n_effective)),
+        ]
+
+    def _page(self) -> Page:
+        return evidence_page(self._sentence(), self.evidence(), widths=(12, 12))
 
     def _sentence(self) -> str:
         start = f"ATB is {self.value:.3g}"
@@ -215,23 +203,9 @@ class AtbSummary:
             chance = f"no rule of thumb for chance here: it needs sum p(1 - p) >= {_ENOUGH}, this is {information:.3g}"
         return f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n({chance})."
 
-    def _excess(self) -> str:
-        if math.isnan(self.excess):
-            return "undefined    needs two rows"
-        return f"{self.excess:<12.4g} unbiased estimate of the ATB without the noise"
-
-    def _rms(self) -> str:
-        if math.isnan(self.rms):
-            return "undefined    needs two rows"
-        return f"{self.rms:<12.4g} root of the excess, on the scale of a probability"
-
-    def _effective(self) -> str:
-        same = math.isclose(self.n, self.n_effective, rel_tol=1e-9)
-        return "" if same else f", worth {self.n_effective:,.1f} of equal weight"
-
 
 @dataclass(frozen=True, slots=True)
-class ScoreDecomposition:
+class ScoreDecomposition(Result):
     """A score in three parts. Returned by `brier_decomposition` and `log_loss_decomposition`.
 
     Attributes
@@ -261,13 +235,9 @@ class ScoreDecomposition:
             f"- discrimination {self.discrimination:.4g} + uncertainty {self.uncertainty:.4g}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class CalibrationLine:
+class CalibrationLine(Result):
     """Logistic regression of outcomes on predicted log-odds. Returned by `calibration_slope_intercept`.
 
     Attributes
@@ -290,13 +260,9 @@ class CalibrationLine:
             f"{self.calibration_in_the_large:.4g}"
         )
 
-    def to_dict(self) -> dict[str, float]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class MeasureValue:
+class MeasureValue(Result):
     """A row of a `MeasureTable`: the value of a measure, and the properties that `Measure` explains.
 
     `note` says why there is no value (nan), or why it means little.
@@ -312,27 +278,8 @@ class MeasureValue:
     note: str = ""
 
 
-class NamedRows:
-    """What makes a table of named rows a mapping from names: with `keys` and `__getitem__`, ``dict(table)`` works."""
-
-    __slots__ = ()
-
-    def keys(self) -> list[str]:
-        """Names of the rows."""
-        raise NotImplementedError
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.keys()
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureTable(NamedRows):
+@dataclass(frozen=True, slots=True, repr=False)
+class MeasureTable(NamedRows, PageResult):
     """Values of several measures for the same rows. Returned by `all_measures`.
 
     A mapping from names to values: ``table["atb"]``, ``"atb" in table``, ``dict(table)``.
@@ -355,45 +302,31 @@ class MeasureTable(NamedRows):
                 return row.value
         raise KeyError(f"{name!r} is not in this table; it has {', '.join(row.name for row in self.rows)}.")
 
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Columns of equal length, ready for a data frame."""
-        fields = [field.name for field in dataclasses.fields(MeasureValue)]
-        return {field: [getattr(row, field) for row in self.rows] for field in fields}
+    def table(self) -> dict[str, list[Any]]:
+        """Return columns of equal length: name, value, properties and note of each measure."""
+        names = [field.name for field in fields(MeasureValue)]
+        return {name: [getattr(row, name) for row in self.rows] for name in names}
 
-    def _lines(self) -> list[list[str]]:
-        """Header and rows, as they are printed."""
-        flags = ("truthful", "continuous", "complete", "sound")
-        lines = [["measure", "value", "scale", *flags]]
-        for row in self.rows:
-            words = ["yes" if getattr(row, flag) else "no" for flag in flags]
-            lines.append([row.name, f"{row.value:.4g}", row.scale, *words])
-        return lines
-
-    def _notes(self) -> list[str]:
+    def notes(self) -> dict[str, list[str]]:
+        """Return each note with the names of its measures."""
         notes: dict[str, list[str]] = {}
         for row in self.rows:
             if row.note:
                 notes.setdefault(row.note, []).append(row.name)
-        return [f"{', '.join(names)}: {note}" for note, names in notes.items()]
+        return notes
 
-    def to_markdown(self) -> str:
-        """The table in Markdown."""
-        header, *lines = self._lines()
-        return "\n\n".join([markdown_table(header, lines, right=[1]), *map(literal, self._notes())])
-
-    def __str__(self) -> str:
-        lines = self._lines()
-        width = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-        for line in lines:
-            line[1] = line[1].rjust(width[1])
-        table = ["  ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)).rstrip() for line in lines]
-        return "\n".join([*table, *self._notes()])
-
-    __repr__ = __str__
+    def _page(self) -> Page:
+        flags = [["yes" if getattr(row, flag) else "no" for flag in _FLAGS] for row in self.rows]
+        rows = [
+            [row.name, number(row.value, missing="nan"), row.scale, *words]
+            for row, words in zip(self.rows, flags, strict=True)
+        ]
+        notes = [f"{', '.join(names)}: {note}" for note, names in self.notes().items()]
+        return Page("", Table(["measure", "value", "scale", *_FLAGS], rows, right=[1]), notes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BoundedArray:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BoundedArray(Result):
     """Numbers known up to certified bounds, one for each group of a `SketchTable`: as `Bounded`, with arrays.
 
     Attributes
@@ -416,7 +349,7 @@ class BoundedArray:
     def __len__(self) -> int:
         return len(self.value)
 
-    __contains__ = None  # of which group? ask one of them: number in bounds[i]
+    __contains__ = None  # ambiguous for several groups; use: number in bounds[i]
 
     @overload
     def __getitem__(self, index: int) -> Bounded: ...
@@ -425,11 +358,11 @@ class BoundedArray:
     def __getitem__(self, index: slice) -> "BoundedArray": ...
 
     def __getitem__(self, index: int | slice) -> "Bounded | BoundedArray":
-        own = self.value[index], self.low[index], self.high[index]
-        return BoundedArray(*own) if isinstance(index, slice) else Bounded(*map(float, own))
+        parts = self.value[index], self.low[index], self.high[index]
+        return BoundedArray(*parts) if isinstance(index, slice) else Bounded(*map(float, parts))
 
-    def to_dict(self) -> dict[str, NDArray[Any]]:
-        """The fields by name: columns of equal length, ready for a data frame."""
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return columns of equal length, one row for each group."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
     def __str__(self) -> str:
@@ -437,7 +370,5 @@ class BoundedArray:
             return "no numbers"
         if len(self) == 1:
             return str(self[0])
-        doubt = np.maximum(self.high - self.value, self.value - self.low).max()
-        return f"{len(self):,} numbers from {self.value.min():.6g} to {self.value.max():.6g}, certain to {doubt:.1g}"
-
-    __repr__ = __str__
+        error = np.maximum(self.high - self.value, self.value - self.low).max()
+        return f"{len(self):,} numbers from {self.value.min():.6g} to {self.value.max():.6g}, certain to {error:.1g}"

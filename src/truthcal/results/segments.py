@@ -1,12 +1,13 @@
-"""What `assess_segments` returns: which segments are miscalibrated, in words first, then a row for each."""
+"""The result of `assess_segments`: which segments are miscalibrated, in words first, then a row for each."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from truthcal.results.tests import ConfidenceInterval, p_in_words, percent
-from truthcal.results.text import literal, markdown_table
+from truthcal.results.base import PageResult, Result
+from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.text import Page, Table, count, interval, more_than, number, p_number, p_value, percent, plural
 
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
@@ -20,7 +21,7 @@ _NUMBERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Result):
     """One group of a `SegmentTable`.
 
     Attributes
@@ -63,6 +64,7 @@ class Segment:
     noise_floor: float
     rms: float
     _interval: Callable[[Any, str], ConfidenceInterval] = field(repr=False, compare=False)
+    _derived: ClassVar = ("bias_low", "bias_high", "rms_low", "rms_high")
 
     @property
     def bias_interval(self) -> ConfidenceInterval:
@@ -105,24 +107,25 @@ class Segment:
         return self.kind not in _FINE
 
     def __str__(self) -> str:
-        why = p_in_words(self.adjusted).replace("p ", "adjusted p ", 1) if self.tested else "not tested"
-        sure = percent(self.bias_interval.confidence_level)
-        ends = "no interval" if math.isnan(self.bias_low) else f"{sure}: {self.bias_low:+.2g} to {self.bias_high:+.2g}"
-        return f"{self.name}: {self.kind} ({why}); bias {_signed(self.bias)} ({ends}); {self.n:,} rows"
+        why = f"adjusted {p_value(self.adjusted)}" if self.tested else "not tested"
+        ends = interval(self.bias_low, self.bias_high, 2, sign="+")
+        ends = f"{percent(self.bias_interval.confidence_level)}: {ends}" if ends else "no interval"
+        return f"{self.name}: {self.kind} ({why}); bias {number(self.bias, 2, sign='+')} ({ends}); {self.n:,} rows"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values by name, ready for JSON (nan where a number is not known); `key` as text where JSON has none."""
-        return {
-            "key": _plain(self.key),
-            "name": self.name,
-            "kind": self.kind,
-            "method": self.method,
-            **{name: getattr(self, name) for name in _NUMBERS},
-        }
+    def cells(self, digits: int = 2) -> list[str]:
+        """Format the segment as a row of the printed table, with `digits` significant digits."""
+        ratio = number(self.atb / self.noise_floor, 3) if self.noise_floor > 0.0 else "-"
+        bias, rms = number(self.bias, digits, sign="+"), number(self.rms, digits, missing="-")
+        bias_ends, rms_ends = (
+            interval(self.bias_low, self.bias_high, digits, sign="+"),
+            interval(self.rms_low, self.rms_high, digits),
+        )
+        sizes = [f"{value} ({ends})" if ends else value for value, ends in ((bias, bias_ends), (rms, rms_ends))]
+        return [self.name, f"{self.n:,}", *sizes, ratio, p_number(self.pvalue), p_number(self.adjusted), self.kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SegmentTable(Mapping[Any, Segment]):
+class SegmentTable(PageResult, Mapping[Any, Segment]):
     """Which segments are miscalibrated? Returned by `assess_segments`. Print it.
 
     A mapping from the keys of the `SketchTable` to `Segment`, by increasing adjusted p-value; last those that were not
@@ -148,6 +151,7 @@ class SegmentTable(Mapping[Any, Segment]):
     adjust: str
     min_rows: int
     _place: dict[Any, Segment] = field(init=False, repr=False)
+    _derived: ClassVar = ("verdict",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_place", {segment.key: segment for segment in self.segments})
@@ -181,14 +185,16 @@ class SegmentTable(Mapping[Any, Segment]):
         """In one line: how many are miscalibrated, which, and how many of these may be false alarms."""
         wrong, tested = self.miscalibrated, len(self.tested)
         few = len(self) - tested
-        rest = f" {few:,} more {_have(few)} fewer than {self.min_rows} rows and {_was(few)} not tested." if few else ""
+        have = plural(few, "has", "have")
         if not tested:
-            return f"None of {_segments(few)} {_have(few)} the {self.min_rows} rows that it takes to be tested."
+            return f"None of {count(few, 'segment')} {have} the {self.min_rows} rows that it takes to be tested."
+        were = plural(few, "was", "were")
+        rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
         if not wrong:
-            return f"No sign of miscalibration in any of {_segments(tested)} ({self._promise(tested)}).{rest}"
+            return f"No sign of miscalibration in any of {count(tested, 'segment')} ({self._promise(tested)}).{rest}"
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
-        start = f"{len(wrong):,} of {_segments(tested)} {'is' if len(wrong) == 1 else 'are'} miscalibrated"
+        start = f"{len(wrong):,} of {count(tested, 'segment')} {plural(len(wrong), 'is', 'are')} miscalibrated"
         return f"{start}, {self._promise(tested)}: {names}{more}.{rest}"
 
     def _promise(self, tested: int) -> str:
@@ -215,74 +221,7 @@ class SegmentTable(Mapping[Any, Segment]):
         columns = {name + "_" * (name in fields): [key[i] for key in keys] for i, name in enumerate(self.by)}
         return columns | {name: [getattr(segment, name) for segment in self.segments] for name in fields}
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, in nested plain values, ready for JSON. As in `table`, intervals take some 20 ms a segment."""
-        return {
-            "verdict": self.verdict,
-            "by": list(self.by),
-            "alpha": self.alpha,
-            "adjust": self.adjust,
-            "min_rows": self.min_rows,
-            "segments": [segment.to_dict() for segment in self.segments],
-        }
-
-    def to_markdown(self) -> str:
-        """Verdict and table in Markdown, of as many segments as are printed."""
-        header, *lines = self._lines()
-        table = markdown_table([literal(header[0]), *header[1:]], lines, right=[1, 4, 5, 6])
-        return "\n\n".join([literal(self.verdict), table, *self._rest()])
-
-    def _lines(self) -> list[list[str]]:
-        """Header and segments, as they are printed."""
-        return [[", ".join(self.by), *_HEADER], *(_line(segment) for segment in self.segments[:_SHOWN])]
-
-    def _rest(self) -> list[str]:
-        return [f"... and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
-
-    def __str__(self) -> str:
-        lines = self._lines()
-        width = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        side = "<><<>>><"
-        text = ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, side, width, strict=True)).rstrip() for line in lines]
-        return "\n".join([self.verdict, "", *text, *self._rest()])
-
-    __repr__ = __str__
-
-
-def _line(segment: Segment) -> list[str]:
-    """What is printed of a segment."""
-    ratio = f"{segment.atb / segment.noise_floor:.3g}" if segment.noise_floor > 0.0 else "-"
-    bias, rms = _signed(segment.bias), "-" if math.isnan(segment.rms) else f"{segment.rms:.2g}"
-    if not math.isnan(segment.bias_low):
-        bias += f" ({segment.bias_low:+.2g} to {segment.bias_high:+.2g})"
-    if not math.isnan(segment.rms_low):
-        rms += f" ({segment.rms_low:.2g} to {segment.rms_high:.2g})"
-    chances = [_short(segment.pvalue), _short(segment.adjusted)]
-    return [segment.name, f"{segment.n:,}", bias, rms, ratio, *chances, segment.kind]
-
-
-def _short(p: float) -> str:
-    return "-" if math.isnan(p) else p_in_words(p).removeprefix("p = ").removeprefix("p ")
-
-
-def _signed(bias: float) -> str:
-    return f"{0.0 if abs(bias) < 1e-15 else bias:+.2g}"
-
-
-def _segments(count: int) -> str:
-    return f"{count:,} segment{'s' * (count != 1)}"
-
-
-def _have(count: int) -> str:
-    return "has" if count == 1 else "have"
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
-
-
-def _plain(value: Any) -> Any:
-    """A key as JSON has it: dates and the like as text."""
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    def _page(self) -> Page:
+        rows = [segment.cells() for segment in self.segments[:_SHOWN]]
+        table = Table([", ".join(self.by), *_HEADER], rows, right=[1, 4, 5, 6])
+        return Page(self.verdict, table, more_than(len(self), _SHOWN))

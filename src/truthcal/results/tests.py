@@ -1,36 +1,22 @@
-"""What tests, intervals and comparisons return: frozen dataclasses that say it in words first."""
+"""Results of tests, intervals, power analysis and comparisons. They print the finding first."""
 
-import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.results.base import PageResult, Result
 from truthcal.results.measures import Bounded
-from truthcal.results.text import literal, markdown_table
+from truthcal.results.text import Page, Table, count, interval, number, p_value, percent
 
 _Interval = Callable[[float, str], "ConfidenceInterval"]
 
 
-def percent(level: float) -> str:
-    """A confidence level as people write it."""
-    return f"{100.0 * level:.6g}%"
-
-
-def p_in_words(p: float, draws: int = 0) -> str:
-    """A p-value as people write it; `draws` random outcomes can show that it is small, but not how small."""
-    if draws and p * (1 + draws) < 2.5:
-        return f"p <= {p:.1g}"
-    if p < 1e-4:
-        return f"p = {p:.1e}" if p >= 1e-300 else "p < 1e-300"
-    return f"p = {p:.4f}" if p < 0.0995 else f"p = {p:.2f}"
-
-
 @dataclass(frozen=True, slots=True)
-class ConfidenceInterval:
+class ConfidenceInterval(Result):
     """An interval for what infinitely many rows of the same kind would show.
 
     Attributes
@@ -66,16 +52,18 @@ class ConfidenceInterval:
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
-        level, noise = percent(self.confidence_level), " without noise" if self.noise_removed else ""
-        return f"{self.measure}{noise} {self.estimate:.4g}, {level} between {self.low:.4g} and {self.high:.4g}"
+        noise = " without noise" if self.noise_removed else ""
+        return f"{self.measure}{noise} {self.estimate:.4g}, {self.between()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
+    def between(self, digits: int = 4) -> str:
+        """Return both ends in words with `digits` significant digits: "95% between 0.1 and 0.2"."""
+        if math.isnan(self.low):
+            return "no interval"
+        return f"{percent(self.confidence_level)} between {self.low:.{digits}g} and {self.high:.{digits}g}"
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationTest:
+class CalibrationTest(Result):
     """The result of a test of calibration. Returned by `calibration_test` and the classical tests.
 
     Attributes
@@ -137,18 +125,13 @@ class CalibrationTest:
         but = f"{start} {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
         return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
 
-    def in_words(self, p: float) -> str:
-        """One of its p-values as people write it: of a bound, or of few redraws, it is known to be no larger."""
-        words = p_in_words(p, self.n_resamples)
-        return words.replace("p = ", "p <= ") if self.method == "bound" and p < 1.0 else words
-
-    def to_markdown(self) -> str:
-        """What is printed, in Markdown."""
-        first, *more = [literal(line) for line in str(self).splitlines()]
-        return "\n\n".join([f"**{first}**", *more])
+    def format_p(self, p: float) -> str:
+        """Format one of its p-values: "p <= 0.001" where a bound or few redraws give only an upper limit."""
+        formatted = p_value(p, self.n_resamples)
+        return formatted.replace("p = ", "p <= ") if self.method == "bound" and p < 1.0 else formatted
 
     def _verdict(self) -> str:
-        p = self.in_words(self.pvalue)
+        p = self.format_p(self.pvalue)
         below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
         if self.pvalue > 0.05:
             sign = "that these predictions are too good to be honest" if below else "of miscalibration"
@@ -168,13 +151,9 @@ class CalibrationTest:
         spread = f" with a standard deviation of {self.null_sd:.3g}" if not math.isnan(self.null_sd) else ""
         return f"{self.measure} is {self.statistic:.4g}; by chance alone it would be {self.null_mean:.3g}{spread}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if not f.name.startswith("_")}
-
 
 @dataclass(frozen=True, slots=True)
-class LinearTimeTest:
+class LinearTimeTest(Result):
     """Accept or reject, in linear time. Returned by `linear_time_test`.
 
     Attributes
@@ -208,13 +187,9 @@ class LinearTimeTest:
             promise = "Calibrated predictions are accepted with probability 3/4 or more; so few rows promise no more."
         return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({promise})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ValidityCurve:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ValidityCurve(Result):
     """How often a test accepts, by how far predictions are from calibrated. Returned by `validity_curve`.
 
     Attributes
@@ -251,15 +226,13 @@ class ValidityCurve:
         rows = zip(self.distance, self.acceptance, strict=True)
         return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
 
-    __repr__ = __str__
-
-    def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Columns of equal length, ready for a data frame."""
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return columns of equal length, one row for each distance."""
         return {"distance": self.distance, "acceptance": self.acceptance, "standard_error": self.standard_error}
 
 
 @dataclass(frozen=True, slots=True)
-class DetectableError:
+class DetectableError(Result):
     """The smallest mean error that so many rows show. Returned by `detectable_error`.
 
     Attributes
@@ -306,13 +279,28 @@ class DetectableError:
         start = f"With these {self.n:,} predictions a test at level {self.alpha:g} finds"
         return f"{start}, {self.power:.0%} of the time, a mean error of\n" + ",\n".join(lines) + "."
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """Two values of one measure, their difference with its interval, and the p-value. A row of a `Comparison`."""
+
+    measure: str
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    pvalue: float
+
+    def cells(self, digits: int = 4) -> list[str]:
+        """Format the row with `digits` significant digits: measure, a, b, difference, interval with p-value."""
+        ends = f"{interval(self.low, self.high, digits, sign='+')} ({p_value(self.pvalue)})"
+        values = number(self.a, digits), number(self.b, digits), number(self.difference, digits, sign="+")
+        return [self.measure, *values, ends]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(PageResult):
     """Two forecasters of the same events. Returned by `compare`.
 
     Attributes
@@ -364,43 +352,33 @@ class Comparison:
         """The same for the Brier score."""
         return _lower(self.brier_low, self.brier_high)
 
-    def __str__(self) -> str:
-        header, *lines = self._lines()
-        wide = max(len(self.measure), len("Brier score"))
-        width = [max(11, len(name)) for name in header[1:4]]
-
-        def line(cells: list[str]) -> str:
-            numbers = " ".join(f"{cell:>{w}}" for cell, w in zip(cells[1:4], width, strict=True))
-            return f"  {cells[0]:<{wide}} {numbers}   {cells[4]}"
-
-        return "\n".join([self.verdict, "", *map(line, [header, *lines])])
-
-    def to_markdown(self) -> str:
-        """Verdict and table in Markdown."""
-        (_, *names), *lines = self._lines()
-        table = markdown_table(["", *map(literal, names)], lines, right=[1, 2, 3])
-        return f"**{literal(self.verdict)}**\n\n{table}"
-
-    def _lines(self) -> list[list[str]]:
-        """Header and rows, as they are printed."""
-        a, b = self.names
-
-        def line(name: str, a: float, b: float, gap: float, low: float, high: float, p: float) -> list[str]:
-            return [name, f"{a:.4g}", f"{b:.4g}", f"{gap:+.4g}", f"{low:+.4g} to {high:+.4g} ({p_in_words(p)})"]
-
+    def rows(self) -> tuple["ComparisonRow", "ComparisonRow"]:
+        """Return the comparison by the measure, and by the Brier score."""
         brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
-        return [
-            ["", a, b, f"{a} - {b}", f"{percent(self.confidence_level)} interval"],
-            line(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
-            line("Brier score", *brier),
-        ]
+        return (
+            ComparisonRow(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
+            ComparisonRow("Brier score", *brier),
+        )
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return `rows` as columns of equal length."""
+        return {field.name: [getattr(row, field.name) for row in self.rows()] for field in fields(ComparisonRow)}
+
+    def header(self) -> list[str]:
+        """Return the headers of the columns of `ComparisonRow.cells`."""
+        a, b = self.names
+        return ["", a, b, f"{a} - {b}", f"{percent(self.confidence_level)} interval"]
+
+    def _page(self) -> Page:
+        rows = [row.cells() for row in self.rows()]
+        return Page(self.verdict, Table(self.header(), rows, right=[1, 2, 3], indent=2, widths=(11, 10, 10, 10)))
 
     @property
     def verdict(self) -> str:
         """In one line: who is better calibrated, who is more skilful."""
         known = {"a": self.names[0], "b": self.names[1], None: None}
         calibrated, brier = known[self.better_calibrated], known[self.better_brier]
-        rows = f"{self.n:,} rows"
+        rows = count(self.n, "row")
         if calibrated is None and brier is None:
             return f"No difference shown by {rows}: neither in calibration nor in the Brier score."
         if calibrated is None:
@@ -410,10 +388,6 @@ class Comparison:
         if brier == calibrated:
             return f"{calibrated} is better calibrated, and has the better Brier score."
         return f"{calibrated} is better calibrated, but {brier} has the better Brier score: it knows more."
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
 
 
 def _lower(low: float, high: float) -> str | None:

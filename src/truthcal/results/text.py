@@ -1,28 +1,204 @@
-"""Tables in Markdown, in which text that comes from data stays text."""
+"""Text of numbers, p-values, counts, names and tables. Nothing else in the package formats them."""
 
-from collections.abc import Iterable, Sequence
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-# What Markdown or HTML would take for its own. A backslash comes first, or it would escape what escapes the others.
-_MEANT = {
-    "\\": "\\\\",
-    "|": "\\|",
-    "`": "\\`",
-    "*": "\\*",
-    "_": "\\_",
-    "[": "\\[",
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-}
-
-
-def literal(text: str) -> str:
-    """Text that shows as it is."""
-    return " ".join("".join(_MEANT.get(letter, letter) for letter in text).split())
+# Smaller values are rounding errors of 0.
+_ZERO = 1e-15
+# Kind of a verdict -> mood; every other kind is "bad".
+_MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
+# Characters with a meaning in Markdown or HTML -> their escapes.
+_MARKDOWN = str.maketrans(
+    {character: f"\\{character}" for character in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+)
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """A table with columns of text that shows as it is; those numbered in `right` are aligned to the right."""
-    lines = [header, ["---:" if k in right else "---" for k in range(len(header))]]
-    body = [[literal(cell) for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [*lines, *body])
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def number(x: float, digits: int = 4, *, sign: str = "", missing: str = "unknown") -> str:
+    """Format a number with significant digits; `sign` "+" shows the sign, `missing` stands for nan."""
+    return missing if math.isnan(x) else f"{0.0 if abs(x) < _ZERO else x:{sign}.{digits}g}"
+
+
+def interval(low: float, high: float, digits: int = 4, *, sign: str = "") -> str:
+    """Format both ends of an interval: "0.1 to 0.2"; empty if they are nan."""
+    return "" if math.isnan(low) else f"{number(low, digits, sign=sign)} to {number(high, digits, sign=sign)}"
+
+
+def percent(level: float) -> str:
+    """Format a confidence level: "95%"."""
+    return f"{100.0 * level:.6g}%"
+
+
+def p_value(p: float, n_resamples: int = 0) -> str:
+    """Format a p-value: "p = 0.012". `n_resamples` redraws can show that it is small, but not how small."""
+    if n_resamples and p * (1 + n_resamples) < 2.5:
+        return f"p <= {p:.1g}"
+    if p < 1e-4:
+        return f"p = {p:.1e}" if p >= 1e-300 else "p < 1e-300"
+    return f"p = {p:.4f}" if p < 0.0995 else f"p = {p:.2f}"
+
+
+def p_number(text: str | float, *, missing: str = "-") -> str:
+    """Format a p-value, or shorten a formatted one, for a column with the header "p"."""
+    if not isinstance(text, str):
+        return missing if math.isnan(text) else p_number(p_value(text))
+    return text.removeprefix("p = ").removeprefix("p ")
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def count(n: int, noun: str) -> str:
+    """Format a number of things: "1 row", "2,000 rows"."""
+    return f"{n:,} {plural(n, noun)}"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """Choose the word for `n` things; without `many`, add an s to `one`."""
+    return one if n == 1 else f"{one}s" if many is None else many
+
+
+def equal_weight(n: int, n_effective: float) -> str:
+    """Say how many rows of equal weight carry as much information; nothing if all weights are equal."""
+    return "" if math.isclose(n, n_effective, rel_tol=1e-9) else f"worth {n_effective:,.1f} of equal weight"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """List words: "a, b and c"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def more_than(total: int, shown: int) -> list[str]:
+    """Return the line below a table that shows `shown` of `total` rows; no line if it shows all."""
+    return [f"... and {total - shown:,} more"] if total > shown else []
+
+
+def mood(kind: str) -> str:
+    """Classify the kind of a verdict: "good", "bad", "unsure" or "odd" (suspiciously good)."""
+    return _MOODS.get(kind, "bad")
+
+
+# --- text from users' data --------------------------------------------------------------------------------------------
+
+
+def escape_control_characters(text: str) -> str:
+    """Escape characters that a terminal would interpret: names may contain anything."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def escape_markdown(text: str) -> str:
+    """Escape text so that Markdown shows it literally, on one line."""
+    return " ".join(text.translate(_MARKDOWN).split())
+
+
+def shorten(text: str, longest: int) -> str:
+    """Cut the middle of a long text: names often differ in their last characters."""
+    if len(text) <= longest:
+        return text
+    end = longest // 3
+    return f"{text[: longest - end - 1]}\N{HORIZONTAL ELLIPSIS}{text[-end:]}"
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a value to plain JSON types: results to dicts, arrays to lists, dates and the like to str; nan stays."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "tolist"):  # numpy arrays and scalars
+        return to_plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells of a table for a terminal, Markdown or HTML. Columns listed in `right` are aligned to the right.
+
+    A terminal shows the header (whose cells may have several lines) if `show_header`, columns `gap` spaces apart and at
+    least `widths` wide, all of it indented by `indent`.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = ()
+    show_header: bool = True
+    indent: int = 0
+    gap: int = 2
+    widths: Sequence[int] = ()
+
+    def lines(self) -> list[str]:
+        """Return the lines for a terminal, with aligned columns."""
+        lines = [*(self._header_lines() if self.show_header else []), *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        widths = [max(width, least) for width, least in zip(widths, [*self.widths, *[0] * len(widths)], strict=False)]
+        side = [">" if k in self.right else "<" for k in range(len(widths))]
+        start, gap = " " * self.indent, " " * self.gap
+        return [
+            (start + gap.join(f"{c:{s}{w}}" for c, s, w in zip(line, side, widths, strict=True))).rstrip()
+            for line in lines
+        ]
+
+    def _header_lines(self) -> list[list[str]]:
+        """Split the header's cells at line breaks; the last line is full, those above it may have empty cells."""
+        cells = [cell.split("\n") for cell in self.header]
+        height = max(map(len, cells))
+        return [list(line) for line in zip(*([""] * (height - len(cell)) + cell for cell in cells), strict=True)]
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, with escaped cells."""
+        sides = ["---:" if k in self.right else "---" for k in range(len(self.header))]
+        cells = [[escape_markdown(cell) for cell in row] for row in [self.header, *self.rows]]
+        return "\n".join("| " + " | ".join(line) + " |" for line in [cells[0], sides, *cells[1:]])
+
+    def html(self) -> str:
+        """Return the table in HTML, with escaped cells; the first cell of each row is its header."""
+        lines = ["".join(f"<th>{html.escape(' '.join(cell.split()))}</th>" for cell in self.header)]
+        for name, *cells in self.rows:
+            start = f'<th scope="row" style="text-align:left">{html.escape(name)}</th>'
+            sides = ("right" if k in self.right else "left" for k in range(1, len(self.header)))
+            pairs = zip(cells, sides, strict=True)
+            lines.append(start + "".join(f'<td style="text-align:{s}">{html.escape(c)}</td>' for c, s in pairs))
+        return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines[0 if self.show_header else 1 :])}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A result as text: a heading (the verdict), a table, and notes below it."""
+
+    heading: str
+    table: Table
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        """Return the page for a terminal."""
+        return "\n".join([*([self.heading, ""] if self.heading else []), *self.table.lines(), *self.notes])
+
+    def markdown(self) -> str:
+        """Return the page in Markdown, for a pull request or a job summary."""
+        heading = [bold_first_line(self.heading, "\n")] if self.heading else []
+        return "\n\n".join([*heading, self.table.markdown(), *map(escape_markdown, self.notes)])
+
+    def html(self) -> str:
+        """Return the page in HTML, for a notebook."""
+        heading = f"<p><strong>{_html_lines(self.heading)}</strong></p>" if self.heading else ""
+        return heading + self.table.html() + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+
+
+def bold_first_line(text: str, separator: str = "\n\n") -> str:
+    """Format lines of text in Markdown, the first one bold."""
+    first, *others = [escape_markdown(line) for line in text.splitlines()]
+    return separator.join([f"**{first}**", *others])
+
+
+def _html_lines(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")

@@ -11,7 +11,7 @@ import truthcal as tc
 from truthcal.cli.inputs import STDIN, Data, read, refuse_unwritable
 from truthcal.cli.output import STDOUT, coloured, out, out_json, say, write_file
 from truthcal.io.files.load import Loaded
-from truthcal.results.text import literal
+from truthcal.results.text import escape_markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,11 @@ def assess(args: argparse.Namespace) -> int:
         out_json("assess", {"input": data.to_dict(), "models": [each.to_dict() for each in found]})
     elif args.markdown:
         headed = len(found) > 1
-        out("\n\n".join(f"### {literal(f.name)}\n\n{f.to_markdown()}" if headed else f.to_markdown() for f in found))
+        out(
+            "\n\n".join(
+                f"### {escape_markdown(f.name)}\n\n{f.to_markdown()}" if headed else f.to_markdown() for f in found
+            )
+        )
     else:
         out("\n\n".join(f"{f.name}\n{'-' * len(f.name)}\n{f}" if len(found) > 1 else str(f) for f in found))
     if args.report is not None:

@@ -8,8 +8,8 @@ from typing import Any
 from truthcal.cli.commands.assess import Found, Levels, assessed, prepare_report, write_report
 from truthcal.cli.inputs import Data, one_model, read, refuse_unwritable
 from truthcal.cli.output import out, out_json, painted_status
-from truthcal.results.tests import ConfidenceInterval, p_in_words
-from truthcal.results.text import literal
+from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.text import count, escape_markdown, p_value
 
 _ALPHA = 0.05
 # Rows that leave room for an error of this size say too little, unless another size is asked for.
@@ -52,13 +52,13 @@ class Gate:
             return []
         test, wrong = found.assessment.test, []
         if test.greater <= levels.alpha:
-            chance = f"{found.assessment.kind}, {test.in_words(test.greater)}"
+            chance = f"{found.assessment.kind}, {test.format_p(test.greater)}"
             wrong.append(f"miscalibration is shown at level {self._level(levels)} ({chance})")
         if test.impossible:
-            wrong.append(f"{_outcomes(test.impossible)} had a predicted chance of exactly 0")
+            wrong.append(f"{count(test.impossible, 'outcome')} had a predicted chance of exactly 0")
         if found.segments is not None:
             bad = found.segments.miscalibrated
-            wrong += [f"segment {each.name} is {each.kind} (adjusted {p_in_words(each.adjusted)})" for each in bad]
+            wrong += [f"segment {each.name} is {each.kind} (adjusted {p_value(each.adjusted)})" for each in bad]
         return wrong
 
     def _level(self, levels: Levels) -> str:
@@ -113,10 +113,6 @@ def _doubt(what: str, interval: ConfidenceInterval, allowed: float) -> str:
     return f"{what} (rms) may be as large as {interval.high:.2g}, and {allowed:g} is the limit"
 
 
-def _outcomes(count: int) -> str:
-    return f"{count:,} outcome{'' if count == 1 else 's'}"
-
-
 def check(args: argparse.Namespace) -> int:
     """`truthcal check`."""
     prepare_report(args, args.report)
@@ -156,5 +152,5 @@ def _sentence(status: str, reasons: list[str]) -> str:
 
 
 def _markdown(data: Data, found: Found, status: str, reasons: list[str]) -> str:
-    title = f"## {_MARKS[status]} Calibration of {literal(found.name)} in {literal(data.where)}"
-    return "\n\n".join([title, literal(_sentence(status, reasons)), found.to_markdown()])
+    title = f"## {_MARKS[status]} Calibration of {escape_markdown(found.name)} in {escape_markdown(data.where)}"
+    return "\n\n".join([title, escape_markdown(_sentence(status, reasons)), found.to_markdown()])

@@ -3,8 +3,6 @@
 import argparse
 from typing import Any
 
-import numpy as np
-
 import truthcal as tc
 from truthcal.cli.column_guess import guess
 from truthcal.cli.inputs import one_model, opened, read, sketches_in
@@ -12,7 +10,7 @@ from truthcal.cli.output import out, out_json, say
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import Loaded, load
 from truthcal.io.files.preview import preview_columns
-from truthcal.results.text import markdown_table
+from truthcal.results.text import Table
 
 _FLAGS = ("truthful", "continuous", "complete", "sound")
 
@@ -46,7 +44,7 @@ def measures(args: argparse.Namespace) -> int:
     data = read(args, exact_rows=None)
     rows = _all_rows(one_model(data, args))
     table = tc.all_measures(rows.y, rows.p, args.measure, sample_weight=rows.w)
-    show(args, table, {"input": data.to_dict(), "measures": _rows(table.to_dict())})
+    show(args, table, {"input": data.to_dict(), "measures": _rows(table.table())})
     return 0
 
 
@@ -62,7 +60,7 @@ def audit(args: argparse.Namespace) -> int:
     if args.markdown:
         out(f"```\n{result}\n```")
     elif args.json:
-        out_json("audit", {"rows": _rows(result.to_dict())})
+        out_json("audit", {"rows": _rows(result.table())})
     else:
         out(str(result))
     return 0
@@ -140,15 +138,8 @@ def _list(args: argparse.Namespace) -> int:
         ]
         for row in rows
     ]
-    if args.markdown:
-        out(markdown_table(header, cells))
-        return 0
-    width = np.max([[len(cell) for cell in line] for line in [header, *cells]], axis=0)
-    out(
-        "\n".join(
-            "  ".join(f"{c:<{w}}" for c, w in zip(line, width, strict=True)).rstrip() for line in [header, *cells]
-        )
-    )
+    table = Table(header, cells)
+    out(table.markdown() if args.markdown else "\n".join(table.lines()))
     return 0
 
 

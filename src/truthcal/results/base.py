@@ -1,0 +1,125 @@
+"""Methods that all results share: text, HTML, plain values, tables."""
+
+import dataclasses
+import html
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from truthcal.results import text
+
+
+class Result:
+    """Base of all results, which are frozen dataclasses: `print` shows words, the methods below return the values."""
+
+    __slots__ = ()
+    # Properties that `to_dict` includes beside the fields.
+    _derived: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all public fields by name in plain JSON types: results as dicts, arrays as lists, nan as nan."""
+        fields = [field.name for field in dataclasses.fields(cast(Any, self)) if not field.name.startswith("_")]
+        return {name: text.to_plain(getattr(self, name)) for name in (*fields, *self._derived)}
+
+    def table(self) -> dict[str, Any]:
+        """Return columns of equal length; here one row, with the numbers and words of all fields."""
+        return {name: [value] for name, value in _flat(self.to_dict())}
+
+    def frame(self) -> Any:
+        """Return `table` as a pandas DataFrame, or a polars one where pandas is not installed."""
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(self.table())
+            except ImportError:
+                continue
+        raise ImportError("frame() needs pandas or polars: pip install pandas. table() returns the same columns.")
+
+    def to_markdown(self) -> str:
+        """Return the printed text in Markdown."""
+        return text.bold_first_line(str(self))
+
+    def __repr__(self) -> str:  # of classes with @dataclass(repr=False)
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class PageResult(Result):
+    """Base of results that print a heading and a table."""
+
+    __slots__ = ()
+
+    def _page(self) -> text.Page:
+        """Return the heading, the table and the notes that are printed."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self._page().text()
+
+    def to_markdown(self) -> str:
+        """Return heading and table in Markdown, for a pull request or a job summary."""
+        return self._page().markdown()
+
+    def _repr_html_(self) -> str:
+        return self._page().html()
+
+
+class NamedRows:
+    """Mapping methods for a table of named rows: with `keys` and `__getitem__`, ``dict(table)`` works."""
+
+    __slots__ = ()
+
+    def keys(self) -> list[str]:
+        """Names of the rows."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line of evidence: a named number, formatted, with an explanation.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    value : float
+        The number; nan if it is unknown.
+    text : str
+        The number as it is printed.
+    explanation : str
+        How to read it: its interval, what chance alone gives, its parts.
+    """
+
+    name: str
+    value: float
+    text: str
+    explanation: str
+
+
+def evidence_page(
+    heading: str, evidence: Sequence[Evidence], notes: Sequence[str] = (), *, widths: Sequence[int]
+) -> text.Page:
+    """Return a page with a table of evidence whose columns are at least `widths` wide."""
+    rows = [[row.name, row.text, row.explanation] for row in evidence]
+    table = text.Table(("", "value", "meaning"), rows, show_header=False, indent=2, gap=1, widths=widths)
+    return text.Page(heading, table, notes)
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the scalars of nested dicts, with the names joined by underscores; lists are left out."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}_")
+        elif not isinstance(value, list):
+            yield prefix + name, value
