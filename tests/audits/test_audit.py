@@ -408,7 +408,7 @@ def test_single_event():
 def test_audit_on_few_predictions_is_an_audit():
     p = np.random.default_rng(0).beta(2, 5, 50)
     one, two = audit_on(p, ["atb", "smcal"]), audit(p, ["atb", "smcal"])
-    assert one.to_dict() == two.to_dict()
+    assert one.table() == two.table()
     assert str(one).startswith("Taken as true chances: your predictions. ")
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.report_pages import forecasts
 
 import truthcal as tc
-from truthcal.reports.wording import MEANING, assumed, compared, model_chips, numbers, segment_chip, verdict_lines
+from truthcal.reports.wording import MEANING, assumptions, model_chips, named_comparison, segment_chip, verdict_lines
 
 
 def changed(assessment, **fields):
@@ -75,11 +75,11 @@ def test_segments_in_which_nothing_was_found_do_not_change_the_verdict(models, o
 
 def test_numbers_have_three_digits(models):
     honest = changed(models["honest"], atb=0.0123456, brier=0.0987654, noise_floor=0.00012345, mean_proba=0.512345)
-    shown = {it.name: it for it in numbers(honest)}
-    assert shown["ATB"].value == "0.0123"
-    assert shown["Brier score"].value == "0.0988"
-    assert shown["ATB"].noise.startswith("chance alone gives 0.000123; ")
-    assert "mean prediction 0.512, outcome" in shown["bias"].noise
+    shown = {row.name: row for row in honest.evidence(digits=3)}
+    assert (shown["ATB"].value, shown["ATB"].text) == (0.0123456, "0.0123")
+    assert shown["Brier score"].text == "0.0988"
+    assert shown["ATB"].explanation.startswith("chance alone gives 0.000123; ")
+    assert "mean prediction 0.512, outcome" in shown["bias"].explanation
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,10 @@ def test_squares_without_noise_have_a_name_of_their_own(measure, name):
     outcome, proba = forecasts(100)
     found = tc.compare(outcome, proba["honest"], proba["overconfident"])
     found = dataclasses.replace(found, measure=measure, a=0.0123456)
-    (first, value, *_), (second, *_) = compared(("x 0.123456", "y"), found).rows
+    renamed = named_comparison(("x 0.123456", "y"), found)
+    (first, value, *_), (second, *_) = (row.cells(digits=3) for row in renamed.rows())
     assert (first, value, second) == (name, "0.0123", "Brier score")
-    assert compared(("x 0.123456", "y"), found).header[0] == "x 0.123456"  # names stay as they are
+    assert renamed.header()[1] == "x 0.123456"  # names stay as they are
 
 
 def test_meaning_of_the_error_holds_for_predictions_that_are_all_off():
@@ -120,7 +121,7 @@ def test_selected_and_noisy_numbers_say_so():
 
 @pytest.mark.parametrize(("n", "rows"), [(1, "the one row that counts,"), (3, "the 3 rows that count,")])
 def test_rows_are_counted_in_good_english(n, rows):
-    first, *_, last = assumed({"": tc.assess([1] * n, [0.3] * n)})
+    first, *_, last = assumptions({"": tc.assess([1] * n, [0.3] * n)})
     assert rows in first
     if n == 1:
         assert last == "The error has no interval: one row says nothing of the next."

@@ -1,11 +1,14 @@
 """Results in Markdown: what comes from data shows as it is, and tables have the rows of the printed ones."""
 
 import dataclasses
+import math
+from datetime import date
 
 import numpy as np
 import pytest
 
 import truthcal as tc
+from truthcal.results import text
 from truthcal.results.text import Table, escape_markdown
 
 rng = np.random.default_rng(4)
@@ -30,6 +33,70 @@ def test_text_shows_as_it_is(given, shown):
     assert escape_markdown(given) == shown
 
 
+@pytest.mark.parametrize(
+    ("formatted", "expected"),
+    [
+        (text.number(0.0456789), "0.04568"),
+        (text.number(0.0456789, 3), "0.0457"),
+        (text.number(-0.99999, 3), "-1"),
+        (text.number(1.2345e-05, 3, sign="+"), "+1.23e-05"),
+        (text.number(-1e-17, sign="+"), "+0"),
+        (text.number(math.nan), "unknown"),
+        (text.number(math.nan, missing="-"), "-"),
+        (text.interval(0.04567, 0.1234, 3), "0.0457 to 0.123"),
+        (text.interval(-0.1, 0.0, 2, sign="+"), "-0.1 to +0"),
+        (text.interval(math.nan, math.nan), ""),
+        (text.percent(0.9995), "99.95%"),
+        (text.p_value(0.5), "p = 0.50"),
+        (text.p_value(0.01852), "p = 0.0185"),
+        (text.p_value(1.25e-7), "p = 1.2e-07"),
+        (text.p_value(0.0), "p < 1e-300"),
+        (text.p_value(1e-4, 9999), "p <= 0.0001"),
+        (text.p_number(0.5), "0.50"),
+        (text.p_number(0.0), "< 1e-300"),
+        (text.p_number("p <= 0.0001"), "<= 0.0001"),
+        (text.p_number(math.nan), "-"),
+        (text.count(1, "row"), "1 row"),
+        (text.count(0, "row"), "0 rows"),
+        (text.count(2000, "row"), "2,000 rows"),
+        (text.plural(2, "is", "are"), "are"),
+        (text.join_words(["a"]), "a"),
+        (text.join_words(["a", "b", "c"]), "a, b and c"),
+        (text.shorten("x" * 50 + "end", 28), "x" * 18 + "\u2026" + "x" * 6 + "end"),
+        (text.shorten("short", 28), "short"),
+        (text.escape_control_characters("a\x1b[31m\n\u202eb \u00e9"), "a\\x1b[31m\\n\\u202eb \u00e9"),
+        (text.mood("calibrated"), "good"),
+        (text.mood("too few rows"), "unsure"),
+        (text.mood("too good"), "odd"),
+        (text.mood("overconfident"), "bad"),
+    ],
+)
+def test_numbers_and_words(formatted, expected):
+    assert formatted == expected
+
+
+def test_plain_values_are_those_of_json():
+    values = {("a", 1): np.array([1.5, np.nan]), "b": (np.int64(3), np.bool_(True), None), "c": date(2026, 1, 31)}
+    plain = text.to_plain(values)
+    assert list(plain) == ["('a', 1)", "b", "c"]
+    assert plain["b"] == [3, True, None]
+    assert (type(plain["b"][0]), type(plain["b"][1])) == (int, bool)
+    assert plain["c"] == "2026-01-31"
+    assert plain["('a', 1)"][0] == 1.5
+    assert math.isnan(plain["('a', 1)"][1])
+
+
+def test_tables_are_aligned():
+    table = Table(["name", "of two\nlines"], [["a", "1"], ["long name", "22"]], right=[1], indent=2)
+    assert table.lines() == ["             of two", "  name        lines", "  a               1", "  long name      22"]
+    wide = Table(["a", "b"], [["1", "2"]], show_header=False, gap=1, widths=(4,))
+    assert wide.lines() == ["1    2"]
+    assert "<th>a</th>" not in wide.html()
+    assert Table(["<a>"], [["<b>"]]).html() == (
+        '<table><tr><th>&lt;a&gt;</th></tr><tr><th scope="row" style="text-align:left">&lt;b&gt;</th></tr></table>'
+    )
+
+
 def test_tables_have_a_line_a_row():
     table = Table(["name", "value"], [["a|b", "1"], ["c", "2"]], right=[1]).markdown()
     assert table.splitlines() == ["| name | value |", "| --- | ---: |", "| a\\|b | 1 |", "| c | 2 |"]
@@ -37,10 +104,10 @@ def test_tables_have_a_line_a_row():
 
 def test_assessments_have_verdict_table_and_warnings():
     found = tc.assess(np.ones(300), P)
-    text = found.to_markdown()
-    assert text.startswith(f"**{escape_markdown(found.verdict.splitlines()[0])}**")
-    assert "| rows | 300 |" in text
-    assert "> ⚠ all outcomes are 1: nothing is known of the other class." in text
+    markdown = found.to_markdown()
+    assert markdown.startswith(f"**{escape_markdown(found.verdict.splitlines()[0])}**")
+    assert "| rows | 300 |" in markdown
+    assert "> ⚠ all outcomes are 1: nothing is known of the other class." in markdown
 
 
 def test_comparisons_are_told_by_name():
@@ -55,10 +122,10 @@ def test_comparisons_are_told_by_name():
 
 def test_segments_say_how_many_are_not_shown():
     sketches = {f"<{i}>": tc.Sketch().update(Y, P) for i in range(25)}
-    text = tc.assess_segments(tc.SketchTable.from_sketches(sketches, by="a_b")).to_markdown()
-    assert text.count("\n| &lt;") == 20
-    assert text.endswith("... and 5 more")
-    assert "| a\\_b | rows |" in text
+    markdown = tc.assess_segments(tc.SketchTable.from_sketches(sketches, by="a_b")).to_markdown()
+    assert markdown.count("\n| &lt;") == 20
+    assert markdown.endswith("... and 5 more")
+    assert "| a\\_b | rows |" in markdown
 
 
 def test_tests_and_measures_print_the_same_numbers():

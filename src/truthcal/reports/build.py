@@ -1,4 +1,4 @@
-"""From assessments to one HTML file: the public function, and what it returns."""
+"""The public function `report`: check, compute the data, draw, fill the page."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,32 +6,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from truthcal.core.file_format import write_atomically
-from truthcal.core.sketch import Sketch
+from truthcal.reports.data import ModelData, report_data
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.inputs import check_assessments, check_comparisons, check_segments, check_texts
-from truthcal.reports.provenance import origin
+from truthcal.reports.provenance import provenance_rows
 from truthcal.reports.render import page, page_template
-from truthcal.reports.sanitize import OF_HEADING, OF_NOTE, cut, labels, shortened
-from truthcal.reports.tables import (
-    MOST_SEGMENTS,
-    ModelRow,
-    fit_names,
-    measures_of,
-    merged,
-    model_row,
-    notes_of,
-    segment_rows,
+from truthcal.reports.sanitize import MAX_HEADING, MAX_NOTE, one_line
+from truthcal.reports.wording import (
+    MEANING,
+    Chip,
+    assumptions,
+    merge_measures,
+    merge_notes,
+    model_chips,
+    named_comparison,
+    verdict_lines,
 )
-from truthcal.reports.wording import MEANING, Chip, Number, assumed, compared, model_chips, numbers, verdict_lines
 from truthcal.results.assessment import Assessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.tests import Comparison
+from truthcal.results.text import shorten
 
-# Beyond so many models each has two figures of its own, so that the file stays small.
-_MANY_MODELS = 6
+# Segments in a table, the clearest findings first: an interval of the error takes 20 ms.
+_MAX_SEGMENTS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """A report: one HTML file that needs nothing else. Returned by `report`.
 
@@ -47,7 +47,7 @@ class Report:
     title: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, whole or not at all: on a full disk what was there before remains."""
+        """Write it to a file, completely or not at all: if the disk is full, an older file stays as it was."""
         write_atomically(path, self.html.encode())
 
     def __str__(self) -> str:
@@ -58,20 +58,17 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
-    """What the page shows of one model."""
+class _Section:
+    """The part of the page about one model."""
 
+    data: ModelData
     name: str
-    label: str
     anchor: str
     chips: list[Chip]
     verdict: list[str]
-    warnings: tuple[str, ...]
-    numbers: list[Number]
     figures: list[Figure]
     folded: Figure | None
-    segments: dict[str, Any] | None
-    row: ModelRow
+    forest: Figure | None
 
 
 def report(
@@ -83,22 +80,22 @@ def report(
     provenance: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Whether these probabilities can be trusted, as a report to keep: one HTML file that needs nothing else.
+    """Make a report on whether these probabilities can be trusted: one HTML file that needs nothing else.
 
     Parameters
     ----------
     assessments : Assessment, or mapping of str to Assessment
-        What `assess` returned: of one model, or of up to 12 by name.
+        Results of `assess`: of one model, or of up to 12 by name.
     segments : SegmentTable, or mapping of str to SegmentTable, optional
-        What `assess_segments` returned; with several models, by the name of the model.
+        Results of `assess_segments`; with several models, by the name of the model.
     comparisons : mapping of (str, str) to Comparison, optional
-        What `compare` returned, by the names of the two models, in the order in which they were compared.
+        Results of `compare`, by the names of the two models, in the order in which they were compared.
     title : str, optional
         The title of the page.
     provenance : mapping of str to str, optional
-        How to reproduce it: file, command, fingerprint of the data. Versions and the date are added.
+        How to reproduce it: file, command, checksum of the data. Versions and the date are added.
     notes : sequence of str, optional
-        What was assumed, for example which columns were guessed.
+        Assumptions, for example which columns were guessed.
 
     Returns
     -------
@@ -107,8 +104,8 @@ def report(
 
     Notes
     -----
-    The file has no script and asks for nothing from any network; a Content-Security-Policy forbids both. It holds
-    summaries only, no rows. All names are escaped. It is light or dark as the reader's system is, and prints.
+    The file has no script and loads nothing from the network; a Content-Security-Policy forbids both. It contains
+    summaries only, no rows. All names are escaped. It is light or dark as the reader's system is, and can be printed.
 
     Needs matplotlib and jinja2: ``pip install 'truthcal[report]'``. Takes about a second for each model.
 
@@ -118,87 +115,59 @@ def report(
     >>> import truthcal as tc
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random(500)
-    >>> made = tc.report(tc.assess(rng.random(500) < truth, truth), title="Rain in 2025")
-    >>> made.title
+    >>> page = tc.report(tc.assess(rng.random(500) < truth, truth), title="Rain in 2025")
+    >>> page.title
     'Rain in 2025'
     """
-    given = check_assessments(assessments)
-    tables = {name: fit_names(table) for name, table in check_segments(segments, list(given)).items()}
-    pairs = check_comparisons(comparisons, list(given))
+    named = check_assessments(assessments)
+    tables, pairs = check_segments(segments, list(named)), check_comparisons(comparisons, list(named))
     check_texts(title, provenance, notes)
     template, figures = page_template(), Figures()
-    short = dict(zip(given, labels(given) if list(given) != [""] else [""], strict=True))
-    summaries = [assessment._summary for assessment in given.values()]
-    together = figures.reliability(summaries, list(short.values())) if len(given) > 1 else None
-    models = [
-        _model(place, name, short[name], given[name], tables.get(name), figures, len(given))
-        for place, name in enumerate(given, 1)
-    ]
-    heading = title if title is not None else _title(list(given))
+    models = report_data(named, tables)
+    labels = {model.name: model.label for model in models}
+    several = len(models) > 1
+    heading = title if title is not None else _title(list(named))
     content = {
-        "title": cut(heading, OF_HEADING),
-        "models": models,
-        "together": together,
-        "comparisons": [compared((short[a], short[b]), found) for (a, b), found in pairs.items()],
-        "assumed": assumed({short[name]: assessment for name, assessment in given.items()}),
-        "notes": [cut(note, OF_NOTE) for note in notes],
-        "origin": [(cut(name, OF_HEADING), cut(value, OF_NOTE)) for name, value in origin(provenance)],
+        "title": shorten(heading, MAX_HEADING),
+        "several": several,
+        "together": figures.reliability(models) if several else None,
+        "models": [_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
+        "comparisons": [named_comparison((labels[a], labels[b]), found) for (a, b), found in pairs.items()],
+        "assumptions": assumptions({model.label: model.assessment for model in models}),
+        "notes": [shorten(note, MAX_NOTE) for note in notes],
+        "provenance": [(shorten(k, MAX_HEADING), shorten(v, MAX_NOTE)) for k, v in provenance_rows(provenance)],
         "meaning": MEANING,
-        "several": len(given) > 1,
-        **_measures(list(given.values())),
+        "max_segments": _MAX_SEGMENTS,
+        **_measures(models),
     }
     return Report(page(template, figures.sheet.css(), content), heading)
 
 
-def _model(
-    place: int,
-    name: str,
-    label: str,
-    assessment: Assessment,
-    table: SegmentTable | None,
-    figures: Figures,
-    count: int,
-) -> _Model:
-    summary = assessment._summary
-    drawn = [figures.reliability([summary], [label or None]), figures.bias(summary)]
-    folded = None
-    if count <= _MANY_MODELS:
-        drawn.append(figures.scales(summary))
-        folded = figures.binned(summary)
-    return _Model(
-        name=shortened(name, OF_HEADING),
-        label=label,
+def _section(place: int, model: ModelData, figures: Figures, *, alone: bool) -> _Section:
+    drawn = [figures.reliability([model]), figures.bias(model.bias_curve, model.bias_band)]
+    if model.profile is not None:
+        drawn.append(figures.scales(model.profile))
+    return _Section(
+        data=model,
+        name=one_line(model.name, MAX_HEADING),
         anchor=f"m{place}",
-        chips=model_chips(assessment, table),
-        verdict=verdict_lines(assessment, table),
-        warnings=assessment.warnings,
-        numbers=numbers(assessment),
+        chips=model_chips(model.assessment, model.segments),
+        verdict=verdict_lines(model.assessment, model.segments),
         figures=drawn,
-        folded=folded,
-        segments=None if table is None else _segments(table, figures, count == 1),
-        row=model_row(assessment),
+        folded=None if model.binned is None else figures.binned(model.binned),
+        forest=None if model.segments is None else figures.forest(model.segments, alone),
     )
 
 
-def _segments(table: SegmentTable, figures: Figures, alone: bool) -> dict[str, Any]:
-    return {
-        "verdict": table.verdict,
-        "by": ", ".join(table.by),
-        "figure": figures.forest(table, alone),
-        "rows": segment_rows(table),
-        "left_out": max(len(table) - MOST_SEGMENTS, 0),
-    }
-
-
-def _measures(assessments: Sequence[Assessment]) -> dict[str, Any]:
-    tables = [measures_of(assessment) for assessment in assessments]
-    rows = merged(tables)
+def _measures(models: Sequence[ModelData]) -> dict[str, Any]:
+    tables = [model.measures for model in models]
+    rows = merge_measures(tables)
     return {
         "measures": rows,
-        "measure_notes": notes_of(tables),
-        "honest": [row.name for row, *_ in rows if row.truthful],
+        "measure_notes": merge_notes(tables),
+        "truthful": [row.name for row, *_ in rows if row.truthful],
         "gameable": [row.name for row, *_ in rows if not row.truthful],
-        "sketched": any(isinstance(assessment._summary, Sketch) for assessment in assessments),
+        "sketched": any(model.sketched for model in models),
     }
 
 
@@ -207,4 +176,4 @@ def _title(names: Sequence[str]) -> str:
         return f"Which of these {len(names)} models can be trusted?"
     if not names[0].strip():
         return "Can these probabilities be trusted?"
-    return f"Can the probabilities of {cut(names[0], OF_HEADING - 40)} be trusted?"
+    return f"Can the probabilities of {shorten(names[0], MAX_HEADING - 40)} be trusted?"

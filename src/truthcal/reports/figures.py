@@ -1,4 +1,4 @@
-"""The figures of the report: each drawn by a Display, and said in words for those who do not see it."""
+"""Figures of the report: each is drawn by a Display and described in words for readers who cannot see it."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -6,28 +6,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from truthcal import plots
-from truthcal.core.sample import Sample
-from truthcal.core.sketch import Sketch
-from truthcal.inference.scale_profile import scale_profile_of
-from truthcal.measures.atb import cumulative_bias_curve_of
-from truthcal.measures.bias_bands import bias_band_of
-from truthcal.measures.curves import consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots.svg import INK, figure_svg
+from truthcal.reports.data import ModelData
 from truthcal.reports.render import safe
-from truthcal.reports.sanitize import labels, rounded
+from truthcal.reports.sanitize import unique_labels
 from truthcal.reports.svg import Stylesheet, inline_svg
-from truthcal.results.curves import ReliabilityCurve
+from truthcal.results.curves import BiasBand, BiasCurve, ReliabilityCurve, ScaleProfile
 from truthcal.results.segments import SegmentTable
+from truthcal.results.text import percent
 
-_SEED = 0
-# Inches. Displays of models choose their height themselves; a forest plot has axes, and a line for each segment.
-_SIZE, _FOREST, _AXES, _EACH = (5.2, 4.4), 8.2, 1.15, 0.27
-# Points: what is written small has 11 pixels still on a telephone, which shows a figure 365 pixels wide. A forest plot
-# has less room between its columns, and scrolls.
+# Significant digits of numbers: more would suggest a precision that no interval has.
+_DIGITS = 3
+# Inches. Displays of models choose their own height; a forest plot has axes, and a line for each segment.
+_SIZE, _FOREST_WIDTH, _AXES_HEIGHT, _LINE_HEIGHT = (5.2, 4.4), 8.2, 1.15, 0.27
+# Points. The smallest text has 11 pixels on a phone, which shows a figure 365 pixels wide. A forest plot has less room
+# between its columns, and scrolls.
 _FONT, _FOREST_FONT = 14.0, 11.0
-# Segments that a forest plot shows, alone on a page and among several.
+# Segments in a forest plot: on the page of one model, and of several.
 _MANY_LINES, _FEW_LINES = 30, 15
-# The page has its own ink, and the colours of models in a shade for its ground.
+# Colours of the figures -> variables of the page's style sheet, which has a light and a dark shade of each.
 _COLOURS = {
     INK: "var(--ink)",
     "#0072B2": "var(--blue)",
@@ -40,7 +37,7 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the page: markup, its title, how to read it, what it shows."""
+    """A figure of the page: markup, title, how to read it, and what it shows in words."""
 
     svg: Any
     title: str
@@ -49,79 +46,77 @@ class Figure:
 
 
 class Figures:
-    """Draws the figures of one page, and collects their styles."""
+    """Draws the figures of one page and collects their styles."""
 
     def __init__(self) -> None:
         self.sheet = Stylesheet(_COLOURS)
-        self._drawn = 0
+        self._count = 0
 
-    def reliability(self, summaries: Sequence[Sample | Sketch], names: Sequence[str | None]) -> Figure:
-        """Reliability diagrams of one or several models in one axes."""
-        curves = [reliability_curve_of(summary) for summary in summaries]
-        told = [_in_words(curve) for curve in curves]
-        bands = [consistency_band_of(summary, rng=_SEED) for summary in summaries]
-        densities = [density_of(summary) for summary in summaries]
+    def reliability(self, models: Sequence[ModelData]) -> Figure:
+        """Draw the reliability diagrams of one or several models in one axes."""
+        several = len(models) > 1
         displays = [
-            plots.ReliabilityDisplay(curve=curve, band=band, density=density, name=name)
-            for curve, band, density, name in zip(curves, bands, densities, names, strict=True)
+            plots.ReliabilityDisplay(curve=m.curve, band=m.band, density=m.density, name=m.label or None)
+            for m in models
         ]
+        words = [model.curve.describe(_DIGITS, worst=False) for model in models]  # the verdict says where it is worst
+        level = percent(models[0].band.confidence_level)
         return self._figure(
-            lambda ax: _draw_all(displays, ax),
+            lambda ax: [display.plot(ax) for display in displays],
             "Reliability diagram",
-            "How often it happened where p was predicted: right predictions lie on the diagonal. Calibrated ones are "
-            f"in {'their' if len(names) > 1 else 'the'} band {100 * bands[0].confidence_level:g}% of the time, at "
-            "each p by itself; a line is thick where it is outside.",
-            *(f"{name}: {words}" if len(names) > 1 else _start(words) for name, words in zip(names, told, strict=True)),
+            "How often the event happened where p was predicted: perfect calibration is the diagonal. The curve of "
+            f"calibrated predictions is in {'its' if several else 'the'} band {level} of the time, at each p "
+            "separately; a line is thick where it is outside.",
+            *(f"{model.label}: {line[0].lower()}{line[1:]}" for model, line in zip(models, words, strict=True))
+            if several
+            else words,
         )
 
-    def bias(self, summary: Sample | Sketch) -> Figure:
-        """The cumulative bias curve."""
-        curve, band = cumulative_bias_curve_of(summary), bias_band_of(summary, rng=_SEED)
+    def bias(self, curve: BiasCurve, band: BiasBand) -> Figure:
+        """Draw the cumulative bias curve."""
         return self._figure(
             plots.BiasCurveDisplay(curve=curve, band=band, name=None).plot,
             "Cumulative bias",
-            "The bias of all predictions up to q: where the curve rises they are too high, where it falls too low. ATB "
-            "is the square of the bias below a threshold plus the square of that above it, averaged over all "
+            "The bias of all predictions up to q: where the curve rises, predictions are too high; where it falls, too "
+            "low. ATB is the square of the bias below a threshold plus the square of that above it, averaged over all "
             "thresholds. By chance alone the whole curve stays in the band "
-            f"{100 * band.confidence_level:g}% of the time.",
-            rounded(f"{curve} {band}"),
+            f"{percent(band.confidence_level)} of the time.",
+            f"{curve.describe(_DIGITS)} {band.describe(_DIGITS)}",
         )
 
-    def scales(self, summary: Sample | Sketch) -> Figure:
-        """The error by scale."""
-        profile = scale_profile_of(summary, rng=_SEED)
+    def scales(self, profile: ScaleProfile) -> Figure:
+        """Draw the error by scale."""
         return self._figure(
             plots.ScaleProfileDisplay(profile).plot,
             "Error by scale",
-            "Errors of one sign show at every width, errors that change sign along the predictions in narrow bins. The "
-            f"range is where calibrated predictions would be {100 * profile.confidence_level:g}% of the time, at each "
-            "width by itself.",
-            rounded(str(profile)),
+            "Errors of one sign appear at every width; errors that change sign along the predictions appear in narrow "
+            "bins. The range is where calibrated predictions would be "
+            f"{percent(profile.confidence_level)} of the time, at each width separately.",
+            profile.describe(),
+            description=str(profile),
         )
 
-    def binned(self, summary: Sample | Sketch) -> Figure:
-        """The diagram in bins."""
-        curve = reliability_curve_of(summary, "uniform")
+    def binned(self, curve: ReliabilityCurve) -> Figure:
+        """Draw the reliability diagram in bins."""
         return self._figure(
             plots.BinnedReliabilityDisplay(curve=curve, name=None).plot,
             "Reliability in bins",
-            "The same in bins of equal width, for those who must have bins: their number is a choice, and the choice "
-            "changes the picture.",
-            _start(_in_words(curve)),
+            "The same in bins of equal width. The number of bins is a choice, and the choice changes the picture.",
+            curve.describe(_DIGITS, worst=False),
         )
 
     def forest(self, table: SegmentTable, alone: bool) -> Figure:
-        """The segments, one below the other."""
-        names = labels(segment.name for segment in table.segments)
-        named = zip(table.segments, names, strict=True)
-        clean = dataclasses.replace(table, segments=tuple(dataclasses.replace(s, name=name) for s, name in named))
-        most = _MANY_LINES if alone else _FEW_LINES
+        """Draw the biases of the segments, one per line."""
+        labels = unique_labels(segment.name for segment in table.segments)
+        pairs = zip(table.segments, labels, strict=True)
+        table = dataclasses.replace(table, segments=tuple(dataclasses.replace(s, name=label) for s, label in pairs))
+        limit = _MANY_LINES if alone else _FEW_LINES
         return self._figure(
-            plots.SegmentsDisplay(clean, max_segments=most).plot,
+            plots.SegmentsDisplay(table, max_segments=limit).plot,
             "Bias of the segments",
-            "Mean prediction minus mean outcome of each segment with its interval, for the segment alone.",
+            "Mean prediction minus mean outcome of each segment, with an interval for that segment alone.",
             table.verdict,
-            size=(_FOREST, _AXES + _EACH * min(len(table), most + 1)),
+            size=(_FOREST_WIDTH, _AXES_HEIGHT + _LINE_HEIGHT * min(len(table), limit + 1)),
             font_size=_FOREST_FONT,
         )
 
@@ -131,26 +126,17 @@ class Figures:
         title: str,
         reading: str,
         *shows: str,
+        description: str = "",
         size: tuple[float, float] = _SIZE,
         font_size: float = _FONT,
     ) -> Figure:
-        self._drawn += 1
-        name = f"f{self._drawn}"
-        drawn, told = figure_svg(draw, size, salt=name, font_size=font_size), " ".join(shows)
-        svg = inline_svg(drawn, name=name, title=title, description=told, sheet=self.sheet)
-        return Figure(safe(svg), title, reading, [text.splitlines()[0] for text in shows])
-
-
-def _draw_all(displays: Sequence[Any], ax: Any) -> None:
-    for display in displays:
-        display.plot(ax)
-
-
-def _start(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
-def _in_words(curve: ReliabilityCurve) -> str:
-    """What the curve shows, but for where it is worst: the verdict names such a place by another rule."""
-    words = curve.describe(3, worst=False)
-    return words[0].lower() + words[1:]
+        self._count += 1
+        name = f"f{self._count}"
+        svg = inline_svg(
+            figure_svg(draw, size, salt=name, font_size=font_size),
+            name=name,
+            title=title,
+            description=description or " ".join(shows),
+            sheet=self.sheet,
+        )
+        return Figure(safe(svg), title, reading, list(shows))

@@ -1,4 +1,4 @@
-"""What `report` is given, checked at the door."""
+"""Checks of the arguments of `report`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,24 +8,24 @@ from truthcal.results.assessment import Assessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.tests import Comparison
 
-# Colours that can be told apart, and a file that stays small, end here.
-MOST_MODELS = 12
+# More models would need more colours than can be distinguished, and a large file.
+MAX_MODELS = 12
 
 
 def check_assessments(assessments: Any) -> dict[str, Assessment]:
-    """Assessments by name, in order; a single one has the name ""."""
+    """Return assessments by name, in order; a single one has the name ""."""
     if isinstance(assessments, Assessment):
         assessments = {"": assessments}
     elif not isinstance(assessments, Mapping):
         raise TypeError(
-            "`assessments` must be what truthcal.assess returned, or a mapping of names to that; got "
+            "`assessments` must be a result of truthcal.assess, or a mapping of names to such results; got "
             f"{shown(assessments)}."
         )
     elif not assessments:
-        raise ValueError("`assessments` is empty; it needs one model at least.")
-    if len(assessments) > MOST_MODELS:
+        raise ValueError("`assessments` is empty; it needs at least one model.")
+    if len(assessments) > MAX_MODELS:
         raise ValueError(
-            f"`assessments` holds {len(assessments)} models, more than the {MOST_MODELS} that one page can show; "
+            f"`assessments` holds {len(assessments)} models, more than the {MAX_MODELS} that one page can show; "
             "choose the best of them, or write several reports."
         )
     for name, assessment in assessments.items():
@@ -37,17 +37,17 @@ def _check_one(name: Any, assessment: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(f"names in `assessments` must be str; got {shown(name)}. Use str(name).")
     if not isinstance(assessment, Assessment):
-        raise TypeError(f"`assessments` must hold what truthcal.assess returned; {shown(name)} is {shown(assessment)}.")
+        raise TypeError(f"`assessments` must hold results of truthcal.assess; {shown(name)} is {shown(assessment)}.")
     if assessment._summary is None:
         which = f" of {shown(name)}" if name else ""
         raise ValueError(
-            f"the assessment{which} has no rows or sketch behind it to draw curves of: it was built by hand. Call "
-            "truthcal.assess again."
+            f"the assessment{which} has no rows or sketch to draw curves from, because it was not returned by "
+            "truthcal.assess. Call truthcal.assess again."
         )
 
 
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:
-    """Segments by the name of the model."""
+    """Return tables of segments by the name of the model."""
     if segments is None:
         return {}
     if isinstance(segments, SegmentTable):
@@ -58,23 +58,23 @@ def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTabl
             )
         return {names[0]: segments}
     if not isinstance(segments, Mapping):
-        raise TypeError(f"`segments` must be what truthcal.assess_segments returned; got {shown(segments)}.")
+        raise TypeError(f"`segments` must be a result of truthcal.assess_segments; got {shown(segments)}.")
     for name, table in segments.items():
         _check_known(name, names, "segments")
         if not isinstance(table, SegmentTable):
             raise TypeError(
-                f"`segments` must hold what truthcal.assess_segments returned; {shown(name)} is {shown(table)}."
+                f"`segments` must hold results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
             )
     return dict(segments)
 
 
 def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str, str], Comparison]:
-    """Comparisons by the names of both models."""
+    """Return comparisons by the names of both models."""
     if comparisons is None:
         return {}
     if not isinstance(comparisons, Mapping):
         raise TypeError(
-            "`comparisons` must be a mapping of pairs of names to what truthcal.compare returned; got "
+            "`comparisons` must be a mapping of pairs of names to results of truthcal.compare; got "
             f"{shown(comparisons)}."
         )
     for pair, comparison in comparisons.items():
@@ -86,7 +86,7 @@ def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str,
             raise ValueError(f"`comparisons` compares {shown(pair[0])} with itself; it needs two models.")
         if not isinstance(comparison, Comparison):
             raise TypeError(
-                f"`comparisons` must hold what truthcal.compare returned; {shown(pair)} is {shown(comparison)}."
+                f"`comparisons` must hold results of truthcal.compare; {shown(pair)} is {shown(comparison)}."
             )
     return dict(comparisons)
 
@@ -98,7 +98,7 @@ def _check_known(name: Any, names: Sequence[str], where: str) -> None:
 
 
 def check_texts(title: Any, provenance: Any, notes: Any) -> None:
-    """Title, provenance and notes are text."""
+    """Raise an error unless title, provenance and notes are text."""
     if title is not None and not isinstance(title, str):
         raise TypeError(f"`title` must be str; got {shown(title)}.")
     if provenance is not None and not isinstance(provenance, Mapping):

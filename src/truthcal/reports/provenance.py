@@ -1,4 +1,4 @@
-"""How to reproduce a report: what the caller says of it, versions, and the date."""
+"""Provenance of a report: what the caller passes, versions, and the date."""
 
 import datetime
 import platform
@@ -8,8 +8,8 @@ from importlib.metadata import version
 import truthcal
 
 
-def origin(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
-    """Rows of the table that says how the report was made."""
+def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    """Return the rows of the table that says how the report was made."""
     return [
         *(provenance or {}).items(),
         ("Versions", f"truthcal {truthcal.__version__}, Python {platform.python_version()}, {_versions()}"),
@@ -18,7 +18,7 @@ def origin(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
 
 
 def today() -> datetime.date:
-    """The date, by which alone two reports of the same input differ."""
+    """Return the date, the only difference between two reports of the same input."""
     return datetime.datetime.now(datetime.UTC).date()
 
 

@@ -1,15 +1,22 @@
-"""The page: a template filled with what the report says, one style sheet, and the policy that lets in nothing else."""
+"""The page: a template filled with the report's data, one style sheet, and a policy that forbids everything else."""
 
 import base64
+import functools
 import hashlib
 import importlib.resources
 from typing import Any
 
 from truthcal.reports.sanitize import clean
+from truthcal.reports.wording import segment_chip, typeset
+from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.text import interval, number, p_number
+
+_DASH = "\N{EN DASH}"
+_number = functools.partial(number, digits=3, missing=_DASH)
 
 
 def page_template() -> Any:
-    """The template of the page; where jinja2 is missing, an error before anything is drawn."""
+    """Return the template of the page; raise an error before anything is drawn if jinja2 is missing."""
     try:
         import jinja2
     except ImportError:
@@ -20,27 +27,36 @@ def page_template() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_fit,
+        finalize=_clean_text,
     )
+    environment.filters |= {
+        "number": _number,
+        "signed": functools.partial(_number, sign="+"),
+        "ends": _ends,
+        "p": lambda p: typeset(p_number(p, missing=_DASH)),
+        "typeset": typeset,
+        "segment_chip": segment_chip,
+    }
     return environment.get_template("report.html")
 
 
 def page(template: Any, css: str, content: dict[str, Any]) -> str:
-    """The HTML of a report: all that comes from data is escaped here, whatever it holds."""
+    """Return the HTML of a report. Everything that comes from data is escaped here."""
     style = importlib.resources.files("truthcal.reports").joinpath("templates/report.css").read_text("utf-8") + css
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return str(template.render(style=safe(style), digest=digest, **content))
 
 
 def safe(markup: str) -> Any:
-    """Text that is markup already: of our own making, never of the user's."""
+    """Mark text as markup that needs no escaping: our own, never the user's."""
     import markupsafe
 
     return markupsafe.Markup(markup)
 
 
-def _fit(value: Any) -> Any:
-    """Without characters that no page may hold."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        return clean(value)
-    return value
+def _ends(ci: ConfidenceInterval, sign: str = "") -> str:
+    return interval(ci.low, ci.high, 3, sign=sign)
+
+
+def _clean_text(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

@@ -120,7 +120,7 @@ class Assessment(PageResult):
         ]
 
     def _page(self) -> Page:
-        return evidence_page(self.verdict, self.evidence(), [f"! {w}" for w in self.warnings], widths=(15, 11))
+        return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
 
 
 def detects_large_errors(detectable: float, mean_proba: float) -> bool:

@@ -2,13 +2,14 @@
 
 import math
 import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import NamedRows, PageResult, Result
+from truthcal.results.base import PageResult, Result
 from truthcal.results.text import Page, Table, count, join_words, number
 
 _WIDTH = 110
@@ -148,7 +149,7 @@ class AuditRow(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Audit(NamedRows, PageResult):
+class Audit(PageResult, Mapping[str, AuditRow]):
     """Whether lying pays, measure by measure. Returned by `audit` and `audit_on`.
 
     A mapping from names of measures to rows: ``result["smcal"]``, ``"smcal" in result``, ``dict(result)``.
@@ -173,15 +174,17 @@ class Audit(NamedRows, PageResult):
     n_resamples: int
     source: str = ""
 
-    def keys(self) -> list[str]:
-        """Names of the measures."""
-        return [row.measure for row in self.rows]
+    def __iter__(self) -> Iterator[str]:
+        return (row.measure for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def __getitem__(self, name: str) -> AuditRow:
         for row in self.rows:
             if row.measure == name:
                 return row
-        raise KeyError(f"{name!r} is not in this audit; it has {', '.join(self.keys())}.")
+        raise KeyError(f"{name!r} is not in this audit; it has {', '.join(self)}.")
 
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length, one row for each measure, with a column for the score of each lie."""
@@ -215,7 +218,7 @@ class Audit(NamedRows, PageResult):
         header = ["measure", "honest", *scores, "does lying pay?"]
         rows = [self._cells(row, lies, digits) for row in self.rows]
         left = {0, len(header) - 1} if lies else {0, 2, len(header) - 1}
-        heads = [head if k in left else head.replace("\n", " \n") + " " for k, head in enumerate(header)]
+        heads = [head.replace("\n", " \n") + " " for head in header]  # room for the star of the cells
         return Table(heads, rows, right=[k for k in range(len(header)) if k not in left], gap=1)
 
     def _cells(self, row: AuditRow, lies: tuple[str, ...], digits: int) -> list[str]:

@@ -66,25 +66,6 @@ class PageResult(Result):
         return self._page().html()
 
 
-class NamedRows:
-    """Mapping methods for a table of named rows: with `keys` and `__getitem__`, ``dict(table)`` works."""
-
-    __slots__ = ()
-
-    def keys(self) -> list[str]:
-        """Names of the rows."""
-        raise NotImplementedError
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.keys()
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One line of evidence: a named number, formatted, with an explanation.
@@ -108,12 +89,12 @@ class Evidence:
 
 
 def evidence_page(
-    heading: str, evidence: Sequence[Evidence], notes: Sequence[str] = (), *, widths: Sequence[int]
+    heading: str, evidence: Sequence[Evidence], *, widths: Sequence[int], warnings: Sequence[str] = ()
 ) -> text.Page:
     """Return a page with a table of evidence whose columns are at least `widths` wide."""
     rows = [[row.name, row.text, row.explanation] for row in evidence]
     table = text.Table(("", "value", "meaning"), rows, show_header=False, indent=2, gap=1, widths=widths)
-    return text.Page(heading, table, notes)
+    return text.Page(heading, table, warnings=warnings)
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

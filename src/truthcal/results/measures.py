@@ -1,13 +1,14 @@
 """Results of measures: numbers with bounds or errors, decompositions, tables of measures."""
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import Evidence, NamedRows, PageResult, Result, evidence_page
+from truthcal.results.base import Evidence, PageResult, Result, evidence_page
 from truthcal.results.text import Page, Table, count, equal_weight, number
 
 # From this sum of p(1 - p) on, the distribution of ATB is close to its limit.
@@ -279,7 +280,7 @@ class MeasureValue(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MeasureTable(NamedRows, PageResult):
+class MeasureTable(PageResult, Mapping[str, float]):
     """Values of several measures for the same rows. Returned by `all_measures`.
 
     A mapping from names to values: ``table["atb"]``, ``"atb" in table``, ``dict(table)``.
@@ -292,15 +293,17 @@ class MeasureTable(NamedRows, PageResult):
 
     rows: tuple[MeasureValue, ...]
 
-    def keys(self) -> list[str]:
-        """Names of the measures."""
-        return [row.name for row in self.rows]
+    def __iter__(self) -> Iterator[str]:
+        return (row.name for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def __getitem__(self, name: str) -> float:
         for row in self.rows:
             if row.name == name:
                 return row.value
-        raise KeyError(f"{name!r} is not in this table; it has {', '.join(row.name for row in self.rows)}.")
+        raise KeyError(f"{name!r} is not in this table; it has {', '.join(self)}.")
 
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length: name, value, properties and note of each measure."""

@@ -173,32 +173,39 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A result as text: a heading (the verdict), a table, and notes below it."""
+    """A result as text: a heading (the verdict), a table, and notes or warnings below it."""
 
     heading: str
     table: Table
     notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     def text(self) -> str:
         """Return the page for a terminal."""
-        return "\n".join([*([self.heading, ""] if self.heading else []), *self.table.lines(), *self.notes])
+        return "\n".join(
+            [
+                *([self.heading, ""] if self.heading else []),
+                *self.table.lines(),
+                *self.notes,
+                *(f"! {w}" for w in self.warnings),
+            ]
+        )
 
     def markdown(self) -> str:
         """Return the page in Markdown, for a pull request or a job summary."""
         heading = [bold_first_line(self.heading, "\n")] if self.heading else []
-        return "\n\n".join([*heading, self.table.markdown(), *map(escape_markdown, self.notes)])
+        warnings = [f"> ⚠ {escape_markdown(warning)}" for warning in self.warnings]
+        return "\n\n".join([*heading, self.table.markdown(), *map(escape_markdown, self.notes), *warnings])
 
     def html(self) -> str:
         """Return the page in HTML, for a notebook."""
-        heading = f"<p><strong>{_html_lines(self.heading)}</strong></p>" if self.heading else ""
-        return heading + self.table.html() + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        heading = html.escape(self.heading).replace("\n", "<br>")
+        heading = f"<p><strong>{heading}</strong></p>" if heading else ""
+        notes = [*self.notes, *(f"⚠ {warning}" for warning in self.warnings)]
+        return heading + self.table.html() + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
 
 def bold_first_line(text: str, separator: str = "\n\n") -> str:
     """Format lines of text in Markdown, the first one bold."""
     first, *others = [escape_markdown(line) for line in text.splitlines()]
     return separator.join([f"**{first}**", *others])
-
-
-def _html_lines(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")

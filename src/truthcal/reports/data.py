@@ -1,0 +1,97 @@
+"""Data of a report: everything that is computed for it, once for each model. Figures and pages only show it."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from truthcal.core.sketch import Sketch
+from truthcal.inference.scale_profile import scale_profile_of
+from truthcal.measures.atb import cumulative_bias_curve_of
+from truthcal.measures.bias_bands import bias_band_of
+from truthcal.measures.curves import consistency_band_of, density_of, reliability_curve_of
+from truthcal.measures.overview import all_measures_of
+from truthcal.measures.registry import MEASURES
+from truthcal.reports.sanitize import one_line, unique_labels
+from truthcal.results.assessment import Assessment
+from truthcal.results.curves import BiasBand, BiasCurve, ConsistencyBand, ReliabilityCurve, ScaleProfile
+from truthcal.results.measures import MeasureTable, MeasureValue
+from truthcal.results.segments import SegmentTable
+
+_SEED = 0
+# With more models, each has two figures of its own, which keeps the file small.
+_MANY_MODELS = 6
+# Characters of a segment's name: 50 long names would fill the page.
+_LONGEST_SEGMENT = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelData:
+    """Results for one model. `label` is a short, unique name; `profile` and `binned` are None with many models."""
+
+    name: str
+    label: str
+    assessment: Assessment
+    segments: SegmentTable | None
+    measures: MeasureTable
+    curve: ReliabilityCurve
+    band: ConsistencyBand
+    density: Any
+    bias_curve: BiasCurve
+    bias_band: BiasBand
+    profile: ScaleProfile | None
+    binned: ReliabilityCurve | None
+
+    @property
+    def sketched(self) -> bool:
+        """Whether only a sketch of the rows is known."""
+        return isinstance(self.assessment._summary, Sketch)
+
+
+def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, SegmentTable]) -> list[ModelData]:
+    """Compute what the report shows of each model."""
+    labels = unique_labels(assessments) if list(assessments) != [""] else [""]
+    few = len(assessments) <= _MANY_MODELS
+    models = []
+    for (name, assessment), label in zip(assessments.items(), labels, strict=True):
+        summary, table = assessment._summary, tables.get(name)
+        models.append(
+            ModelData(
+                name=name,
+                label=label,
+                assessment=assessment,
+                segments=None if table is None else _with_short_names(table),
+                measures=_measures(summary),
+                curve=reliability_curve_of(summary),
+                band=consistency_band_of(summary, rng=_SEED),
+                density=density_of(summary),
+                bias_curve=cumulative_bias_curve_of(summary),
+                bias_band=bias_band_of(summary, rng=_SEED),
+                profile=scale_profile_of(summary, rng=_SEED) if few else None,
+                binned=reliability_curve_of(summary, "uniform") if few else None,
+            )
+        )
+    return models
+
+
+def _with_short_names(table: SegmentTable) -> SegmentTable:
+    """Shorten the names in a table of segments: its verdict contains some of them."""
+    by = tuple(one_line(name, _LONGEST_SEGMENT) for name in table.by)
+    segments = (
+        dataclasses.replace(segment, name=one_line(segment.name, _LONGEST_SEGMENT)) for segment in table.segments
+    )
+    return dataclasses.replace(table, segments=tuple(segments), by=by)
+
+
+def _measures(summary: Any) -> MeasureTable:
+    """Return the measures that are quick to compute: all of rows, two of a sketch."""
+    if not isinstance(summary, Sketch):
+        return all_measures_of(summary)
+    flags = ("scale", "truthful", "continuous", "complete", "sound")
+    return MeasureTable(
+        tuple(
+            MeasureValue(name, float(getattr(summary, name)()), *(getattr(measure, flag) for flag in flags))
+            for name, measure in MEASURES.items()
+            if measure.sketchable
+        )
+    )

@@ -1,0 +1,122 @@
+"""Methods that all results share."""
+
+import dataclasses
+import functools
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import truthcal as tc
+from truthcal.results.base import Result
+
+rng = np.random.default_rng(5)
+P = rng.random(200)
+Y = rng.random(200) < P
+
+
+def table_of(*keys):
+    return tc.SketchTable.from_sketches({key: tc.Sketch().update(Y, P) for key in keys}, by="g")
+
+
+# Result -> how to compute it; computed when a test asks for it.
+MAKERS = {
+    "Assessment": lambda: tc.assess(Y, P),
+    "one row": lambda: tc.assess([1], [0.3]),
+    "BiasedStretch": lambda: tc.assess(Y, P).largest_bias,
+    "AtbSummary": lambda: tc.atb_summary(Y, P),
+    "Bounded": lambda: tc.Sketch().update(Y, P).atb(),
+    "BoundedArray": lambda: table_of("a", "b").atb(),
+    "Estimate": lambda: tc.subsampled_estimate(Y[:9], P[:9], rng=0),
+    "DistanceBracket": lambda: tc.distcal_bracket(Y, P),
+    "SmoothWitness": lambda: tc.smcal_witness(Y, P),
+    "ScoreDecomposition": lambda: tc.brier_decomposition(Y, P),
+    "CalibrationLine": lambda: tc.calibration_slope_intercept(Y, P),
+    "MeasureTable": lambda: tc.all_measures(Y, P, ["atb", "smcal"]),
+    "BiasCurve": lambda: tc.cumulative_bias_curve(Y, P),
+    "ReliabilityCurve": lambda: tc.reliability_curve(Y, P),
+    "binned": lambda: tc.reliability_curve(Y, P, strategy="uniform"),
+    "ConsistencyBand": lambda: tc.consistency_band(P, rng=0, n_resamples=99),
+    "BiasBand": lambda: tc.bias_band(P, rng=0, n_resamples=99),
+    "ScaleProfile": lambda: tc.scale_profile(Y, P, rng=0, n_resamples=99),
+    "CalibrationTest": lambda: tc.calibration_test(Y, P, rng=0, n_resamples=99),
+    "ConfidenceInterval": lambda: tc.confidence_interval(Y, P),
+    "LinearTimeTest": lambda: tc.linear_time_test(Y, P),
+    "DetectableError": lambda: tc.detectable_error(P),
+    "Comparison": lambda: tc.compare(Y, P, 0.5 * P),
+    "SegmentTable": lambda: tc.assess_segments(table_of("a", "b")),
+    "Segment": lambda: tc.assess_segments(table_of("a"))["a"],
+    "Audit": lambda: tc.audit([0.2, 0.7], ["atb", "smcal"]),
+    "AuditRow": lambda: tc.audit([0.2, 0.7], ["atb", "smcal"])["atb"],
+    "ExpectedScore": lambda: tc.expected_score([0.2, 0.7], [0.2, 0.7], "atb"),
+}
+# Results with a table of several rows -> number of rows.
+ROWS = {
+    "MeasureTable": 2,
+    "BoundedArray": 2,
+    "Comparison": 2,
+    "SegmentTable": 2,
+    "Audit": 2,
+    "BiasBand": 2,
+    "ScaleProfile": 6,
+}
+COLUMNS = {"SmoothWitness": "q", "BiasCurve": "q", "ReliabilityCurve": "left", "ConsistencyBand": "q"}
+
+
+@functools.cache
+def compute(name):
+    return MAKERS[name]()
+
+
+@pytest.fixture(params=MAKERS)
+def result(request):
+    return compute(request.param)
+
+
+def test_every_result_has_the_shared_methods(result):
+    assert isinstance(result, Result)
+    assert str(result).strip()
+    assert result.to_markdown().strip()
+    assert result._repr_html_().startswith("<")
+
+
+def test_to_dict_has_all_public_fields_in_plain_types(result):
+    values = result.to_dict()
+    assert {field.name for field in dataclasses.fields(result) if not field.name.startswith("_")} <= values.keys()
+    assert not [name for name in values if name.startswith("_")]
+    back = json.loads(json.dumps(values))
+    assert json.dumps(back) == json.dumps(values)  # no tuples and no keys that are not text
+
+
+def test_frame_has_the_columns_of_the_table(result):
+    frame, table = result.frame(), result.table()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == list(table)
+    name = type(result).__name__
+    rows = len(getattr(result, COLUMNS[name])) if name in COLUMNS else ROWS.get(name, 1)
+    assert len(frame) == rows
+
+
+def test_one_row_has_the_values_of_nested_results():
+    assessment = compute("Assessment")
+    (row,) = assessment.frame().to_dict("records")
+    assert row["rms"] == assessment.rms
+    assert row["rms_interval_low"] == assessment.rms_interval.low
+    assert row["test_pvalue"] == assessment.test.pvalue
+    assert "warnings" not in row
+
+
+def test_frame_is_of_polars_where_pandas_is_missing(monkeypatch):
+    polars = pytest.importorskip("polars")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert isinstance(compute("AtbSummary").frame(), polars.DataFrame)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ImportError, match=r"frame\(\) needs pandas or polars: pip install pandas"):
+        compute("AtbSummary").frame()
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, "Assessment", "MeasureTable", "SegmentTable", "Audit", "BoundedArray"])
+def test_repr_of_large_results_is_what_is_printed(name):
+    assert repr(compute(name)) == str(compute(name))
