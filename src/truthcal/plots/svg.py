@@ -70,8 +70,8 @@ def _sizes(font_size: float) -> dict[str, float]:
 
 def _simplify_areas(figure: Any) -> None:
     """Simplify the outlines of areas: matplotlib simplifies lines on saving, but no areas."""
-    figure.draw_without_rendering()  # computes the layout, on which the transforms depend
     for area in figure.findobj(matplotlib_module("matplotlib.collections").PolyCollection):
+        area.axes.autoscale_view()  # the transform depends on the limits
         to_page = area.get_transform()
         for path in area.get_paths():
             path.should_simplify = True
