@@ -1,4 +1,4 @@
-"""Axes that no window knows of, and rows to draw."""
+"""Axes without a window, and rows to plot."""
 
 import matplotlib as mpl
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-mpl.use("agg")  # no windows, where there is a screen
+mpl.use("agg")  # no windows, even on a machine with a screen
 
 
 def rows(n, slope=1.0, seed=0):

@@ -1,4 +1,4 @@
-"""What all Displays promise: several models, literal names, untouched settings, few points, both ways in."""
+"""Properties of all Displays: several models, literal names, unchanged settings, few points, all constructors."""
 
 import subprocess
 import sys
@@ -88,7 +88,7 @@ def test_legends_that_leave_no_room_for_the_axes_are_outside_the_figure(kind, fi
 
 
 def assert_tidy(ax, *legend):
-    """No text lies on another or on the axes, and all is in the figure."""
+    """No text overlaps another or the axes, and everything is inside the figure."""
     ax.figure.canvas.draw()
     ax.apply_aspect()
     frame, whole = ax.get_window_extent(), ax.figure.bbox

@@ -1,4 +1,4 @@
-"""What each Display shows: its artists hold the numbers of the result, and nothing else."""
+"""The artists of each Display hold the numbers of its result, and nothing else."""
 
 import numpy as np
 import pytest

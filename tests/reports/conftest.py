@@ -1,4 +1,4 @@
-"""Reports that several files of tests look at, and one browser for all of them."""
+"""Reports and a browser, built once for all test files."""
 
 import shutil
 
@@ -51,6 +51,28 @@ def several(models, segments, one_off):
         segments={"overconfident": segments, "honest": one_off},
         comparisons={("honest", SCRIPT): tc.compare(outcome, proba["honest"], proba["gamed"])},
     )
+
+
+@pytest.fixture
+def reuse_figures(monkeypatch):
+    """For reports of the same model several times: draws the shared figure and those of the first model only."""
+
+    def reuse(figures_per_model):
+        from truthcal.reports import figures
+
+        drawn, draw_svg = {}, figures.figure_svg
+
+        def draw_once(draw, size, *, salt, font_size):
+            number = int(salt.removeprefix("f"))
+            kind = 0 if number == 1 else 1 + (number - 2) % figures_per_model
+            if kind not in drawn:
+                drawn[kind] = draw_svg(draw, size, salt=salt, font_size=font_size)
+            return drawn[kind]
+
+        monkeypatch.setattr(figures, "figure_svg", draw_once)
+        return drawn
+
+    return reuse
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The report in real Chromium: what a reader sees, and what a page must not do."""
+"""The report in Chromium: it is readable, loads nothing and runs nothing."""
 
 import re
 
@@ -44,6 +44,9 @@ CONTRAST = """() => {
 }"""
 
 
+FITS = "document.scrollingElement.scrollWidth <= innerWidth"
+
+
 @pytest.fixture(scope="module", params=["single", "several"])
 def file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("reports") / "a report.html"
@@ -55,9 +58,9 @@ def file(request, tmp_path_factory):
 one_is_enough = pytest.mark.parametrize("file", ["single"], indirect=True, scope="module")
 
 
-@pytest.fixture
-def opened(browser, file):
-    """Opens the report as a reader would, from a file; what it complains of and asks for is kept."""
+@pytest.fixture(scope="module")
+def open_page(browser, file):
+    """Opens the report as a reader would, from a file, and records its messages and requests."""
     contexts = []
 
     def open_page(width=1400, scheme="light", **options):
@@ -77,22 +80,50 @@ def opened(browser, file):
         context.close()
 
 
+@pytest.fixture
+def opened(open_page):
+    """Opens a page for one test, which may change it."""
+    pages = []
+
+    def open_for_test(*arguments, **options):
+        pages.append(open_page(*arguments, **options))
+        return pages[-1]
+
+    yield open_for_test
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def unfolded(open_page):
+    """Opens a page with all details shown, once for all tests, which only look at it."""
+    pages = {}
+
+    def open_details(width=1400, scheme="light"):
+        if (width, scheme) not in pages:
+            page = pages[width, scheme] = open_page(width, scheme)
+            page.fitted_folded = page.evaluate(FITS)
+            page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
+        return pages[width, scheme]
+
+    return open_details
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
-def test_page_is_quiet_asks_for_nothing_and_fits(opened, file, width, scheme):
-    page = opened(width, scheme)
-    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
-    page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
-    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+def test_page_is_quiet_asks_for_nothing_and_fits(unfolded, file, width, scheme):
+    page = unfolded(width, scheme)
+    assert page.fitted_folded
+    assert page.evaluate(FITS)
     assert page.complaints == []
     assert page.requests == [file.as_uri()]
 
 
-def test_headings_and_figures_are_visible(opened):
+def test_headings_and_figures_are_visible(opened, unfolded):
     page = opened()
     assert page.locator("h1").is_visible()
     for heading in page.locator("h2").all():
         assert heading.is_visible()
-    page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
+    page = unfolded()
     figures = page.locator("figure > svg, figure > .scroll > svg")
     assert figures.count() == page.locator("figure").count() > 3
     for figure in figures.all():
@@ -102,9 +133,8 @@ def test_headings_and_figures_are_visible(opened):
         assert figure.locator("path").count() > 2
 
 
-def test_nothing_drawn_or_written_leaves_its_figure(opened):
-    page = opened()
-    page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
+def test_nothing_drawn_or_written_leaves_its_figure(unfolded):
+    page = unfolded()
     outside = page.evaluate(
         """() => [...document.querySelectorAll('svg[role=img]')].flatMap((svg) => {
           const frame = svg.getBoundingClientRect();
@@ -118,9 +148,8 @@ def test_nothing_drawn_or_written_leaves_its_figure(opened):
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_text_in_figures_is_large_enough_to_read(opened, width):
-    page = opened(width)
-    page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
+def test_text_in_figures_is_large_enough_to_read(unfolded, width):
+    page = unfolded(width)
     sizes = page.evaluate(
         """() => [...document.querySelectorAll('svg[role=img] text')].map((text) => {
           const { a, b } = text.getScreenCTM();
@@ -132,9 +161,8 @@ def test_text_in_figures_is_large_enough_to_read(opened, width):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_contrast(opened, scheme):
-    page = opened(1400, scheme)
-    page.evaluate("document.querySelectorAll('details').forEach((it) => (it.open = true))")
+def test_text_has_contrast(unfolded, scheme):
+    page = unfolded(1400, scheme)
     found = page.evaluate(CONTRAST)
     assert found["count"] > 200
     assert found["worst"][0] >= 4.5, found["worst"]
@@ -161,7 +189,7 @@ def test_page_prints_light_with_all_details(opened):
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert hidden.bounding_box()["height"] > 100
-    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    assert page.evaluate(FITS)
     assert not page.locator(".skip").is_visible()
     assert page.evaluate(CONTRAST)["worst"][0] >= 4.5
 

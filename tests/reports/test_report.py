@@ -10,7 +10,7 @@ import pytest
 from support.report_pages import IMAGE, SCRIPT, forecasts, read, segment_table
 
 import truthcal as tc
-from truthcal.reports import figures, provenance
+from truthcal.reports import provenance
 from truthcal.reports.wording import MEANING
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
@@ -270,7 +270,8 @@ def test_names_stay_text(single, several):
     assert any("<script>" in text for text in read(several.html).text("text"))
 
 
-def test_twelve_models_of_strange_names_are_shown_as_they_are(models):
+def test_twelve_models_of_strange_names_are_shown_as_they_are(models, reuse_figures):
+    reuse_figures(2)
     names = ["{{ 7*7 }} {% raw %}", "$\\frac{1}$", "_hidden", "a\nb\x00\x1b\x85\ud800\u202e", "long" * 500, ""]
     names += ["\u6f22\u5b57 \U0001f600", "</style></svg>-->]]>"]
     names += ["  ", "n" * 100_000, "\u200e\u200f\u061c", "model"]
@@ -343,17 +344,9 @@ def test_weighted_rows_make_a_report_with_the_measures_of_these_weights():
     assert rows_of(made.html) == {row.name: f"{row.value:.3g}" for row in expected.rows}
 
 
-def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty(monkeypatch):
+def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty(reuse_figures):
     """The same model six times: intervals of segments and figures, which take long, are made once."""
-    drawn, draw_svg = {}, figures.figure_svg
-
-    def once(draw, size, *, salt, font_size):
-        kind = 0 if salt == "f1" else 1 + (int(salt[1:]) - 2) % 5  # the shared one first, then five of each model
-        if kind not in drawn:
-            drawn[kind] = draw_svg(draw, size, salt=salt, font_size=font_size)
-        return drawn[kind]
-
-    monkeypatch.setattr(figures, "figure_svg", once)
+    drawn = reuse_figures(5)
     outcome, proba = forecasts(2000)
     p = np.clip(proba["honest"] + np.random.default_rng(1).normal(0, 0.1, 2000), 0, 1)
     names = [f"model number {i}" for i in range(6)]

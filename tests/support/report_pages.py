@@ -1,4 +1,4 @@
-"""What tests of the report share: a strict reader of HTML, and forecasters to report on."""
+"""Helpers for tests of the report: a strict HTML parser, and forecasters to report on."""
 
 import functools
 from html.parser import HTMLParser
