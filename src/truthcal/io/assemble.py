@@ -100,7 +100,7 @@ def refuse_invalid_rows(numbers: Mapping[str, _Floats], roles: ColumnRoles, wher
 
 
 def other_labels(table: Mapping[str, _Column]) -> list[Any]:
-    """Return the known labels beside the positive one."""
+    """Return the known labels other than the positive one."""
     labels = np.array([label for name in row_codes.OTHERS for label in table[name]], dtype=object)
     return list(labels[~is_missing_object(labels)])
 

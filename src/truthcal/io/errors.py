@@ -77,7 +77,7 @@ def refuse_no_rows(total: int, where: str) -> None:
 
 
 def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -> None:
-    """Raise if there is more than one label beside the positive one."""
+    """Raise if there is more than one label other than the positive one."""
     if len(set(others)) <= 1:
         return
     listed = ", ".join(repr(label) for label in sorted(set(others), key=str)[:4])

@@ -69,8 +69,8 @@ def error_codes(role: str) -> tuple[int, int]:
     return min(codes), max(codes)
 
 
-# The columns of an aggregated table, beside its groups: `code`, and for each code `n`, the number of rows; the sums of
-# a sketch (c = p - y, v = p(1 - p)); the smallest and largest prediction, or outcome or weight if the code is about
+# The columns of an aggregated table, apart from its groups: `code`, and for each code `n`, the number of rows; the sums
+# of a sketch (c = p - y, v = p(1 - p)); the smallest and largest prediction, or outcome or weight if the code is about
 # those. Sums of invalid rows may be anything. Without weights w = 1, so `w`, `ww` and `wwcc` are left out: they equal
 # `n`, `n` and `wcc`.
 UNWEIGHTED = ("n", "wp", "pos", "neg", "wcp", "wcc", "wwv", "low", "high")

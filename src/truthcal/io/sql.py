@@ -21,7 +21,7 @@ _HUGE = "1.7976931348623157E308"  # the largest float
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """What differs between databases. In templates {x} is a column or an expression; line breaks are kept."""
+    """Differences between databases. In templates {x} is a column or an expression; line breaks are kept."""
 
     # A column as a double. Text must fail in the database instead of being converted: adding 0 is an error for text in
     # databases that do not convert implicitly, and makes 0.0 of -0.0.
@@ -50,7 +50,7 @@ _PLUS_ZERO = "CAST({x} + 0 AS DOUBLE PRECISION)"
 _IF_TRUE = "CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END"
 
 # These databases raise if a product of doubles underflows, and squares of weights and biases are multiplied below.
-# Weights are at least 1e-100, so what is set to 0 here could not change any sum.
+# Weights are at least 1e-100, so the values set to 0 here could not change any sum.
 _NO_UNDERFLOW = "CASE WHEN code < 0 THEN 0.0 WHEN ABS({x}) < CAST('1E-50' AS DOUBLE PRECISION) THEN 0.0 ELSE {x} END"
 
 # `x = '1'` compares both booleans and numbers with the text, converted to their type; no cast accepts both. COALESCE
@@ -227,7 +227,7 @@ def sketch_sql(
         The label in `y_true` that counts as 1; needed for text. The database compares text: in MySQL and SQL Server,
         'Yes' usually equals 'yes'.
     n_buckets : int, default 4096
-        As for `Sketch`. The result has at most so many lines for each group, and ten more for invalid rows.
+        As for `Sketch`. The result has at most this many lines for each group, and ten more for invalid rows.
     dialect : str, default "duckdb"
         One of duckdb, sqlite, postgres, bigquery, snowflake, spark, databricks, redshift, trino, mysql, tsql. The
         queries for DuckDB, SQLite, PostgreSQL and Spark are tested there; the others have been parsed, but not run.

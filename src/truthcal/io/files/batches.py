@@ -20,7 +20,7 @@ _WIDE = 50_000
 
 
 def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:
-    """Yield record batches with at least the columns in question, and the share of the file read so far."""
+    """Yield record batches with at least the requested columns, and the share of the file read so far."""
     with errors_naming(source):
         yield from source.format.read(source, roles, checksum)
 

@@ -36,7 +36,7 @@ _TRUE, _FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False
 
 
 def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
-    """Yield batches of the columns in question, and the share of the file read so far."""
+    """Yield batches of the requested columns, and the share of the file read so far."""
     with TextInput(source, checksum) as text:
         if not source.delimiter:
             source = _with_dialect(source, text, source.columns_to_read(roles, ()))
@@ -53,7 +53,7 @@ def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> B
 
 
 def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return how pyarrow should convert the columns in question, and the role of each column of numbers."""
+    """Return how pyarrow should convert the requested columns, and the role of each column of numbers."""
     wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
     numbers = {name: role for role, name in roles if role != "by" and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.

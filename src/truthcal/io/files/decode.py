@@ -16,7 +16,7 @@ from truthcal.io.files.source import Source, arrow, errors_naming
 _Rows = NDArray[Any]
 # Labels to remember beside the positive one, for the error if there is more than one.
 _MAX_LABELS = 100
-# With at most so many groups, it is not worth finding out which of them occur.
+# Up to this number of groups, it is not worth finding out which of them occur.
 _FEW_GROUPS = 1 << 10
 # Types that kernels are compiled for: compiling one more takes seconds at its first use on a machine.
 _KERNEL_TYPES = ("uint8", "int64", "float", "double")

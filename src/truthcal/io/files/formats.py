@@ -61,5 +61,5 @@ def sketch_kind(path: str | os.PathLike[str]) -> str | None:
     try:
         with open(path, "rb") as file:
             return READERS.get(file.read(8))
-    except OSError:  # a folder, a pattern, or not there: whoever reads it reports that
+    except OSError:  # a folder, a pattern, or not there: the reader reports it
         return None

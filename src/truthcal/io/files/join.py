@@ -17,55 +17,24 @@ _Rows = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Rows of two files with the same key, in the order of the first file.
-
-    Attributes
-    ----------
-    y, p_a, p_b : ndarray
-        Outcomes, predictions of the first file and of the second one.
-    w : ndarray or None
-        Weights, if there is a weight column.
-    only_a, only_b : int
-        Number of rows without a match in the other file; they are left out.
-    """
+    """Rows of two files with the same key, in the order of the first file."""
 
     y: _Rows
-    p_a: _Rows
+    p_a: _Rows  # predictions of the first file
     p_b: _Rows
     w: _Rows | None
-    only_a: int
+    only_a: int  # number of rows without a match in the other file, which are left out
     only_b: int
 
 
 def join_files(
     a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: ColumnRoles, *, checksum: Checksum | None = None
 ) -> Joined:
-    """Join two files on a column with a unique value in each row.
+    """Join two files on a key: a column of text, numbers or dates with a unique value in each row.
 
-    Parameters
-    ----------
-    a, b : Source
-    key : str
-        A column of text, numbers or dates that both files have.
-    roles_a, roles_b : ColumnRoles
-        Roles of the columns in each file. If the second file does not have the column of outcomes or of weights that
-        `roles_b` names, those of the first file count; if it does, they must be the same.
-    checksum : hashlib object, optional
-        Updated with all bytes of the first file, then of the second.
-
-    Returns
-    -------
-    Joined
-
-    Raises
-    ------
-    ValueError
-        If a key is missing or occurs twice, if outcomes or weights of a key differ, if no row has a match, and if rows
-        are invalid, as for `scan`.
-
-    Notes
-    -----
-    Memory grows with the files: 24 bytes a row and the keys.
+    If the second file does not have the column of outcomes or of weights that `roles_b` names, those of the first file
+    count; if it does, they must be the same. `checksum` is updated with all bytes of the first file, then of the
+    second. Memory grows with the files: 24 bytes a row and the keys.
     """
     import pyarrow.compute
 

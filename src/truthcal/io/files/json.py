@@ -24,7 +24,7 @@ _IN_ROW = re.compile(r"in row (\d+)")
 
 
 def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
-    """Yield batches of the columns in question, and the share of the file read so far."""
+    """Yield batches of the requested columns, and the share of the file read so far."""
     import pyarrow.json
 
     with TextInput(source, checksum) as text:
@@ -48,7 +48,7 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
 
 
 def _infer_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, Any]:
-    """Infer the types of the columns in question from the first lines, wide enough for the whole file.
+    """Infer the types of the requested columns from the first lines, wide enough for the whole file.
 
     pyarrow would infer all columns, fail at one that is not needed, and take text that looks like a time for one.
     """

@@ -23,27 +23,14 @@ _BUCKETS, _GROUP_BUCKETS = BUCKETS, 4096
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The rows of one model: always as a sketch, and as arrays if there are not too many.
+    """The rows of one model: always as a sketch, and as arrays in the order of the files if there are not too many."""
 
-    Attributes
-    ----------
-    y, p, w : ndarray or None
-        Outcomes (0 and 1 after `pos_label` is applied), predictions and weights in the order of the files. None if
-        there are too many rows; `w` also if there is no weight column.
-    sketch : Sketch
-        The sketch of all rows.
-    table : SketchTable or None
-        One sketch for each group, if there are grouping columns.
-    n : int
-        Number of rows read, including those of weight 0.
-    """
-
-    y: _Rows | None
+    y: _Rows | None  # outcomes, after `pos_label` is applied
     p: _Rows | None
-    w: _Rows | None
-    sketch: Sketch
-    table: SketchTable | None
-    n: int
+    w: _Rows | None  # None also if there is no weight column
+    sketch: Sketch  # of all rows
+    table: SketchTable | None  # one sketch for each group, if there are grouping columns
+    n: int  # rows read, including those of weight 0
 
     @property
     def exact(self) -> bool:
@@ -59,31 +46,14 @@ def load(
     exact_rows: int | None = EXACT_ROWS,
     checksum: Checksum | None = None,
 ) -> dict[str, Loaded]:
-    """Read the named columns of files in one pass, for one or more models.
+    """Read the named columns of files in one pass; return the rows of each model by its prediction column.
 
-    Parameters
-    ----------
-    sources : list of Source
-        Files from `find_sources`, `spool_stdin` or `preview_columns`.
-    roles : ColumnRoles
-        Roles of the columns, with one prediction column for each model.
-    n_buckets : int, optional
-        Buckets of each sketch: by default 16,384, or 4096 for each group.
-    exact_rows : int or None, default 1,048,576
-        Up to this number of rows, the rows themselves are kept; beyond it, only the sketch. None keeps all rows.
-    checksum : hashlib object, optional
-        Updated with all bytes of all files, in order, without opening them again.
+    Sketches have 16,384 buckets by default, and 4096 for each group. If there are more than `exact_rows` rows, only the
+    sketch is kept; None keeps all rows. `checksum` is updated with all bytes of all files, in order, from the same
+    open. Outcomes and weights are the same arrays in all models. Invalid rows are errors, as for `scan`.
 
-    Returns
-    -------
-    dict of Loaded
-        One for each prediction column, in order. Outcomes and weights are the same arrays in all of them. Invalid rows
-        are errors, as for `scan`.
-
-    Notes
-    -----
-    Memory, for each model: as for `scan`, and for each kept row at most 24 bytes (16 without weights), twice that at
-    the end. With the default that is 50 MB; with None it grows with the files.
+    Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at
+    the end: 50 MB with the default `exact_rows`.
     """
     rows = _KeptRows(exact_rows)
     n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else _BUCKETS)

@@ -9,7 +9,7 @@ from truthcal.io.files.source import Source, errors_naming
 
 Kind = Literal["number", "bool", "text", "other", "nothing"]
 
-# Rows to preview; in very wide files fewer, so that there are at most so many values, but never fewer than the last.
+# Rows to preview. In wide files the limit is the number of values, but there are always a few rows.
 _ROWS, _VALUES, _MIN_ROWS = 1000, 1 << 21, 10
 # Distinct values of a column to report.
 _DISTINCT = 3
@@ -37,27 +37,14 @@ class Preview:
 
 
 def preview_columns(source: Source, named: Iterable[str] = ()) -> Preview:
-    """Summarize the columns of a file from its first rows.
+    """Summarize the columns of a file from its first thousand rows, or fewer if there are thousands of columns.
 
-    Parameters
-    ----------
-    source : Source
-    named : iterable of str
-        Columns that should exist. They decide between delimiters, and JSON lines are read until all were seen.
-
-    Returns
-    -------
-    Preview
-        The columns in the order of the file, two of which may have the same name; then those of its path. A sketch has
-        none.
-
-    Notes
-    -----
-    Opens the file once and looks at a thousand rows; fewer if there are thousands of columns.
+    Columns come in the order of the file, and two may have the same name; then come those of its path. A sketch has
+    none. The `named` columns should exist: they decide between delimiters, and JSON lines are read until all were seen.
     """
     with errors_naming(source):
-        source, found = source.format.preview(source, set(named))
-    columns = tuple(found)
+        source, in_file = source.format.preview(source, set(named))
+    columns = tuple(in_file)
     header = tuple(column.name for column in columns)
     in_path = ((name, value) for name, value in source.partition.items() if name not in header)
     columns += tuple(summarize_values(name, [value], in_path=True) for name, value in in_path)
@@ -65,7 +52,7 @@ def preview_columns(source: Source, named: Iterable[str] = ()) -> Preview:
 
 
 def rows_to_preview(n_columns: int) -> int:
-    """Return how many rows of a file with so many columns to look at."""
+    """Return the number of rows to preview, by the number of columns."""
     return min(max(_VALUES // max(n_columns, 1), _MIN_ROWS), _ROWS)
 
 

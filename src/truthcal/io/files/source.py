@@ -27,7 +27,7 @@ Batches = Iterator[tuple[Any, float]]
 class FileFormat:
     """A file format: how to recognize it and how to read it.
 
-    `read` yields record batches with the columns in question, and the share of the file read so far. `preview` returns
+    `read` yields record batches with the requested columns, and the share of the file read so far. `preview` returns
     the source with what was detected and its columns; it takes the names of columns that should exist.
     """
 

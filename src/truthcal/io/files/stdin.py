@@ -27,15 +27,7 @@ _UNSUPPORTED = {
 def spool_stdin(stream: BinaryIO) -> Iterator[Source]:
     """Copy standard input to a temporary file, which is removed at the end in any case.
 
-    Parameters
-    ----------
-    stream : binary file
-        Parquet, Arrow, JSON lines or CSV, the last two also compressed, or a sketch of truthcal: its content tells.
-
-    Yields
-    ------
-    Source
-        Messages call it "standard input".
+    Accepts all formats, compressed text, and sketches; the content tells which it is.
     """
     with tempfile.TemporaryDirectory(prefix="truthcal-") as folder:
         path = Path(folder) / "data"
