@@ -104,14 +104,6 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
         ) from None
 
 
-def columns_of_frame(frame: Any, as_lists: Sequence[str]) -> dict[str, Any] | None:
-    """Return all columns of a data frame, as `collect` does; None if it is not a data frame."""
-    try:
-        return collect(nw.from_native(frame).lazy(), as_lists)
-    except TypeError:
-        return None
-
-
 def collect(frame: nw.LazyFrame[Any], as_lists: Sequence[str]) -> dict[str, Any]:
     """Collect a frame as arrays of numbers; groups, named by `as_lists`, and labels as lists of Python values."""
     table = frame.collect()

@@ -1,7 +1,10 @@
 """Sketches from the results of `sketch_sql` queries."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, overload
+
+import narwhals as nw
 
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
@@ -9,7 +12,7 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.assemble import build_sketch, group_rows
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.engines import columns_of_frame
+from truthcal.io.engines import collect
 from truthcal.io.errors import refuse_no_rows
 
 
@@ -80,7 +83,8 @@ def _columns(result: Any, roles: ColumnRoles) -> dict[str, Any]:
     if isinstance(result, Mapping):
         columns = {str(name): list(values) for name, values in result.items()}
     elif not isinstance(result, list | tuple):
-        columns = columns_of_frame(result, roles.by)
+        with contextlib.suppress(TypeError):  # not a data frame
+            columns = collect(nw.from_native(result).lazy(), as_lists=roles.by)
     if columns is None:  # lines, or a cursor
         columns = _from_lines(list(result), headers) if isinstance(result, Iterable) else {}
     if not any(set(columns) == set(header) for header in headers):

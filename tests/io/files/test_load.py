@@ -111,6 +111,9 @@ def test_the_error_names_the_model_with_the_bad_row(tmp_path):
     sources = files(tmp_path, "csv", q=[0.1, 0.2, 0.3, 0.4, 7.5])
     with pytest.raises(ValueError, match=r"`q` \(y_proba\) must lie in \[0, 1\]; found 7\.5 at row 1 of .*2\.csv"):
         load(sources, ColumnRoles.of_models("y", ["p", "q"], None, None, None))
+    sources = files(tmp_path, "csv", q=[0.1, 0.2, 0.3, 0.4, "NA"])
+    with pytest.raises(ValueError, match=r"`q` \(y_proba\) has a missing value \(null or nan\) at row 1 of .*2\.csv"):
+        load(sources, ColumnRoles.of_models("y", ["p", "q"], None, None, None))
 
 
 @pytest.mark.parametrize(("most", "exact"), [(5, True), (4, False), (3, False), (None, True)])

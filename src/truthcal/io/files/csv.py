@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_type
 from truthcal.io.files.csv_quotes import QuoteCheck, lose_lines
+from truthcal.io.files.decode import is_number
 from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import (
@@ -23,6 +23,7 @@ from truthcal.io.files.text_input import (
     refuse_other_encodings,
     text_columns,
 )
+from truthcal.io.row_codes import code_of
 
 # Bytes in which to look for the header: at first, and at most.
 _HEADER = 1 << 18
@@ -111,13 +112,12 @@ def _infer_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterab
 
 def _final_types(types: dict[str, Any], roles: ColumnRoles) -> dict[str, Any]:
     """Widen types so that they hold for the whole file: integers in the first block may be followed by fractions."""
-    kinds, large = arrow().types, large_label_type(roles)
-    final = {}
-    for name, kind in types.items():
-        number = kinds.is_null(kind) or kinds.is_integer(kind) or kinds.is_floating(kind)
-        wide = large if large is not None and name == roles.y_true else arrow().float64()
-        final[name] = wide if number else kind
-    return final
+    wide = dict.fromkeys(types, arrow().float64())
+    if (large := large_label_type(roles)) is not None:
+        wide[roles.y_true] = large
+    return {
+        name: wide[name] if is_number(kind) or arrow().types.is_null(kind) else kind for name, kind in types.items()
+    }
 
 
 def _refuse_words(source: Source, numbers: dict[str, str], point: str, roles: ColumnRoles) -> None:
@@ -133,7 +133,8 @@ def _refuse_words(source: Source, numbers: dict[str, str], point: str, roles: Co
                     refuse_type(name, role, kind, text=True, word=word)
                 if column.null_count:
                     missing = BadRows(column.null_count, row=first + column.is_null().index(True).as_py())
-                    refuse_bad_rows({row_codes.code_of(role, "missing"): missing}, len(batch), roles, where)
+                    model = roles.for_model(name) if role == "y_proba" else roles
+                    refuse_bad_rows({code_of(role, "missing"): missing}, len(batch), model, where)
             first += len(batch)
 
 
