@@ -10,7 +10,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+import truthcal as tc
+from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files import batches
+from truthcal.io.files.load import load
 from truthcal.io.files.preview import Column, preview_columns
 from truthcal.io.files.source import Source
 from truthcal.io.files.sources import find_sources
@@ -223,3 +226,23 @@ def test_wide_files(tmp_path, ending):
     columns = of_text(tmp_path, text, f"file.{ending}")
     assert len(columns) == 100_000
     assert columns[-1] == Column("x99999", "number", 0.5, 0.5, (0.5,))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.sketch"])
+def test_a_sketch_is_recognized_whatever_its_name(tmp_path, name):
+    tc.Sketch(16).update([0, 1], [0.25, 0.75]).save(tmp_path / name)
+    preview = preview_columns(find_sources(tmp_path / name)[0])
+    assert preview.source.is_sketch
+    assert preview.columns == ()
+    with pytest.raises(
+        ValueError, match=rf"{name}: is a truthcal sketch, not a file of rows; load it with Sketch\.load"
+    ):
+        load([preview.source], ColumnRoles.of("y", "p", None, None, None))
+
+
+def test_the_reader_uses_what_the_preview_has_detected(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text("a;b,c;d,e\n1;0,5;0\n")
+    source = preview_columns(find_sources(path)[0], ["b,c"]).source
+    assert (source.delimiter, source.header) == (";", ("a", "b,c", "d,e"))
+    assert load([source], ColumnRoles.of("d,e", "b,c", None, None, None))["b,c"].p.tolist() == [0.5]
