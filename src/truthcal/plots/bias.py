@@ -12,6 +12,7 @@ from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits
 from truthcal.results.curves import BiasBand, BiasCurve
+from truthcal.results.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -135,7 +136,7 @@ class BiasCurveDisplay(ModelDisplay):
             return []
         (area,) = draw.tagged(ax, self._KIND, "band")
         thick = draw.thick_line(draw.model_style(0).color)
-        return [(area, f"holds {100 * self.band.confidence_level:g}% of calibrated curves"), (thick, "outside that")]
+        return [(area, f"holds {percent(self.band.confidence_level)} of calibrated curves"), (thick, "outside that")]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
         levels = [display.band and display.band.confidence_level for display in displays]

@@ -13,6 +13,7 @@ from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square
 from truthcal.results.curves import ReliabilityCurve
+from truthcal.results.text import count, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -137,14 +138,14 @@ class BinnedReliabilityDisplay(ModelDisplay):
     def _rows_per_bin(self) -> str:
         low, high, bins = int(np.min(self.curve.count)), int(np.max(self.curve.count)), len(self.curve.count)
         rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        return f"{bins:,} bin{'s' * (bins > 1)}, {rows} row{'s' * (high > 1)}{' each' * (bins > 1)}"
+        return f"{count(bins, 'bin')}, {rows} {plural(high, 'row')}{' each' * (bins > 1)}"
 
     def _notes(self, ax: "Axes") -> draw.Entries:
         level, color = self.curve.confidence_level, draw.model_style(0).color
         (bars,) = draw.tagged(ax, self._KIND, "band")
         large = draw.filled_marker(color, markersize=10.0, markerfacecolor="none")
         return [
-            (bars, f"{100 * level:g}% range if calibrated"),
+            (bars, f"{percent(level)} range if calibrated"),
             (draw.filled_marker(color), f"filled: outside ({100 * (1.0 - level):.3g}% by chance)"),
             (large, f"larger: more rows ({self._rows_per_bin()})"),
         ]

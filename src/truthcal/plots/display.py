@@ -8,6 +8,7 @@ import numpy as np
 
 from truthcal.core.params import check_flag, shown
 from truthcal.plots import drawing as draw
+from truthcal.results.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -192,7 +193,7 @@ def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> 
     level, *others = set(levels)
     if others or level is None:
         return f"its own {area}"
-    return f"its own {100 * level:g}% {area}" + (f" ({100 * (1.0 - level):.3g}% {by_chance})" if by_chance else "")
+    return f"its own {percent(level)} {area}" + (f" ({100 * (1.0 - level):.3g}% {by_chance})" if by_chance else "")
 
 
 def _predict(estimator: Any, features: Any, pos_label: object) -> tuple[Any, object]:

@@ -5,6 +5,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truthcal.core.params import shown
+from truthcal.results.text import escape_control_characters
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -178,7 +179,7 @@ def draw_markers(ax: "Axes", x: Any, y: Any, filled: Any, style: Style, area: An
 
 def literal(text: object, max_length: int = 60) -> str:
     """Return a user's name on one line, escaped and cut to `max_length` characters."""
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+    plain = escape_control_characters(str(text))
     return plain if len(plain) <= max_length else plain[: max(max_length - 1, 1)].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 

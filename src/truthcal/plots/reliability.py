@@ -12,6 +12,7 @@ from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
+from truthcal.results.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -201,7 +202,7 @@ class ReliabilityDisplay(ModelDisplay):
         level, thick = self.band.confidence_level, draw.thick_line(draw.model_style(0).color)
         (area,) = draw.tagged(ax, self._KIND, "band")
         outside = f"outside that ({100 * (1.0 - level):.3g}% by chance)"
-        return [(area, f"{100 * level:g}% band if calibrated"), (thick, outside)]
+        return [(area, f"{percent(level)} band if calibrated"), (thick, outside)]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
         levels = [display.band and display.band.confidence_level for display in displays]

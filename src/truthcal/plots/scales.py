@@ -9,6 +9,7 @@ from truthcal.inference.scale_profile import scale_profile
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
 from truthcal.results.curves import ScaleProfile
+from truthcal.results.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -110,7 +111,7 @@ class ScaleProfileDisplay(ModelDisplay):
     def _notes(self, ax: "Axes") -> draw.Entries:
         (band,) = draw.tagged(ax, self._KIND, "band")
         marker = draw.filled_marker(draw.model_style(0).color)
-        level = f"{100 * self.profile.confidence_level:g}%"
+        level = percent(self.profile.confidence_level)
         return [(band, f"{level} of errors if calibrated"), (marker, "filled: above that range")]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
