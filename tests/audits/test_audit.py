@@ -382,7 +382,7 @@ def test_events_too_rare_for_the_draws_are_not_judged():
     assert (row.pays, row.undecided) == (False, True)
     assert row.standard_error < 1e-20
     assert row.verdict == "cannot tell: events are too rare for so few draws"
-    assert re.search(r"Nothing can be said under brier: .* Raise\s+n_resamples\.", str(result), re.DOTALL)
+    assert re.search(r"The result is unclear under brier: .* Raise\s+n_resamples\.", str(result), re.DOTALL)
     assert not audit(np.full(20, 0.02), {"brier": brier}, strategies={"never": np.zeros_like}, n_resamples=400)[
         "brier"
     ].pays
@@ -436,7 +436,7 @@ brier     0.1875*     0.25  0.2031   0.1954    0.19        0.25    0.1875  no li
 
 Lying pays under smcal: reporting 0.5 and 0.5 scores 20% better than the truth.
 It never pays under atb: proved, for any truth and any lie.
-No lie that pays was found under brier; that is no proof that there is none.
+No lie that pays was found under brier; this does not prove that none exists.
 All scores are exact."""
 
 

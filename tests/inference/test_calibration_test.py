@@ -582,7 +582,7 @@ def test_linear_time_test_prints_its_promise():
     assert str(tc.linear_time_test(1 - y, p)).startswith("Rejected: not calibrated: ATB ")
     few = tc.linear_time_test([0, 1], [0.2, 0.7])
     assert few.detectable > 1
-    assert "so few rows promise no more" in str(few)
+    assert "more needs more rows" in str(few)
     assert set(tc.linear_time_test(y, p).to_dict()) >= {"accepted", "threshold", "n_effective", "detectable"}
 
 

@@ -264,7 +264,7 @@ def test_nothing_can_be_planned_for_certain_predictions(p):
     assert math.isnan(found.too_high)
     assert math.isnan(found.too_extreme)
     assert math.isnan(found.largest)
-    assert "cannot be said: too little is left to chance (sum p(1 - p) is 0)" in str(found)
+    assert "too little is left to chance (sum p(1 - p) is 0)" in str(found)
 
 
 @pytest.mark.parametrize("p", [[0.5], [0.3, 0.6], [0.2, 0.4, 0.9]])

@@ -22,11 +22,9 @@ class BiasedStretch(Result):
     Attributes
     ----------
     low, high : float
-        The smallest and largest prediction of the stretch.
-    bias : float
-        Mean prediction minus mean outcome there.
-    share : float
-        Its share of the weight.
+        Its smallest and largest prediction.
+    bias, share : float
+        Mean prediction minus mean outcome there, and its share of the weight.
     """
 
     low: float
@@ -50,13 +48,13 @@ class Assessment(PageResult):
     ----------
     kind : str
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident", "miscalibrated" (none of
-        these four clearly, or an outcome had a predicted chance of exactly 0) or "too good".
+        these four clearly, or an outcome had a predicted probability of 0) or "too good".
     verdict : str
-        In one to three lines.
+        The finding, in one to three lines.
     atb, noise_floor, excess, rms, brier : float
         As in `AtbSummary`.
     rms_interval, bias_interval : ConfidenceInterval
-        Of the error on the scale of a probability, and of the bias; their `estimate` is the value.
+        Intervals of the rms and of the bias; their `estimate` is the value.
     test : CalibrationTest
         The calibration test; ``test.greater`` and ``test.less`` are the p-values of both tails.
     detectable : float
@@ -67,10 +65,8 @@ class Assessment(PageResult):
         The Brier score as miscalibration, discrimination and uncertainty.
     mean_proba, mean_true : float
         Mean prediction and mean outcome.
-    n : int
-        Rows that count.
-    n_effective : float
-        Rows of equal weight worth as much.
+    n, n_effective : int, float
+        Rows with a weight above 0; effective sample size.
     warnings : tuple of str
         Valid but suspicious properties of the data.
     """
@@ -93,7 +89,7 @@ class Assessment(PageResult):
     n: int
     n_effective: float
     warnings: tuple[str, ...]
-    _summary: Any = field(default=None, repr=False, compare=False)  # the sorted rows or the sketch, to draw curves of
+    _summary: Any = field(default=None, repr=False, compare=False)  # the Sample or Sketch, for curves
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""

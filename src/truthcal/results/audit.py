@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import PageResult, Result
+from truthcal.results.base import PageResult, Result, columns
 from truthcal.results.text import Page, Table, count, join_words, number
 
 _WIDTH = 110
@@ -33,13 +33,13 @@ class ExpectedScore(Result):
     value : float
         The expected score.
     standard_error : float
-        From drawing outcomes at random; 0 if exact.
+        Standard error from drawing outcomes at random; 0 if exact.
     method : {"enumeration", "decomposition", "draws"}
-        How it was found.
+        How it was computed.
     n_resamples : int
         Number of random outcomes; 0 if exact.
     outcomes : ndarray of shape (k, n) or None
-        If enumerated: every outcome that can happen, rows in the order given; all 2^n unless some events are certain.
+        If enumerated: every possible outcome, in the order of the rows; all 2^n unless some events are certain.
     probabilities, values : ndarray of shape (k,) or None
         Probability of each outcome, and the score of the report there.
     """
@@ -68,7 +68,7 @@ class ExpectedScore(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class AuditRow(Result):
-    """What lying gains under one measure: a row of an `Audit`.
+    """The gain from lying under one measure: a row of an `Audit`.
 
     Attributes
     ----------
@@ -79,23 +79,23 @@ class AuditRow(Result):
     scores : dict
         Expected score of each lie.
     best_lie : str
-        The lie with the lowest one.
+        The lie with the lowest expected score.
     best_report : ndarray
-        What it reports. The truth itself if "searched" found nothing better.
+        Its report: the truth itself if "searched" found nothing better.
     gain : float
         ``honest - scores[best_lie]``; negative if every lie costs something.
     standard_error : float
-        Of the gain, from drawing outcomes at random; 0 if exact.
+        Standard error of the gain from drawing outcomes at random; 0 if exact.
     relative_gain : float
         The gain as a share of the honest score (nan if that is 0 and the gain is not).
     truthful : bool
-        Whether no lie can gain, by proof.
+        Whether it is proved that no lie can gain.
     pays : bool
-        Whether a lie does gain: by more than rounding and three standard errors.
+        Whether a lie gains: by more than rounding and three standard errors.
     undecided : bool
-        Whether a lie seems to gain, but by changing events so rare that the drawn outcomes say too little about them.
+        Whether a lie seems to gain, but by changing events so rare that the drawn outcomes cannot tell.
     method : {"decomposition", "enumeration", "draws"}
-        How the scores were found.
+        How the scores were computed.
     """
 
     measure: str
@@ -114,7 +114,7 @@ class AuditRow(Result):
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The finding in words."""
         if self.truthful:
             return "truthful: no lie can gain (proved)"
         if self.pays:
@@ -123,7 +123,7 @@ class AuditRow(Result):
 
     @property
     def answer(self) -> str:
-        """The verdict in a word or two."""
+        """The finding in a word or two."""
         if self.truthful:
             return "never (proved)"
         if self.pays:
@@ -132,7 +132,7 @@ class AuditRow(Result):
 
     @property
     def better(self) -> str:
-        """The gain in percent, where it has one."""
+        """The gain in percent; as a score if the honest score is 0."""
         if math.isnan(self.relative_gain):
             return f"{self.gain:.3g}"
         return f"{self.relative_gain:.0%}" if self.relative_gain >= 0.0095 else f"{100 * self.relative_gain:.2g}%"
@@ -140,12 +140,13 @@ class AuditRow(Result):
     def __str__(self) -> str:
         return f"{self.measure}: {self.verdict}."
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> dict[str, list[Any]]:
         """Return one row, with a column for the score of each lie."""
-        numbers = {name: getattr(self, name) for name in COLUMNS[2:]}
-        return {
-            name: [v] for name, v in ({"measure": self.measure, "honest": self.honest} | self.scores | numbers).items()
-        }
+        return columns([self._values()])
+
+    def _values(self) -> dict[str, Any]:
+        first, others = ({name: getattr(self, name) for name in part} for part in (COLUMNS[:2], COLUMNS[2:]))
+        return first | self.scores | others
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -165,7 +166,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     n_resamples : int
         Number of random outcomes behind the rows whose method is "draws".
     source : str
-        Where the truth was taken from; empty if it was given.
+        Source of the truth; empty if it was passed by the caller.
     """
 
     rows: tuple[AuditRow, ...]
@@ -188,8 +189,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
 
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length, one row for each measure, with a column for the score of each lie."""
-        rows = [row.table() for row in self.rows]
-        return {column: [row[column][0] for row in rows] for column in rows[0]}
+        return columns(row._values() for row in self.rows)
 
     def __str__(self) -> str:
         choices = (self._table(lies, digits) for lies, digits in ((self.lies, 4), (self.lies, 3), ((), 4)))
@@ -242,24 +242,22 @@ class Audit(PageResult, Mapping[str, AuditRow]):
             sentences.append(f"It never pays under {join_words(proved)}: proved, for any truth and any lie.")
         if unknown:
             sentences.append(
-                f"No lie that pays was found under {join_words(unknown)}; that is no proof that there is none."
+                f"No lie that pays was found under {join_words(unknown)}; this does not prove that none exists."
             )
         if rare:
             sentences.append(
-                f"Nothing can be said under {join_words(rare)}: the best lie changes events so rare that "
+                f"The result is unclear under {join_words(rare)}: the best lie changes events so rare that "
                 f"{self.n_resamples:,} random outcomes say too little about them. Raise n_resamples."
             )
         sentences.append(self._how())
         return sentences
 
     def _paying(self, paying: list[AuditRow]) -> str:
-        row = max(paying, key=lambda each: -1.0 if math.isnan(each.relative_gain) else each.relative_gain)
-        lie = f'"{row.best_lie}"'
-        if len(self.truth) <= _SHOWN:
-            lie = f"reporting {_listed(row.best_report)}"
-        most = "" if len(paying) == 1 else f". It pays most under {row.measure}"
-        names = join_words([each.measure for each in paying])
-        return f"Lying pays under {names}{most}: {lie} scores {row.better} better than the truth."
+        best = max(paying, key=lambda row: -1.0 if math.isnan(row.relative_gain) else row.relative_gain)
+        lie = f"reporting {_listed(best.best_report)}" if len(self.truth) <= _SHOWN else f'"{best.best_lie}"'
+        most = "" if len(paying) == 1 else f". It pays most under {best.measure}"
+        names = join_words([row.measure for row in paying])
+        return f"Lying pays under {names}{most}: {lie} scores {best.better} better than the truth."
 
     def _how(self) -> str:
         drawn = [row for row in self.rows if row.method == "draws"]

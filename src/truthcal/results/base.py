@@ -3,7 +3,7 @@
 import dataclasses
 import html
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -14,8 +14,9 @@ class Result:
     """Base of all results, which are frozen dataclasses: `print` shows words, the methods below return the values."""
 
     __slots__ = ()
-    # Properties that `to_dict` includes beside the fields.
+    # Properties that `to_dict` includes beside the fields, and the arrays that are the columns of `table`.
     _derived: ClassVar[tuple[str, ...]] = ()
+    _columns: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all public fields by name in plain JSON types: results as dicts, arrays as lists, nan as nan."""
@@ -23,7 +24,9 @@ class Result:
         return {name: text.to_plain(getattr(self, name)) for name in (*fields, *self._derived)}
 
     def table(self) -> dict[str, Any]:
-        """Return columns of equal length; here one row, with the numbers and words of all fields."""
+        """Return columns of equal length: the arrays of a curve, else one row with all numbers and words."""
+        if self._columns:
+            return {name: getattr(self, name) for name in self._columns if getattr(self, name) is not None}
         return {name: [value] for name, value in _flat(self.to_dict())}
 
     def frame(self) -> Any:
@@ -35,12 +38,12 @@ class Result:
                 continue
         raise ImportError("frame() needs pandas or polars: pip install pandas. table() returns the same columns.")
 
+    def __repr__(self) -> str:  # of classes with @dataclass(repr=False)
+        return str(self)
+
     def to_markdown(self) -> str:
         """Return the printed text in Markdown."""
         return text.bold_first_line(str(self))
-
-    def __repr__(self) -> str:  # of classes with @dataclass(repr=False)
-        return str(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -68,19 +71,7 @@ class PageResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One line of evidence: a named number, formatted, with an explanation.
-
-    Attributes
-    ----------
-    name : str
-        What it is.
-    value : float
-        The number; nan if it is unknown.
-    text : str
-        The number as it is printed.
-    explanation : str
-        How to read it: its interval, what chance alone gives, its parts.
-    """
+    """One line of evidence: a named number (nan if unknown), the number as text, and how to read it."""
 
     name: str
     value: float
@@ -95,6 +86,12 @@ def evidence_page(
     rows = [[row.name, row.text, row.explanation] for row in evidence]
     table = text.Table(("", "value", "meaning"), rows, show_header=False, indent=2, gap=1, widths=widths)
     return text.Page(heading, table, warnings=warnings)
+
+
+def columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Turn rows into columns."""
+    rows = list(rows)
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """Curves and bands: columns of equal length, few enough to plot."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +17,33 @@ _POOLS = {
 }
 
 
+class _Curve(Result):
+    """Base of curves and bands, which print a description."""
+
+    __slots__ = ()
+
+    def describe(self, digits: int = 4) -> str:
+        """Return the result in words, with `digits` significant digits."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BiasCurve(Result):
-    """The curve ATB integrates. Returned by `cumulative_bias_curve`.
+class BiasCurve(_Curve):
+    """The cumulative bias curve, on which ATB is based. Returned by `cumulative_bias_curve`.
 
     Attributes
     ----------
     q : ndarray
         The different predictions, increasing. From a sketch: the largest prediction of each filled bucket.
     bias : ndarray
-        ``bias[i]``: sum of (prediction - outcome) over rows with prediction up to and including ``q[i]``, as a share of
-        the total weight. Before ``q[0]`` the curve is 0; between two entries it is flat. Where it rises, predictions
-        are too high; where it falls, too low. From a sketch: exact at each ``q[i]``, and unknown inside a bucket.
-    count : ndarray
-        Rows at each ``q``; from a sketch, in each bucket.
-    weight : ndarray
-        Their share of the total weight.
+        ``bias[i]``: weighted sum of (prediction - outcome) over rows with predictions up to ``q[i]``, divided by the
+        total weight. The curve is 0 before ``q[0]`` and flat between entries. Where it rises, predictions are too high;
+        where it falls, too low. From a sketch: exact at each ``q[i]``, unknown inside a bucket.
+    count, weight : ndarray
+        Rows at each ``q`` (from a sketch: in each bucket), and their share of the total weight.
     sketched : bool
         Whether it comes from a sketch.
     """
@@ -42,6 +53,7 @@ class BiasCurve(Result):
     count: NDArray[np.int64]
     weight: _Array
     sketched: bool = False
+    _columns: ClassVar = ("q", "bias", "count", "weight")
 
     def describe(self, digits: int = 4) -> str:
         """Return the largest and the total bias in words, with `digits` significant digits."""
@@ -55,45 +67,35 @@ class BiasCurve(Result):
             f"q = {self.q[peak]:.{digits}g}, {total} in all."
         )
 
-    def __str__(self) -> str:
-        return self.describe()
-
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return the curve as columns of equal length: `q`, `bias`, `count`, `weight`."""
-        return {"q": self.q, "bias": self.bias, "count": self.count, "weight": self.weight}
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReliabilityCurve(Result):
-    """Predictions beside observed frequencies: the points of a reliability diagram. Returned by `reliability_curve`.
+class ReliabilityCurve(_Curve):
+    """Predictions and observed frequencies: the points of a reliability diagram. Returned by `reliability_curve`.
 
-    One entry for each pool or bin that holds rows, in order of the predictions, and never more than 1000.
+    One entry for each pool or bin that has rows, in order of the predictions, at most 1000.
 
     Attributes
     ----------
     left, right : ndarray
-        For "uniform" the edges of the bin, so that empty bins show as gaps; else the smallest and the largest
-        prediction in it.
+        Edges of the bin for "uniform" (empty bins are gaps); otherwise its smallest and largest prediction.
     mean_proba, mean_true : ndarray
         Mean prediction and mean outcome.
-    count : ndarray
-        Rows.
-    weight : ndarray
-        Their share of all weight.
+    count, weight : ndarray
+        Rows, and their share of the total weight.
     low, high : ndarray or None
-        Between which frequencies `mean_true` would lie with probability `confidence_level` if predictions were
-        calibrated. None for "isotonic", whose pools are made from the outcomes: see `consistency_band`.
+        `mean_true` of calibrated predictions lies in [low, high] with probability `confidence_level`. None for
+        "isotonic", whose pools depend on the outcomes: see `consistency_band`.
     strategy : str
-        How rows were put together.
+        How rows were grouped: "isotonic", "quantile" or "uniform".
     confidence_level : float
-        The probability that `low` and `high` are for.
+        Probability for `low` and `high`.
     empty : int
-        Bins without rows, which have no entry.
+        Number of bins without rows, which have no entry.
     pools : int
-        For "isotonic": how many pools there were before neighbours were put together to stay within 1000; else 0.
+        For "isotonic": number of pools before neighbours were merged to at most 1000; otherwise 0.
     straddling : float
-        For "uniform" from a sketch: the share of weight in buckets that lie across an edge. They went, whole, to the
-        side of their mean prediction.
+        For "uniform" from a sketch: share of the weight in buckets that cross an edge. Each counts in the bin of its
+        mean prediction.
     sketched : bool
         Whether it comes from a sketch.
     """
@@ -112,6 +114,7 @@ class ReliabilityCurve(Result):
     pools: int = 0
     straddling: float = 0.0
     sketched: bool = False
+    _columns: ClassVar = ("left", "right", "mean_proba", "mean_true", "count", "weight", "low", "high")
 
     @property
     def mean_gap(self) -> float:
@@ -133,9 +136,6 @@ class ReliabilityCurve(Result):
         band = "" if self.low is None else band
         return f"Mean gap between predictions and frequencies {gap} in {self._places()}{where}{band}."
 
-    def __str__(self) -> str:
-        return self.describe()
-
     def _largest_gap(self, digits: int) -> str:
         gap = self.mean_proba - self.mean_true
         worst = int((self.weight * np.abs(gap)).argmax())
@@ -156,30 +156,22 @@ class ReliabilityCurve(Result):
             notes.append(f"{self.straddling:.2g} of the weight in buckets across an edge")
         return f"{count(len(self.count), name)}{kind} ({'; '.join(notes)})"
 
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return columns of equal length; `low` and `high` where there are any."""
-        names = ("left", "right", "mean_proba", "mean_true", "count", "weight", "low", "high")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ConsistencyBand(Result):
-    """Where the isotonic curve of a reliability diagram would lie if predictions were calibrated.
-
-    Returned by `consistency_band`.
+class ConsistencyBand(_Curve):
+    """Consistency band: the range of the isotonic curve of calibrated predictions. Returned by `consistency_band`.
 
     Attributes
     ----------
     q : ndarray
         Predictions, increasing, at most 1000.
     low, high : ndarray
-        At each `q`, the isotonic curve would be in [low, high] with probability `confidence_level`. Both never fall.
+        The isotonic curve of calibrated predictions is in [low, high] with probability `confidence_level`, at each `q`
+        separately. Both never decrease.
     confidence_level : float
-        That probability. It is for each `q` by itself: somewhere a curve leaves the band more often.
-    n_resamples : int
-        Number of redrawn outcomes behind it.
-    n : int
-        Rows.
+        That probability; a whole curve leaves the band somewhere more often.
+    n_resamples, n : int
+        Numbers of redrawn outcomes and of rows.
     """
 
     q: _Array
@@ -188,6 +180,7 @@ class ConsistencyBand(Result):
     confidence_level: float
     n_resamples: int
     n: int
+    _columns: ClassVar = ("q", "low", "high")
 
     def describe(self, digits: int = 4) -> str:
         """Return the band's median width in words, with `digits` significant digits."""
@@ -197,30 +190,19 @@ class ConsistencyBand(Result):
             f"calibrated, at {len(self.q):,} of them ({count(self.n, 'row')}): a band {width} wide (median)."
         )
 
-    def __str__(self) -> str:
-        return self.describe()
-
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return columns of equal length."""
-        return {"q": self.q, "low": self.low, "high": self.high}
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BiasBand(Result):
-    """Between which limits the cumulative bias curve would stay, everywhere, if predictions were calibrated.
-
-    Returned by `bias_band`.
+class BiasBand(_Curve):
+    """The range of the whole cumulative bias curve of calibrated predictions. Returned by `bias_band`.
 
     Attributes
     ----------
     limit : float
-        The curve would stay in [-limit, limit] from end to end with probability `confidence_level`.
+        The whole curve stays in [-limit, limit] with probability `confidence_level`.
     confidence_level : float
-        That probability. It is for the whole curve at once.
-    n_resamples : int
-        Number of redrawn outcomes behind it.
-    n : int
-        Rows.
+        That probability.
+    n_resamples, n : int
+        Numbers of redrawn outcomes and of rows.
     """
 
     limit: float
@@ -236,9 +218,6 @@ class BiasBand(Result):
             f"-{limit} and +{limit} everywhere, {percent(self.confidence_level)} of the time."
         )
 
-    def __str__(self) -> str:
-        return self.describe()
-
     def table(self) -> dict[str, NDArray[Any]]:
         """Return columns of equal length: both ends of the band."""
         ends = np.full(2, self.limit)
@@ -247,7 +226,7 @@ class BiasBand(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScaleProfile(PageResult):
-    """Miscalibration by scale, each beside what chance alone gives. Returned by `scale_profile`.
+    """Miscalibration by scale, and what chance alone gives. Returned by `scale_profile`.
 
     Attributes
     ----------
@@ -256,20 +235,20 @@ class ScaleProfile(PageResult):
     value : ndarray
         The binned squared error at each width: see `shifted_grid_ubse`.
     null_mean, null_sd : ndarray
-        Mean and standard deviation of `value` if predictions were calibrated. The mean is the same at all widths.
+        Mean and standard deviation of `value` under calibration. The mean is the same at all widths.
     low, high : ndarray
-        Between which `value` would lie with probability `confidence_level` if predictions were calibrated.
+        `value` lies in [low, high] with probability `confidence_level` under calibration.
     excess : ndarray
         Unbiased estimate of `value` without the noise, as in `AtbSummary`; nan for one row.
     pvalue : ndarray
-        How often calibrated predictions would have so large a `value`, at each width by itself.
+        Probability of so large a `value` under calibration, at each width separately.
     common : ndarray
-        The share of all pairs of rows, by weight, that are in the same bin: the `value` of predictions that are all
-        off by 1. In narrow bins there are fewer, so that values of different widths do not compare; `error` does.
+        Share of pairs of rows, by weight, in the same bin: the `value` of predictions that are all off by 1. Narrow
+        bins have fewer pairs, so values of different widths are not comparable; `error` is.
     confidence_level : float
-        The probability that `low` and `high` are for.
+        Probability for `low` and `high`.
     method : str
-        "asymptotic": the distribution for many rows. "redrawn": outcomes were redrawn `n_resamples` times.
+        "asymptotic" or "redrawn".
     n_resamples : int
         Number of redrawn outcomes; 0 for "asymptotic".
     n : int
@@ -292,23 +271,27 @@ class ScaleProfile(PageResult):
     n_resamples: int
     n: int
     sketched: bool = False
+    _columns: ClassVar = (
+        *("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue", "common"),
+        *("error", "error_low", "error_high"),
+    )
 
     @property
     def error(self) -> _Array:
-        """By how much all predictions would have to be off, to the same side, to have as much beyond chance.
+        """Error of the same size in all predictions that would give as much beyond chance: comparable across widths.
 
-        The root of ``(value - null_mean) / common``, with its sign: on the scale of a probability, at every width.
+        The root of ``(value - null_mean) / common``, with its sign.
         """
         return _signed_root((self.value - self.null_mean) / self.common)
 
     @property
     def error_low(self) -> _Array:
-        """The lower end of where `error` would lie if predictions were calibrated."""
+        """Lower end of the range of `error` under calibration."""
         return _signed_root((self.low - self.null_mean) / self.common)
 
     @property
     def error_high(self) -> _Array:
-        """The upper end, likewise."""
+        """Upper end of the range of `error` under calibration."""
         return _signed_root((self.high - self.null_mean) / self.common)
 
     @property
@@ -333,12 +316,6 @@ class ScaleProfile(PageResult):
         ]
         header = ["width", "error", f"{percent(self.confidence_level)} by chance", "p"]
         return Page(self.describe(), Table(header, rows, right=[1], indent=2))
-
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return columns of equal length."""
-        names = ("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue", "common")
-        derived = ("error", "error_low", "error_high")
-        return {name: getattr(self, name) for name in (*names, *derived)}
 
 
 def _signed_root(x: _Array) -> _Array:

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, overload
+from dataclasses import dataclass
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import Evidence, PageResult, Result, evidence_page
+from truthcal.results.base import Evidence, PageResult, Result, columns, evidence_page
 from truthcal.results.text import Page, Table, count, equal_weight, number
 
 # From this sum of p(1 - p) on, the distribution of ATB is close to its limit.
@@ -23,7 +23,7 @@ class Bounded(Result):
     Attributes
     ----------
     value : float
-        Best estimate, far closer to the exact value than the bounds as a rule.
+        Best estimate, usually much closer to the exact value than the bounds.
     low, high : float
         Certified bounds.
     """
@@ -61,7 +61,7 @@ class Estimate(Result):
     standard_error : float
         Its standard error from drawing alone: 0 if nothing had to be drawn, nan for a single draw.
     n_resamples : int
-        Number of draws; 0 if all cases were gone through.
+        Number of draws; 0 if all cases were enumerated.
     """
 
     value: float
@@ -79,7 +79,7 @@ class Estimate(Result):
 
 @dataclass(frozen=True, slots=True)
 class DistanceBracket(Result):
-    """Between which numbers smCal and distCal lie. Returned by `distcal_bracket`.
+    """Certified bounds of smCal and distCal. Returned by `distcal_bracket`.
 
     Attributes
     ----------
@@ -118,6 +118,7 @@ class SmoothWitness(Result):
     q: NDArray[np.float64]
     f: NDArray[np.float64]
     value: float
+    _columns: ClassVar = ("q", "f")
 
     def __call__(self, y_proba: object) -> NDArray[np.float64]:
         """The function at any predictions: linear between `q`, constant beyond."""
@@ -126,39 +127,29 @@ class SmoothWitness(Result):
     def __str__(self) -> str:
         return f"A 1-Lipschitz function at {len(self.q):,} different predictions that shows smCal = {self.value:.6g}."
 
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return the function as columns of equal length: `q` and `f`."""
-        return {"q": self.q, "f": self.f}
-
 
 @dataclass(frozen=True, slots=True)
 class AtbSummary(PageResult):
-    """ATB beside what is needed to read it. Returned by `atb_summary`.
+    """ATB and the numbers needed to interpret it. Returned by `atb_summary`.
 
     Attributes
     ----------
     value : float
         ATB, the averaged two-bin calibration error.
     noise_floor : float
-        What a perfectly calibrated forecaster with these very predictions scores on average. Compare with it, and not
-        with 0: it is 0 only if all predictions are 0 or 1. Where sum p(1 - p) is at least 100, chance alone keeps the
-        value below about 4 times the floor in 95 of 100 samples, and often well below it. A row of weight 2 is one
-        observation here, not two.
+        Expected ATB of calibrated predictions with the same values. Compare `value` with it, not with 0: it is 0 only
+        if all predictions are 0 or 1. If sum p(1 - p) is at least 100, chance alone keeps the value below about 4 times
+        the floor in 95 of 100 samples. A row of weight 2 is one observation, not two.
     excess : float
-        Unbiased estimate of the ATB that infinitely many such rows would have. May be negative. NaN for one row.
+        Unbiased estimate of the ATB of infinitely many such rows. May be negative. nan for one row.
     rms : float
-        ``sqrt(max(excess, 0))``, on the scale of a probability. A forecaster with one constant prediction that is off
-        by d has d here; predictions that are spread out and all off by d have between 0.71 d and d, because the two
-        bins share the error; errors of opposite sign at neighbouring predictions partly cancel. It is at most the root
-        mean square error of the probabilities.
-    brier : float
-        Mean squared error of the predictions.
-    bias : float
-        Mean prediction minus mean outcome.
-    n : int
-        Rows that count (those with weight 0 do not).
-    n_effective : float
-        Rows of equal weight that would carry as much information, ``(sum w)^2 / sum w^2``.
+        ``sqrt(max(excess, 0))``, on the scale of a probability, and at most the root mean square error of the
+        probabilities. A constant prediction that is off by d has d; predictions that are spread out and all off by d
+        have 0.71 d to d, because two bins share the error. Errors of opposite sign at neighbouring predictions cancel.
+    brier, bias : float
+        Mean squared error of the predictions; mean prediction minus mean outcome.
+    n, n_effective : int, float
+        Rows with a weight above 0; effective sample size, ``(sum w)^2 / sum w^2``.
     """
 
     value: float
@@ -212,14 +203,13 @@ class ScoreDecomposition(Result):
     Attributes
     ----------
     name : str
-        Which score.
+        Name of the score.
     score : float
         ``miscalibration - discrimination + uncertainty``. Lower is better.
     miscalibration : float
-        What isotonic recalibration on these rows would gain; not negative. Noise included: calibrated predictions have
-        some too.
+        Gain of isotonic recalibration on these rows; not negative, and above 0 even for calibrated predictions.
     discrimination : float
-        What the recalibrated predictions gain over always predicting the mean outcome; not negative.
+        Gain of the recalibrated predictions over always predicting the mean outcome; not negative.
     uncertainty : float
         The score of always predicting the mean outcome.
     """
@@ -307,8 +297,7 @@ class MeasureTable(PageResult, Mapping[str, float]):
 
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length: name, value, properties and note of each measure."""
-        names = [field.name for field in fields(MeasureValue)]
-        return {name: [getattr(row, name) for row in self.rows] for name in names}
+        return columns(row.to_dict() for row in self.rows)
 
     def notes(self) -> dict[str, list[str]]:
         """Return each note with the names of its measures."""
@@ -319,10 +308,10 @@ class MeasureTable(PageResult, Mapping[str, float]):
         return notes
 
     def _page(self) -> Page:
-        flags = [["yes" if getattr(row, flag) else "no" for flag in _FLAGS] for row in self.rows]
         rows = [
-            [row.name, number(row.value, missing="nan"), row.scale, *words]
-            for row, words in zip(self.rows, flags, strict=True)
+            [row.name, number(row.value, missing="nan"), row.scale]
+            + ["yes" if getattr(row, flag) else "no" for flag in _FLAGS]
+            for row in self.rows
         ]
         notes = [f"{', '.join(names)}: {note}" for note, names in self.notes().items()]
         return Page("", Table(["measure", "value", "scale", *_FLAGS], rows, right=[1]), notes)
@@ -343,6 +332,7 @@ class BoundedArray(Result):
     value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    _columns: ClassVar = ("value", "low", "high")
 
     @property
     def width(self) -> NDArray[np.float64]:
@@ -363,10 +353,6 @@ class BoundedArray(Result):
     def __getitem__(self, index: int | slice) -> "Bounded | BoundedArray":
         parts = self.value[index], self.low[index], self.high[index]
         return BoundedArray(*parts) if isinstance(index, slice) else Bounded(*map(float, parts))
-
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return columns of equal length, one row for each group."""
-        return {"value": self.value, "low": self.low, "high": self.high}
 
     def __str__(self) -> str:
         if not len(self):

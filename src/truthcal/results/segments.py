@@ -22,27 +22,27 @@ _NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Segment(Result):
-    """One group of a `SegmentTable`.
+    """One segment of a `SegmentTable`.
 
     Attributes
     ----------
     key : object
         Its key in the table.
     name : str
-        The key as it is printed.
+        The key as text.
     kind : str
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident" or "miscalibrated" (none
         of these four clearly).
     pvalue : float
-        How often calibrated predictions like these would look so bad, by chance alone; nan if it was not tested.
+        Probability of looking so bad if predictions are calibrated; nan if it was not tested.
     adjusted : float
-        The same with regard to how many segments were tested: at most `alpha` means miscalibrated.
+        The same, adjusted for the number of tested segments: at most `alpha` means miscalibrated.
     method : str
         "asymptotic", "bound" (see `assess_segments`), or "none" if it was not tested.
     n : int
-        Rows that count.
+        Rows with a weight above 0.
     information : float
-        Sum of p(1 - p) over the rows: how many coin tosses the outcomes are worth, times 1/4.
+        Sum of p(1 - p) over the rows.
     mean_proba, mean_true, bias : float
         Mean prediction, mean outcome, and the first minus the second.
     atb, noise_floor, rms : float
@@ -68,37 +68,37 @@ class Segment(Result):
 
     @property
     def bias_interval(self) -> ConfidenceInterval:
-        """Interval of the bias, for this segment alone. Computed when first asked for."""
+        """Interval of the bias, for this segment alone. Computed on first use."""
         return self._interval(self.key, "bias")
 
     @property
     def bias_low(self) -> float:
-        """Lower end of the bias's interval."""
+        """Lower end of `bias_interval`."""
         return self.bias_interval.low
 
     @property
     def bias_high(self) -> float:
-        """Upper end of the bias's interval."""
+        """Upper end of `bias_interval`."""
         return self.bias_interval.high
 
     @property
     def rms_interval(self) -> ConfidenceInterval:
-        """Interval of the error on the scale of a probability, likewise."""
+        """Interval of the rms, for this segment alone. Computed on first use."""
         return self._interval(self.key, "rms")
 
     @property
     def rms_low(self) -> float:
-        """Lower end of the error's interval."""
+        """Lower end of `rms_interval`."""
         return self.rms_interval.low
 
     @property
     def rms_high(self) -> float:
-        """Upper end of the error's interval."""
+        """Upper end of `rms_interval`."""
         return self.rms_interval.high
 
     @property
     def tested(self) -> bool:
-        """Whether it had rows enough to be tested."""
+        """Whether it had enough rows to be tested."""
         return not math.isnan(self.pvalue)
 
     @property
@@ -136,13 +136,13 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
     segments : tuple of Segment
         All of them, in that order.
     by : tuple of str
-        Names of the columns that make the segments.
+        Names of the columns that define the segments.
     alpha : float
-        Level of the test, of all segments together unless `adjust` is "none".
+        Level of the test: of all segments together unless `adjust` is "none".
     adjust : str
         "holm", "fdr" or "none".
     min_rows : int
-        Segments worth fewer rows were not tested.
+        Segments with a smaller effective sample size were not tested.
     """
 
     segments: tuple[Segment, ...]
@@ -159,7 +159,7 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
     def __getitem__(self, key: Any) -> Segment:
         try:
             return self._place[key]
-        except (KeyError, TypeError):  # what has no hash is no key
+        except (KeyError, TypeError):  # TypeError: not hashable
             raise KeyError(
                 f"no segment {key!r} by {', '.join(self.by)}; list(...) has the {len(self):,} keys."
             ) from None
@@ -172,7 +172,7 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
 
     @property
     def tested(self) -> tuple[Segment, ...]:
-        """The segments with rows enough to be tested."""
+        """The segments with enough rows to be tested."""
         return tuple(segment for segment in self.segments if segment.tested)
 
     @property
@@ -182,7 +182,7 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
 
     @property
     def verdict(self) -> str:
-        """In one line: how many are miscalibrated, which, and how many of these may be false alarms."""
+        """One line: how many are miscalibrated, which, and how many of these may be false alarms."""
         wrong, tested = self.miscalibrated, len(self.tested)
         few = len(self) - tested
         have = plural(few, "has", "have")
@@ -206,15 +206,15 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         return f"without regard to how many were tested: up to {self.alpha * tested:.2g} false alarms by chance"
 
     def table(self) -> dict[str, list[Any]]:
-        """One row for each segment, as columns of equal length, ready for a data frame.
+        """Return columns of equal length, one row for each segment.
 
         Returns
         -------
         dict of list
-            The columns named in `by` (with an underscore behind a name that is a statistic's, too), then ``kind``,
+            The columns named in `by` (with an underscore after a name that is also a statistic's), then ``kind``,
             ``n`` (rows), ``information``, ``mean_proba``, ``mean_true``, ``bias``, ``bias_low``, ``bias_high``,
             ``rms``, ``rms_low``, ``rms_high``, ``atb``, ``noise_floor``, ``pvalue``, ``adjusted`` and ``method``. The
-            intervals are computed when first asked for, in some 20 ms a segment.
+            intervals are computed on first use, in about 20 ms per segment.
         """
         fields = ("kind", *_NUMBERS, "method")
         keys = [segment.key if len(self.by) > 1 else (segment.key,) for segment in self.segments]

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import PageResult, Result
+from truthcal.results.base import PageResult, Result, columns
 from truthcal.results.measures import Bounded
 from truthcal.results.text import Page, Table, count, interval, number, p_value, percent
 
@@ -17,22 +17,20 @@ _Interval = Callable[[float, str], "ConfidenceInterval"]
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceInterval(Result):
-    """An interval for what infinitely many rows of the same kind would show.
+    """A confidence interval for the population value of a measure. Returned by `confidence_interval`.
 
     Attributes
     ----------
     low, high : float
-        Both nan if no interval with the wanted coverage is known; `why` then says so.
+        Its ends; nan if no interval with this coverage is known.
     confidence_level : float
-        How often such intervals contain the population value, at least.
+        Smallest probability that such an interval contains the population value.
     measure : str
-        Whose value.
+        Name of the measure.
     estimate : float
-        The estimate that the interval belongs to.
-    method : str
-        How it was made.
-    why : str
-        What it rests on, or why there is none.
+        Estimate of the population value.
+    method, why : str
+        Method, and what it rests on; or why there is no interval.
     noise_removed : bool
         Whether `estimate` is the measure minus its noise.
     """
@@ -71,30 +69,28 @@ class CalibrationTest(Result):
     statistic : float
         The measure of these rows.
     pvalue : float
-        How often calibrated predictions like these would give so extreme a value, by chance alone.
+        Probability of so extreme a value if predictions are calibrated.
     null_mean, null_sd : float
-        Mean and standard deviation of the statistic under calibration; nan where they are not known.
+        Mean and standard deviation of the statistic under calibration; nan if unknown.
     z : float
         ``(statistic - null_mean) / null_sd``. The distribution is skewed: read `pvalue`, not this.
     measure : str
-        The statistic's name.
+        Name of the statistic.
     alternative : str
-        Which values count as extreme: "greater", "less" or "two-sided".
-    method : str
-        "exact" (all or random outcomes redrawn), "asymptotic" or "bound".
-    why : str
-        Why this method, and how much to trust it.
+        Values that count as extreme: "greater", "less" or "two-sided".
+    method, why : str
+        "exact" (all or random outcomes redrawn), "asymptotic" or "bound"; and the reason for it.
     n : int
-        Rows that count.
+        Rows with a weight above 0.
     information : float
-        Sum of p(1 - p) over the rows: how many coin tosses the outcomes are worth, times 1/4.
+        Sum of p(1 - p) over the rows: a quarter of the number of coin tosses that are as random.
     n_resamples : int
-        Random outcomes drawn; 0 if none was.
+        Number of redrawn outcomes.
     greater, less : float
-        Both tails. The one that `alternative` does not ask for is an estimate where drawing stopped early.
+        p-values of both tails. The tail that `alternative` does not use is an estimate if redrawing stopped early.
     impossible : int
-        Rows whose outcome had a predicted chance of exactly 0, as far as known (0 for a sketch). The p-value does not
-        look at them; a calibrated forecaster has none.
+        Rows whose outcome had a predicted probability of exactly 0 (0 for a sketch). The p-value ignores them; a
+        calibrated forecaster has none.
     """
 
     statistic: float
@@ -115,7 +111,7 @@ class CalibrationTest(Result):
     _interval: _Interval | None = field(default=None, repr=False, compare=False)
 
     def confidence_interval(self, confidence_level: float = 0.95, method: str = "auto") -> ConfidenceInterval:
-        """Interval for the population value of the measure, noise taken out. See `truthcal.confidence_interval`."""
+        """Return an interval for the population value of the measure. See `truthcal.confidence_interval`."""
         if self._interval is None:
             raise ValueError(f"{self.measure} is a test statistic, not a measure: it has no population value.")
         return self._interval(confidence_level, method)
@@ -136,7 +132,7 @@ class CalibrationTest(Result):
         if self.pvalue > 0.05:
             sign = "that these predictions are too good to be honest" if below else "of miscalibration"
             sign = "of miscalibration" if self.alternative == "two-sided" else sign
-            return f"No sign {sign} among {self.n:,} rows ({p})."
+            return f"No sign {sign} among {count(self.n, 'row')} ({p})."
         weak = "Some sign" if self.pvalue > 0.01 else "Clear signs"
         if self.measure == "spiegelhalter":
             than = "better than these predictions promise: too timid" if below else "worse than promised: too extreme"
@@ -162,13 +158,11 @@ class LinearTimeTest(Result):
         Whether ATB is at most `threshold`.
     statistic : Bounded
         ATB between certified bounds.
-    threshold : float
-        ``3 / (2 n)``; with weights, n is the number of rows of equal weight worth as much.
-    n_effective : float
-        That number.
+    threshold, n_effective : float
+        ``3 / (2 n_effective)``, and the effective sample size.
     detectable : float
         Predictions at least this far from calibrated (in distCal of their population) are rejected with probability 3/4
-        or more. Above 1 these rows are too few for any promise.
+        or more. Above 1 the rows are too few for a guarantee.
     """
 
     accepted: bool
@@ -184,30 +178,24 @@ class LinearTimeTest(Result):
             far = f"and predictions at least {self.detectable:.3g} from calibrated rejected"
             promise = f"Calibrated predictions are accepted, {far},\nwith probability 3/4 or more."
         else:
-            promise = "Calibrated predictions are accepted with probability 3/4 or more; so few rows promise no more."
+            promise = "Calibrated predictions are accepted with probability 3/4 or more; more needs more rows."
         return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({promise})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValidityCurve(Result):
-    """How often a test accepts, by how far predictions are from calibrated. Returned by `validity_curve`.
+    """Acceptance rate of a test by the distance of predictions from calibration. Returned by `validity_curve`.
 
     Attributes
     ----------
     distance : ndarray
         Distances to calibration (distCal of the true probabilities).
-    acceptance : ndarray
-        Share of simulations accepted.
-    standard_error : ndarray
-        Its standard error.
-    measure : str
-        The test's statistic.
-    alpha : float
-        Its level.
-    family : str
-        How the predictions are wrong.
-    n : int
-        Rows.
+    acceptance, standard_error : ndarray
+        Share of simulations accepted, and its standard error.
+    measure, alpha : str, float
+        Statistic and level of the test.
+    family, n : str, int
+        Kind of error of the predictions, and number of rows.
     """
 
     distance: NDArray[np.float64]
@@ -217,6 +205,7 @@ class ValidityCurve(Result):
     alpha: float
     family: str
     n: int
+    _columns: ClassVar = ("distance", "acceptance", "standard_error")
 
     def __str__(self) -> str:
         start = (
@@ -226,27 +215,20 @@ class ValidityCurve(Result):
         rows = zip(self.distance, self.acceptance, strict=True)
         return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
 
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return columns of equal length, one row for each distance."""
-        return {"distance": self.distance, "acceptance": self.acceptance, "standard_error": self.standard_error}
-
 
 @dataclass(frozen=True, slots=True)
 class DetectableError(Result):
-    """The smallest mean error that so many rows show. Returned by `detectable_error`.
+    """The smallest mean error that a test detects with given power. Returned by `detectable_error`.
 
     Attributes
     ----------
-    too_high, too_low : float
-        Mean of ``|prediction - truth|`` if all predictions are too high, or all too low. nan if no such error is found.
-    too_extreme : float
-        The same if they are too extreme.
-    power : float
-        How probable it is to find it.
-    alpha : float
-        Level of the test.
+    too_high, too_low, too_extreme : float
+        Mean of ``|prediction - truth|`` if predictions are all too high, all too low, or too extreme; nan if no such
+        error is detectable.
+    power, alpha : float
+        Power and level of the test.
     measure : str
-        The test's statistic.
+        Statistic of the test.
     n : int
         Rows.
     information : float
@@ -264,20 +246,20 @@ class DetectableError(Result):
 
     @property
     def largest(self) -> float:
-        """The largest of the three that there are; nan if there is none."""
+        """The largest of the three errors; nan if none is known."""
         errors = self.too_high, self.too_low, self.too_extreme
         return max((error for error in errors if not math.isnan(error)), default=math.nan)
 
     def __str__(self) -> str:
         if math.isnan(self.largest):
             return (
-                f"Which errors these {self.n:,} predictions would show cannot be said: too little is left to chance "
+                f"No detectable error is known for these {count(self.n, 'prediction')}: too little is left to chance "
                 f"(sum p(1 - p) is {self.information:.2g})."
             )
         words = {"all are too high": self.too_high, "all are too low": self.too_low, "too extreme": self.too_extreme}
         lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
-        start = f"With these {self.n:,} predictions a test at level {self.alpha:g} finds"
-        return f"{start}, {self.power:.0%} of the time, a mean error of\n" + ",\n".join(lines) + "."
+        start = f"With these {self.n:,} predictions a test at level {self.alpha:g} detects with {self.power:.0%} power"
+        return f"{start} a mean error of\n" + ",\n".join(lines) + "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,23 +288,23 @@ class Comparison(PageResult):
     Attributes
     ----------
     measure : str
-        What was compared.
+        The measure of calibration.
     a, b : float
-        Their values; for squared errors without noise, so that they may be negative.
+        Its values. Noise is subtracted from squared errors, so they may be negative.
     difference : float
         ``a - b``: negative if a is better calibrated.
     low, high : float
         Confidence interval of the difference.
     pvalue : float
-        Of no difference, two-sided.
+        Two-sided p-value of no difference.
     brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
         The same for the Brier score, in which calibration and skill both count.
     confidence_level : float
-        Of both intervals.
+        Level of both intervals.
     n : int
-        Rows that count.
+        Rows with a weight above 0.
     names : tuple of str
-        What the two are called where this is printed: `dataclasses.replace(result, names=("old", "new"))`.
+        Names for printing; change them with ``dataclasses.replace(result, names=("old", "new"))``.
     """
 
     measure: str
@@ -344,7 +326,7 @@ class Comparison(PageResult):
 
     @property
     def better_calibrated(self) -> str | None:
-        """Which of the two, "a" or "b"; None if the interval of the difference holds 0."""
+        """The better calibrated one, "a" or "b"; None if the interval of the difference contains 0."""
         return _lower(self.low, self.high)
 
     @property
@@ -362,7 +344,7 @@ class Comparison(PageResult):
 
     def table(self) -> dict[str, list[Any]]:
         """Return `rows` as columns of equal length."""
-        return {field.name: [getattr(row, field.name) for row in self.rows()] for field in fields(ComparisonRow)}
+        return columns(map(asdict, self.rows()))
 
     def header(self) -> list[str]:
         """Return the headers of the columns of `ComparisonRow.cells`."""
@@ -375,7 +357,7 @@ class Comparison(PageResult):
 
     @property
     def verdict(self) -> str:
-        """In one line: who is better calibrated, who is more skilful."""
+        """One line: which is better calibrated, which is more skilful."""
         known = {"a": self.names[0], "b": self.names[1], None: None}
         calibrated, brier = known[self.better_calibrated], known[self.better_brier]
         rows = count(self.n, "row")
@@ -391,5 +373,5 @@ class Comparison(PageResult):
 
 
 def _lower(low: float, high: float) -> str | None:
-    """Which of a and b has less, if the interval of a - b tells."""
+    """Return which of a and b is lower; None if the interval of a - b contains 0."""
     return "a" if high < 0.0 else "b" if low > 0.0 else None
