@@ -651,8 +651,8 @@ def test_str_keeps_odd_keys_on_one_line():
     text = str(table)
     assert text.splitlines()[2:] == [
         "when                        what                                      rows   bias     ATB  noise floor  ATB / floor",
-        f"2024-05-01 12:00:00.000005  {'x' * 37}...     2     +0  {table.atb()[0].value:>6.4g}            0            -",
-        "(missing)                   'two\\nlines'                                 1  +0.25  0.0625       0.1875        0.333",
+        f"2024-05-01 12:00:00.000005  {'x' * 26}\N{HORIZONTAL ELLIPSIS}{'x' * 13}     2     +0  {table.atb()[0].value:>6.4g}            0            -",
+        "(missing)                   two\\nlines                                   1  +0.25  0.0625       0.1875        0.333",
     ]
 
 

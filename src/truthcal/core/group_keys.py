@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from truthcal.core.params import shown
+from truthcal.results.text import escape_control_characters, shorten
 
 Key = tuple[Any, ...]
 
@@ -168,6 +169,4 @@ def named(key: Key) -> str:
 
 def printed(value: Any) -> str:
     """Format a value of a key for the printed table: one line, shortened."""
-    text = "(missing)" if value is None else str(value)
-    text = text if text.isprintable() else repr(text)
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+    return "(missing)" if value is None else shorten(escape_control_characters(str(value)), _WIDEST)
