@@ -120,7 +120,7 @@ def test_an_outcome_that_could_not_be_fails_a_level_but_not_a_size(quick, write)
 
 def test_segments_that_are_all_too_small_are_unclear(quick, good):
     done = quick("check", good, "--by", "region", "--min-rows", "301", check=UNCLEAR)
-    assert "None of 3 segments have the 301 rows that it takes to be tested" in done.out
+    assert "None of 3 segments has the 301 rows needed for a test" in done.out
 
 
 def test_segments_that_leave_room_for_the_allowed_error_are_unclear(quick, good, events):

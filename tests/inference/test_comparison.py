@@ -238,7 +238,7 @@ def test_better_calibrated_only():
 def test_calibrated_but_ignorant():
     y, _, b = drawn(worse, 3000)
     result = tc.compare(y, np.full(3000, y.mean()), b)
-    assert str(result).startswith("a is better calibrated, but b has the better Brier score: it knows more.\n")
+    assert str(result).startswith("a is better calibrated, but b has the better Brier score: it has more skill.\n")
 
 
 def test_no_difference_shown():

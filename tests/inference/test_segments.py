@@ -324,7 +324,7 @@ def test_verdict_of_each_adjustment():
     promises = {
         "holm": "at most 5% chance of any false alarm",
         "fdr": "at most 5% of all findings are false alarms, on average",
-        "none": "without regard to how many were tested: up to 0.2 false alarms by chance",
+        "none": "not adjusted for the number of tests: up to 0.2 false alarms by chance",
     }
     for adjust, promise in promises.items():
         assert assess_segments(table, adjust=adjust).verdict == f"{start}{promise}: bad (too high).{few}"
@@ -334,7 +334,7 @@ def test_verdict_where_nothing_is_found_or_tested():
     fine = assess_segments(table_of(calibrated(3)), alpha=0.001).verdict
     assert fine == "No sign of miscalibration in any of 3 segments (at most 0.1% chance of any false alarm)."
     none = assess_segments(table_of({"a": sketch_of(9), "b": sketch_of(8)})).verdict
-    assert none == "None of 2 segments have the 30 rows that it takes to be tested."
+    assert none == "None of 2 segments has the 30 rows needed for a test."
     several = assess_segments(table_of(calibrated(1) | {"a": sketch_of(9), "b": sketch_of(8)})).verdict
     assert several.endswith(" 2 more have fewer than 30 rows and were not tested.")
 

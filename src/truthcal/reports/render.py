@@ -8,8 +8,7 @@ from typing import Any
 
 from truthcal.reports.sanitize import clean
 from truthcal.reports.wording import segment_chip, typeset
-from truthcal.results.tests import ConfidenceInterval
-from truthcal.results.text import interval, number, p_number
+from truthcal.results.text import number, p_number
 
 _DASH = "\N{EN DASH}"
 _number = functools.partial(number, digits=3, missing=_DASH)
@@ -32,7 +31,6 @@ def page_template() -> Any:
     environment.filters |= {
         "number": _number,
         "signed": functools.partial(_number, sign="+"),
-        "ends": _ends,
         "p": lambda p: typeset(p_number(p, missing=_DASH)),
         "typeset": typeset,
         "segment_chip": segment_chip,
@@ -52,10 +50,6 @@ def safe(markup: str) -> Any:
     import markupsafe
 
     return markupsafe.Markup(markup)
-
-
-def _ends(ci: ConfidenceInterval, sign: str = "") -> str:
-    return interval(ci.low, ci.high, 3, sign=sign)
 
 
 def _clean_text(value: Any) -> Any:

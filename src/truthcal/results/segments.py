@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result
 from truthcal.results.tests import ConfidenceInterval
-from truthcal.results.text import Page, Table, count, interval, more_than, number, p_number, p_value, percent, plural
+from truthcal.results.text import Page, Table, count, more_than, number, p_number, p_value, percent, plural
 
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
@@ -108,19 +108,16 @@ class Segment(Result):
 
     def __str__(self) -> str:
         why = f"adjusted {p_value(self.adjusted)}" if self.tested else "not tested"
-        ends = interval(self.bias_low, self.bias_high, 2, sign="+")
-        ends = f"{percent(self.bias_interval.confidence_level)}: {ends}" if ends else "no interval"
-        return f"{self.name}: {self.kind} ({why}); bias {number(self.bias, 2, sign='+')} ({ends}); {self.n:,} rows"
+        level, ends = percent(self.bias_interval.confidence_level), self.bias_interval.ends(2, "+")
+        bias = f"{number(self.bias, 2, sign='+')} ({f'{level}: {ends}' if ends else 'no interval'})"
+        return f"{self.name}: {self.kind} ({why}); bias {bias}; {count(self.n, 'row')}"
 
     def cells(self, digits: int = 2) -> list[str]:
         """Format the segment as a row of the printed table, with `digits` significant digits."""
         ratio = number(self.atb / self.noise_floor, 3) if self.noise_floor > 0.0 else "-"
         bias, rms = number(self.bias, digits, sign="+"), number(self.rms, digits, missing="-")
-        bias_ends, rms_ends = (
-            interval(self.bias_low, self.bias_high, digits, sign="+"),
-            interval(self.rms_low, self.rms_high, digits),
-        )
-        sizes = [f"{value} ({ends})" if ends else value for value, ends in ((bias, bias_ends), (rms, rms_ends))]
+        intervals = (bias, self.bias_interval.ends(digits, "+")), (rms, self.rms_interval.ends(digits))
+        sizes = [f"{value} ({ends})" if ends else value for value, ends in intervals]
         return [self.name, f"{self.n:,}", *sizes, ratio, p_number(self.pvalue), p_number(self.adjusted), self.kind]
 
 
@@ -160,9 +157,8 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         try:
             return self._place[key]
         except (KeyError, TypeError):  # TypeError: not hashable
-            raise KeyError(
-                f"no segment {key!r} by {', '.join(self.by)}; list(...) has the {len(self):,} keys."
-            ) from None
+            message = f"no segment {key!r} by {', '.join(self.by)}; list(...) has the {len(self):,} keys."
+            raise KeyError(message) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._place)
@@ -185,10 +181,9 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         """One line: how many are miscalibrated, which, and how many of these may be false alarms."""
         wrong, tested = self.miscalibrated, len(self.tested)
         few = len(self) - tested
-        have = plural(few, "has", "have")
         if not tested:
-            return f"None of {count(few, 'segment')} {have} the {self.min_rows} rows that it takes to be tested."
-        were = plural(few, "was", "were")
+            return f"None of {count(few, 'segment')} has the {self.min_rows} rows needed for a test."
+        have, were = plural(few, "has", "have"), plural(few, "was", "were")
         rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
         if not wrong:
             return f"No sign of miscalibration in any of {count(tested, 'segment')} ({self._promise(tested)}).{rest}"
@@ -203,7 +198,7 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
             return f"at most {level} chance of any false alarm"
         if self.adjust == "fdr":
             return f"at most {level} of all findings are false alarms, on average"
-        return f"without regard to how many were tested: up to {self.alpha * tested:.2g} false alarms by chance"
+        return f"not adjusted for the number of tests: up to {self.alpha * tested:.2g} false alarms by chance"
 
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length, one row for each segment.

@@ -53,6 +53,10 @@ class ConfidenceInterval(Result):
         noise = " without noise" if self.noise_removed else ""
         return f"{self.measure}{noise} {self.estimate:.4g}, {self.between()}"
 
+    def ends(self, digits: int = 4, sign: str = "") -> str:
+        """Return both ends as text with `digits` significant digits: "0.1 to 0.2"; empty if there is no interval."""
+        return interval(self.low, self.high, digits, sign=sign)
+
     def between(self, digits: int = 4) -> str:
         """Return both ends in words with `digits` significant digits: "95% between 0.1 and 0.2"."""
         if math.isnan(self.low):
@@ -369,7 +373,7 @@ class Comparison(PageResult):
             return f"{calibrated} is better calibrated; no difference in the Brier score is shown by {rows}."
         if brier == calibrated:
             return f"{calibrated} is better calibrated, and has the better Brier score."
-        return f"{calibrated} is better calibrated, but {brier} has the better Brier score: it knows more."
+        return f"{calibrated} is better calibrated, but {brier} has the better Brier score: it has more skill."
 
 
 def _lower(low: float, high: float) -> str | None:
