@@ -17,10 +17,8 @@ def check_assessments(assessments: Any) -> dict[str, Assessment]:
     if isinstance(assessments, Assessment):
         assessments = {"": assessments}
     elif not isinstance(assessments, Mapping):
-        raise TypeError(
-            "`assessments` must be a result of truthcal.assess, or a mapping of names to such results; got "
-            f"{shown(assessments)}."
-        )
+        rule = "must be a result of truthcal.assess, or a mapping of names to such results"
+        raise TypeError(f"`assessments` {rule}; got {shown(assessments)}.")
     elif not assessments:
         raise ValueError("`assessments` is empty; it needs at least one model.")
     if len(assessments) > MAX_MODELS:
@@ -73,10 +71,8 @@ def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str,
     if comparisons is None:
         return {}
     if not isinstance(comparisons, Mapping):
-        raise TypeError(
-            "`comparisons` must be a mapping of pairs of names to results of truthcal.compare; got "
-            f"{shown(comparisons)}."
-        )
+        rule = "must be a mapping of pairs of names to results of truthcal.compare"
+        raise TypeError(f"`comparisons` {rule}; got {shown(comparisons)}.")
     for pair, comparison in comparisons.items():
         if not (isinstance(pair, tuple) and len(pair) == 2):
             raise TypeError(f"keys of `comparisons` must be pairs of names, like ('old', 'new'); got {shown(pair)}.")
