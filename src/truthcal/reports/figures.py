@@ -60,6 +60,8 @@ class Figures:
             for m in models
         ]
         words = [model.curve.describe(_DIGITS, worst=False) for model in models]  # the verdict says where it is worst
+        if several:
+            words = [f"{m.label}: {line[0].lower()}{line[1:]}" for m, line in zip(models, words, strict=True)]
         level = percent(models[0].band.confidence_level)
         return self._figure(
             lambda ax: [display.plot(ax) for display in displays],
@@ -67,9 +69,7 @@ class Figures:
             "How often the event happened where p was predicted: perfect calibration is the diagonal. The curve of "
             f"calibrated predictions is in {'its' if several else 'the'} band {level} of the time, at each p "
             "separately; a line is thick where it is outside.",
-            *(f"{model.label}: {line[0].lower()}{line[1:]}" for model, line in zip(models, words, strict=True))
-            if several
-            else words,
+            *words,
         )
 
     def bias(self, curve: BiasCurve, band: BiasBand) -> Figure:

@@ -60,9 +60,8 @@ def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTabl
     for name, table in segments.items():
         _check_known(name, names, "segments")
         if not isinstance(table, SegmentTable):
-            raise TypeError(
-                f"`segments` must hold results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
-            )
+            item = f"{shown(name)} is {shown(table)}"
+            raise TypeError(f"`segments` must hold results of truthcal.assess_segments; {item}.")
     return dict(segments)
 
 
@@ -81,9 +80,8 @@ def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str,
         if pair[0] == pair[1]:
             raise ValueError(f"`comparisons` compares {shown(pair[0])} with itself; it needs two models.")
         if not isinstance(comparison, Comparison):
-            raise TypeError(
-                f"`comparisons` must hold results of truthcal.compare; {shown(pair)} is {shown(comparison)}."
-            )
+            item = f"{shown(pair)} is {shown(comparison)}"
+            raise TypeError(f"`comparisons` must hold results of truthcal.compare; {item}.")
     return dict(comparisons)
 
 
