@@ -121,7 +121,7 @@ def test_selected_and_noisy_numbers_say_so():
 
 @pytest.mark.parametrize(("n", "rows"), [(1, "the one row that counts,"), (3, "the 3 rows that count,")])
 def test_rows_are_counted_in_good_english(n, rows):
-    first, *_, last = assumptions({"": tc.assess([1] * n, [0.3] * n)})
+    first, *_, last = assumptions({"": (tc.assess([1] * n, [0.3] * n), None)})
     assert rows in first
     if n == 1:
         assert last == "The error has no interval: one row says nothing of the next."

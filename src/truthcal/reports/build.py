@@ -133,7 +133,7 @@ def report(
         "together": figures.reliability(models) if several else None,
         "models": [_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
         "comparisons": [named_comparison((labels[a], labels[b]), found) for (a, b), found in pairs.items()],
-        "assumptions": assumptions({model.label: model.assessment for model in models}),
+        "assumptions": assumptions({model.label: (model.assessment, model.sketch) for model in models}),
         "notes": [shorten(note, MAX_NOTE) for note in notes],
         "provenance": [(shorten(k, MAX_HEADING), shorten(v, MAX_NOTE)) for k, v in provenance_rows(provenance)],
         "meaning": MEANING,
@@ -167,7 +167,7 @@ def _measures(models: Sequence[ModelData]) -> dict[str, Any]:
         "measure_notes": merge_notes(tables),
         "truthful": [row.name for row, *_ in rows if row.truthful],
         "gameable": [row.name for row, *_ in rows if not row.truthful],
-        "sketched": any(model.sketched for model in models),
+        "sketched": any(model.sketch is not None for model in models),
     }
 
 

@@ -27,11 +27,15 @@ _LONGEST_SEGMENT = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelData:
-    """Results for one model. `label` is a short, unique name; `profile` and `binned` are None with many models."""
+    """Results for one model. `label` is a short, unique name; `profile` and `binned` are None with many models.
+
+    `sketch` is the sketch that was assessed; None if rows were.
+    """
 
     name: str
     label: str
     assessment: Assessment
+    sketch: Sketch | None
     segments: SegmentTable | None
     measures: MeasureTable
     curve: ReliabilityCurve
@@ -42,11 +46,6 @@ class ModelData:
     profile: ScaleProfile | None
     binned: ReliabilityCurve | None
 
-    @property
-    def sketched(self) -> bool:
-        """Whether only a sketch of the rows is known."""
-        return isinstance(self.assessment._summary, Sketch)
-
 
 def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, SegmentTable]) -> list[ModelData]:
     """Compute what the report shows of each model."""
@@ -55,13 +54,15 @@ def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, Segm
     models = []
     for (name, assessment), label in zip(assessments.items(), labels, strict=True):
         summary, table = assessment._summary, tables.get(name)
+        sketch = summary if isinstance(summary, Sketch) else None
         models.append(
             ModelData(
                 name=name,
                 label=label,
                 assessment=assessment,
+                sketch=sketch,
                 segments=None if table is None else _with_short_names(table),
-                measures=_measures(summary),
+                measures=all_measures_of(summary) if sketch is None else _measures_of_sketch(sketch),
                 curve=reliability_curve_of(summary),
                 band=consistency_band_of(summary, rng=_SEED),
                 density=density_of(summary),
@@ -83,14 +84,11 @@ def _with_short_names(table: SegmentTable) -> SegmentTable:
     return dataclasses.replace(table, segments=tuple(segments), by=by)
 
 
-def _measures(summary: Any) -> MeasureTable:
-    """Return the measures that are quick to compute: all of rows, two of a sketch."""
-    if not isinstance(summary, Sketch):
-        return all_measures_of(summary)
+def _measures_of_sketch(sketch: Sketch) -> MeasureTable:
     flags = ("scale", "truthful", "continuous", "complete", "sound")
     return MeasureTable(
         tuple(
-            MeasureValue(name, float(getattr(summary, name)()), *(getattr(measure, flag) for flag in flags))
+            MeasureValue(name, float(getattr(sketch, name)()), *(getattr(measure, flag) for flag in flags))
             for name, measure in MEASURES.items()
             if measure.sketchable
         )

@@ -105,33 +105,31 @@ def merge_notes(tables: Sequence[MeasureTable]) -> dict[str, list[str]]:
     return notes
 
 
-def assumptions(assessments: Mapping[str, Assessment]) -> list[str]:
+def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[str]:
     """Return what the numbers rest on; assumptions of some models only start with the names of these."""
-    models: dict[str, list[str]] = {}
-    for name, assessment in assessments.items():
-        for line in _assumptions(assessment):
-            models.setdefault(line, []).append(name)
-    everyone = len(assessments)
-    return [line if len(names) == everyone else f"{', '.join(names)}: {line}" for line, names in models.items()]
+    names: dict[str, list[str]] = {}
+    for name, model in models.items():
+        for line in _assumptions(*model):
+            names.setdefault(line, []).append(name)
+    return [line if len(some) == len(models) else f"{', '.join(some)}: {line}" for line, some in names.items()]
 
 
-def _assumptions(assessment: Assessment) -> list[str]:
+def _assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
     test, interval = assessment.test, assessment.rms_interval
     error = "The interval of the error contains each size of error that these rows do not contradict."
     if math.isnan(interval.low):
         error = f"The error has no interval: {_sentence(interval.why)}"
     method = f"The test of calibration is that of {test.measure} ({test.method}): {_sentence(test.why)}"
-    return [_source(assessment), method, error]
+    return [_source(assessment.n, sketch), method, error]
 
 
-def _source(assessment: Assessment) -> str:
-    summary, n = assessment._summary, assessment.n
+def _source(n: int, sketch: Sketch | None) -> str:
     rows = "one row" if n == 1 else count(n, "row")
-    if not isinstance(summary, Sketch):
+    if sketch is None:
         return f"All numbers come from the {rows} that {plural(n, 'counts', 'count')}, not from a sketch."
-    bounds = summary.atb()
+    bounds = sketch.atb()
     return (
-        f"All numbers come from {rows}, reduced to a sketch of {summary.n_buckets:,} buckets. ATB is "
+        f"All numbers come from {rows}, reduced to a sketch of {sketch.n_buckets:,} buckets. ATB is "
         f"{bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
     )
 
