@@ -134,7 +134,9 @@ def test_summary_prints_a_sentence_first():
         "ATB is 0.0103, 0.234 times what calibrated predictions like these score on average\n(no rule"
     )
     assert "worth" not in text
-    assert "rows         4, worth 2.1 of equal weight" in str(tc.atb_summary(y, p, sample_weight=[1, 1, 1, 6]))
+    assert "rows         4            worth 2.1 of equal weight" in str(
+        tc.atb_summary(y, p, sample_weight=[1, 1, 1, 6])
+    )
     assert "One row says little" in str(tc.atb_summary([1], [0.5]))
     many = tc.atb_summary([0, 1] * 300, [0.4, 0.6] * 300)
     assert "(by chance alone, 95 of 100 samples stay below 4 times that)." in str(many)
