@@ -42,7 +42,7 @@ class BiasedStretch(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Assessment(PageResult):
-    """Can these probabilities be trusted? Returned by `assess`. Print it.
+    """Verdict and evidence: can these probabilities be trusted? Returned by `assess`. Print it.
 
     Attributes
     ----------

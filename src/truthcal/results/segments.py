@@ -123,7 +123,7 @@ class Segment(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SegmentTable(PageResult, Mapping[Any, Segment]):
-    """Which segments are miscalibrated? Returned by `assess_segments`. Print it.
+    """Verdicts on all segments. Returned by `assess_segments`. Print it.
 
     A mapping from the keys of the `SketchTable` to `Segment`, by increasing adjusted p-value; last those that were not
     tested, by decreasing number of rows.
