@@ -159,6 +159,7 @@ def test_with_segments_the_level_holds_for_all_together(quick, good):
     assert sized["assessment"]["rms_interval"]["confidence_level"] == pytest.approx(1 - 0.05 / 4)
 
 
+@pytest.mark.simulation
 def test_calibrated_segments_raise_no_more_alarms_than_the_level(quick, write):
     """Twenty segments of a calibrated forecaster, ten times at level 0.2: 6 alarms or more have a chance of 0.006."""
     alarms = 0

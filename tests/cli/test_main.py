@@ -1,5 +1,6 @@
 """How the command line behaves among other programs: pipes, terminals, interrupts, full disks, missing libraries."""
 
+import io
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import pytest
 from support.cli import COMMAND
 
 import truthcal as tc
+from truthcal.cli.main import main
 
 
 @pytest.fixture
@@ -237,12 +239,25 @@ def test_standard_output_is_a_file_too(process, file):
     assert process("report", file, "-o", "/dev/stdout", "-q", check=0).out.startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
-def test_letters_that_cannot_be_written_are_escaped(process, write, events, encoding):
-    path = write("n.csv", hit=events["hit"], score=events["score"], who=["Łódź"] * 900)
-    done = process("check", path, "--by", "who", "--markdown", env={"PYTHONIOENCODING": encoding}, check=0)
+@pytest.fixture
+def polish(write, events):
+    return write("n.csv", hit=events["hit"], score=events["score"], who=["Łódź"] * 900)
+
+
+def test_letters_that_cannot_be_written_are_escaped(process, polish):
+    done = process("check", polish, "--by", "who", "--markdown", env={"PYTHONIOENCODING": "ascii"}, check=0)
     assert "\\u2705 Calibration" in done.out
-    assert ("\\u0141\\xf3d\\u017a" if encoding == "ascii" else "\\u0141") in done.out
+    assert "\\u0141\\xf3d\\u017a" in done.out
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_letters_that_an_encoding_lacks_are_escaped(polish, encoding, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    assert main(["check", str(polish), "--by", "who", "--markdown"]) == 0
+    sys.stdout.flush()
+    assert "\\u2705 Calibration" in written.getvalue().decode(encoding)
+    assert "\\u0141ód" in written.getvalue().decode(encoding)
 
 
 def test_names_of_files_cannot_command_a_terminal(quick, tmp_path):

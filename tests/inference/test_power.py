@@ -31,6 +31,7 @@ def truth_with_error(p, family, effect):
 # --- by simulation ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "smcal", "spiegelhalter"])
 def test_power_against_the_test_itself(measure):
     p, truth = np.linspace(0.05, 0.95, 60), flattened(np.linspace(0.05, 0.95, 60), 0.3)
@@ -49,6 +50,7 @@ def test_power_against_the_test_itself(measure):
     assert abs(rejected / 100 - found.value) < 4 * error + 0.01
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 @pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "ks_ce", "spiegelhalter", "hosmer_lemeshow"])
 def test_power_under_calibration_is_the_level(measure, alpha):
@@ -202,6 +204,7 @@ def test_bad_parameters_of_curves_are_refused(arguments, error, message):
 FIELD = {"shift": "too_high", "slope": "too_extreme"}
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "shifted_grid_ubse"])
 @pytest.mark.parametrize("family", ["shift", "slope"])
 def test_detectable_error_is_found_as_often_as_promised(family, measure):
@@ -214,6 +217,7 @@ def test_detectable_error_is_found_as_often_as_promised(family, measure):
         assert found.value == pytest.approx(power, rel=0, abs=0.04 + 3 * found.standard_error)
 
 
+@pytest.mark.simulation
 def test_detectable_error_of_rare_events_is_found_as_often_as_promised():
     p = np.random.default_rng(0).beta(1, 49, 5000)
     effect = tc.detectable_error(p).too_extreme
@@ -319,6 +323,7 @@ def test_design_agrees_with_its_rows():
 # --- sample sizes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("family", FAMILIES)
 def test_required_rows_find_the_error_as_often_as_promised(family):
     effect = 0.06

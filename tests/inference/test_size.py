@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from support.simulation import REPEATS
 
 import truthcal as tc
 from truthcal.core.sample import Sample
@@ -106,12 +107,14 @@ def check_sizes(null, tests, count, low=0.8):
 # --- asymptotic -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["uniform", "Beta(2,2)", "weighted"])
 def test_size_of_asymptotic_tests(kind):
     tests = (*TENT_TESTS, *PATH_TESTS, *CLASSICAL)
     check_sizes(Null(kind, 1000, 40_000, tests), tests, 40_000)
 
 
+@pytest.mark.simulation
 def test_size_of_asymptotic_tests_with_ties():
     tests = (*TENT_TESTS, *CLASSICAL)
     null = Null("tied", 1000, 40_000, (*tests, *PATH_TESTS))
@@ -119,6 +122,7 @@ def test_size_of_asymptotic_tests_with_ties():
     check_sizes(null, PATH_TESTS, 40_000, low=0.0)  # Brownian limits are cautious where predictions tie
 
 
+@pytest.mark.simulation
 def test_size_of_asymptotic_tests_of_rare_events():
     """At the least information that `auto` accepts: sum p(1 - p) = 100."""
     n = 10_250
@@ -129,6 +133,7 @@ def test_size_of_asymptotic_tests_of_rare_events():
     check_sizes(null, tests, 20_000)
 
 
+@pytest.mark.simulation
 def test_size_of_hosmer_lemeshow_of_rare_events():
     """The chi-square limit needs five expected positives in each bin: 100,000 rows here, in ties so that draws are few."""
     p = np.repeat(design("rare", 1000)[0], 100)
@@ -164,6 +169,7 @@ def test_critical_values_are_where_the_public_tests_have_p_equal_alpha():
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["uniform", "Beta(2,2)", "rare", "tied", "weighted"])
 def test_size_of_exact_tests(kind):
     """p = (1 + #{redrawn >= observed}) / (1 + redraws), with the redraws shared by all observed outcomes.
@@ -184,19 +190,20 @@ def test_size_of_exact_tests(kind):
             assert low * alpha - slack <= size <= 1.2 * alpha + slack, (test, alpha, size)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["uniform", "rare", "tied", "weighted"])
 def test_size_of_the_whole_function(kind):
     """Nothing shared: 199 redraws for each of 600 data sets. 600 x 5% = 30 rejections, 4 standard errors = 21."""
     p, w = design(kind, 60)
-    rng = np.random.default_rng(3)
+    rng, count = np.random.default_rng(3), 2 * REPEATS
     pvalues = np.array(
         [
             tc.calibration_test(rng.random(60) < p, p, sample_weight=w, n_resamples=199, rng=rng).pvalue
-            for _ in range(600)
+            for _ in range(count)
         ]
     )
     for alpha in LEVELS:
-        slack = 4.0 * math.sqrt(alpha * (1.0 - alpha) / 600)
+        slack = 4.0 * math.sqrt(alpha * (1.0 - alpha) / count)
         assert np.mean(pvalues <= alpha) <= alpha + slack
         if kind in ("uniform", "weighted"):
             assert np.mean(pvalues <= alpha) >= alpha - slack

@@ -145,6 +145,7 @@ def test_summary_prints_a_sentence_first():
     assert tc.atb_summary(y, p).to_dict()["n"] == 4
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("shape", ["uniform", "rare", "one value"])
 def test_chance_alone_stays_below_four_floors_in_95_of_100_samples(shape):
     """What the summary says. One value is the extreme case: a chi-square with one degree of freedom, 3.84."""

@@ -352,6 +352,7 @@ def test_band_of_few_unequal_weights_keeps_its_level_on_average(n, spread):
     assert max(outside) < 0.2
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("n", [100, 1000])
 def test_band_of_many_unequal_weights_keeps_its_level(n):
     rng = np.random.default_rng(n)
@@ -365,6 +366,7 @@ def test_band_of_many_unequal_weights_keeps_its_level(n):
     assert max(outside) < 0.075  # 3.6 standard errors of 1000 draws
 
 
+@pytest.mark.simulation
 def test_band_holds_calibrated_bins_in_a_simulation():
     rng = np.random.default_rng(0)
     inside = total = 0
@@ -399,6 +401,7 @@ def test_certain_predictions_have_no_band():
 # --- the band of isotonic curves --------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "ties"), [(20, False), (400, True), (3000, False)])
 def test_consistency_band_holds_calibrated_curves(n, ties, weighted):
