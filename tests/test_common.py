@@ -6,10 +6,10 @@ import math
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from oracles import measures as oracles
 from oracles import more_measures as more_oracles
-from support.strategies import inner_probabilities, rows
+from support.strategies import examples, inner_probabilities, rows
 
 import truthcal as tc
 from truthcal import MEASURES
@@ -49,7 +49,7 @@ def test_every_measure_has_an_oracle_and_is_public():
 
 
 @each_measure
-@settings(max_examples=60)
+@examples(60)
 @given(data=rows(max_size=6))
 def test_agrees_with_oracle(name, data):
     y, p = data
@@ -58,7 +58,7 @@ def test_agrees_with_oracle(name, data):
 
 
 @each_measure
-@settings(max_examples=40)
+@examples(40)
 @given(data=rows(max_size=4), w=st.lists(st.integers(1, 2), min_size=4, max_size=4))
 def test_agrees_with_oracle_when_weighted(name, data, w):
     y, p = data
@@ -68,7 +68,7 @@ def test_agrees_with_oracle_when_weighted(name, data, w):
 
 
 @each_measure
-@settings(max_examples=40)
+@examples(40)
 @given(data=rows(max_size=6, outcomes=inner_probabilities))
 def test_agrees_with_oracle_when_outcomes_are_fractions(name, data):
     y, p = data
@@ -239,7 +239,7 @@ def test_the_truth_itself_scores_zero_without_noise(name):
 
 
 @pytest.mark.parametrize("name", TRUTHFUL)
-@settings(max_examples=40)
+@examples(40)
 @given(data=rows(min_size=1, max_size=5, outcomes=inner_probabilities))
 def test_truthful_measures_never_reward_a_lie(name, data):
     truth, lie = data
@@ -261,7 +261,7 @@ def test_other_measures_do_reward_a_lie(name):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if MEASURES[name].noise_floor])
-@settings(max_examples=30)
+@examples(30)
 @given(data=rows(min_size=1, max_size=6, outcomes=inner_probabilities))
 def test_noise_floor_is_the_expected_value_of_the_honest_report(name, data):
     truth, _ = data

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import measures as oracles
-from support.strategies import SPECIAL, inner_probabilities, rows, weighted_rows
+from support.strategies import SPECIAL, examples, inner_probabilities, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core import file_format
@@ -311,7 +311,7 @@ def test_an_empty_sketch_says_so():
 
 
 @given(weighted_rows(min_size=2, max_size=30), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_two_updates_are_one_update_and_a_merge(data, more):
     y, p, w = data
     cut = more.draw(st.integers(1, len(y) - 1))

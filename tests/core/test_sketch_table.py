@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import inner_probabilities, weights
+from support.strategies import examples, inner_probabilities, weights
 
 import truthcal as tc
 from truthcal.core import file_format
@@ -536,7 +536,7 @@ keyed_rows = st.lists(
 
 
 @given(keyed_rows, st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_chunks_in_any_order_merge_to_the_whole(rows, data):
     chunk = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
     whole = by_hand(*zip(*rows, strict=True))
@@ -890,7 +890,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 
 
 @given(keyed_rows)
-@settings(max_examples=30)
+@examples(30)
 def test_what_was_written_is_never_refused(rows):
     keys, y, p, w = zip(*rows, strict=True)
     for weight in (w, [1e100 if k % 2 else 1e-100 for k in range(len(w))]):

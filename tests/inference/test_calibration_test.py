@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import inference as inference_oracles
 from oracles import measures as oracles
 from oracles import more_measures as more_oracles
 from scipy import stats
-from support.strategies import weighted_rows
+from support.strategies import examples, weighted_rows
 
 import truthcal as tc
 from truthcal import MEASURES
@@ -90,7 +90,7 @@ def test_exact_equals_full_enumeration(name, kind):
             assert result.z == pytest.approx((float(observed) - mean) / sd, rel=1e-3, abs=1e-3)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=weighted_rows(max_size=7), name=st.sampled_from(["atb", "atb_l1", "ks_ce", "kuiper_ce", "ece"]))
 def test_exact_equals_full_enumeration_at_delicate_rows(data, name):
     """Weights of any size, predictions next to 0, 1/2, 1 and each other."""
@@ -418,7 +418,7 @@ def test_auto_spares_redraws_that_could_show_nothing_smaller_than_the_bound(alte
 
 
 @pytest.mark.parametrize("measure", TENTS)
-@settings(max_examples=20)
+@examples(20)
 @given(data=weighted_rows(max_size=6))
 def test_bound_is_never_below_the_exact_tail(measure, data):
     y, p, w = data
@@ -434,7 +434,7 @@ def test_bound_is_never_below_the_exact_tail(measure, data):
         assert tails.less >= chance[value <= observed - 1e-12].sum() * (1 - 1e-9)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(data=weighted_rows(max_size=6))
 def test_bound_from_a_sketch_is_never_below_the_exact_tail(data):
     y, p, w = data

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import inference as inference_oracles
 from scipy import stats
-from support.strategies import inner_probabilities
+from support.strategies import examples, inner_probabilities
 
 import truthcal as tc
 
@@ -75,7 +75,7 @@ def test_hosmer_lemeshow_equals_full_enumeration(kind, n_bins):
 LINES = st.lists(st.tuples(st.integers(0, 1), inner_probabilities, st.integers(1, 4)), min_size=2, max_size=30)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(lines=LINES, n_bins=st.integers(1, 12))
 def test_hosmer_lemeshow_is_the_loop_over_bins(lines, n_bins):
     y, p, w = zip(*lines, strict=True)
@@ -86,7 +86,7 @@ def test_hosmer_lemeshow_is_the_loop_over_bins(lines, n_bins):
         assert found.statistic == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(lines=LINES)
 def test_spiegelhalter_is_its_formula(lines):
     y, p, w = zip(*lines, strict=True)

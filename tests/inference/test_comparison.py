@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from support.simulation import REPEATS, assert_covered
-from support.strategies import inner_probabilities, rows
+from support.strategies import examples, inner_probabilities, rows
 
 import truthcal as tc
 from truthcal import MEASURES
@@ -162,7 +162,7 @@ def test_identical_predictions_do_not_differ(measure):
     assert result.better_brier is None
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(rows(min_size=2, max_size=10), st.data())
 def test_small_comparisons_make_sense(first, data):
     y, a = first

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 from support.simulation import REPEATS, assert_covered
-from support.strategies import weighted_rows
+from support.strategies import examples, weighted_rows
 
 import truthcal as tc
 from truthcal import MEASURES
@@ -276,7 +276,7 @@ def holds_its_estimate(interval):
     return interval.low - slack <= max(interval.estimate, 0.0) <= interval.high + slack
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(weighted_rows(min_size=2, max_size=12), st.booleans())
 def test_interval_holds_its_estimate(data, weighted):
     y, p, w = data
@@ -298,7 +298,7 @@ def test_interval_of_calibrated_rows_holds_its_estimate(n):
         assert holds_its_estimate(tc.confidence_interval(y, p, measure="multiscale_atb"))
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(weighted_rows(min_size=3, max_size=12), st.sampled_from(["rms", "bias", "multiscale_atb", "smcal"]))
 def test_intervals_are_nested(data, measure):
     y, p, w = data

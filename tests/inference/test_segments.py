@@ -7,10 +7,11 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from support.simulation import REPEATS
+from support.strategies import examples
 
 import truthcal as tc
 from truthcal.inference.segments import assess_segments, benjamini_hochberg, cautious, holm
@@ -266,7 +267,7 @@ def test_few_rows_are_not_tested(min_rows, tested):
     assert {segment.key for segment in result.tested} == tested
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 2**32 - 1))
 def test_who_is_tested_does_not_depend_on_outcomes(seed):
     rng = np.random.default_rng(seed)

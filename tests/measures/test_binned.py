@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import measures as oracles
 from oracles import more_measures as more_oracles
-from support.strategies import rows, weighted_rows
+from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 
@@ -51,7 +51,7 @@ def test_binned_ece_against_its_definition(data, n_bins, strategy, norm):
 
 
 @given(rows(min_size=4, max_size=12), st.sampled_from([1, 2]), st.sampled_from(["uniform", "quantile"]))
-@settings(max_examples=60)
+@examples(60)
 def test_debiased_ece_against_its_definition(data, n_bins, strategy):
     y, p = data
     y, p = y * 2, p * 2  # two rows in each bin that has any

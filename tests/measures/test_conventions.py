@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import rows
+from support.strategies import examples, rows
 
 from truthcal.measures import conventions
 from truthcal.measures.conventions import CONVENTIONS, binned_ece_like
@@ -132,7 +132,7 @@ def test_equals_the_package_to_the_last_bit_on_many_rows(name, norm):
 
 
 @pytest.mark.parametrize(("name", "norm"), EXACT)
-@settings(max_examples=60)
+@examples(60)
 @given(data=rows(max_size=12), n_bins=st.integers(1, 40), dtype=st.sampled_from([np.float32, np.float64]))
 def test_equals_the_package_on_delicate_numbers(name, norm, data, n_bins, dtype):
     y, p = np.array(data[0]), np.array(data[1]).astype(dtype)

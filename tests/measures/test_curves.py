@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import rows, weighted_rows
+from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
@@ -121,7 +121,7 @@ def test_isotonic_pools_against_the_min_max_formula(data):
 
 @pytest.mark.parametrize("strategy", BINNED)
 @given(data=weighted_rows(max_size=10), n_bins=st.sampled_from([1, 2, 3, 8, 10, 15]))
-@settings(max_examples=60)
+@examples(60)
 def test_bins_against_loops(strategy, data, n_bins):
     y, p, w = data
     p = [pi + 0.0 for pi in p]
@@ -174,7 +174,7 @@ def assert_same(a, b, but=()):
 
 @each_strategy
 @given(data=rows(min_size=2, max_size=20), seed=st.integers(0, 5))
-@settings(max_examples=40)
+@examples(40)
 def test_row_order_does_not_matter(strategy, data, seed):
     y, p = map(np.asarray, data)
     order = np.random.default_rng(seed).permutation(len(p))
@@ -183,7 +183,7 @@ def test_row_order_does_not_matter(strategy, data, seed):
 
 @each_strategy
 @given(data=rows(max_size=15), seed=st.integers(0, 5))
-@settings(max_examples=40)
+@examples(40)
 def test_weight_is_repetition_for_the_means(strategy, data, seed):
     """Not for the band: one row of weight 2 is one observation."""
     y, p = map(np.asarray, data)
@@ -195,7 +195,7 @@ def test_weight_is_repetition_for_the_means(strategy, data, seed):
 
 @each_strategy
 @given(data=weighted_rows(max_size=15), n_bins=st.sampled_from([1, 2, 5, 15]))
-@settings(max_examples=60)
+@examples(60)
 def test_sketch_is_rows_where_a_bucket_holds_one_prediction(strategy, data, n_bins):
     y, p, w = data
     p = [round(40 * pi) / 40 for pi in p]

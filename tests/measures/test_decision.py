@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from oracles import more_measures as more_oracles
-from support.strategies import inner_probabilities, weighted_rows
+from support.strategies import examples, inner_probabilities, weighted_rows
 
 import truthcal as tc
 
 
 @given(weighted_rows(max_size=7))
-@settings(max_examples=40)
+@examples(40)
 def test_against_all_proper_scores(data):
     y, p, w = data
     for name in ("decision_loss", "u_calibration"):

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import more_measures as more_oracles
-from support.strategies import rows, weighted_rows
+from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core.bucket_stats import bracket_following_from
@@ -174,7 +174,7 @@ def test_refuses_a_bad_tolerance(bad):
 
 
 @given(rows(min_size=1, max_size=4), st.sampled_from([1.5, 2.0, 3.0]))
-@settings(max_examples=25)
+@examples(25)
 def test_alpha_against_the_transport_programme(data, alpha):
     y, p = data
     expected = float(more_oracles.distcal(y, p, alpha=alpha))
@@ -185,7 +185,7 @@ def test_alpha_against_the_transport_programme(data, alpha):
 
 
 @given(rows(min_size=1, max_size=4))
-@settings(max_examples=15)
+@examples(15)
 def test_columns_and_chain_agree_at_alpha_one(data):
     y, p = data
     chain = tc.distcal_bounds(y, p, tolerance=1e-4)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from oracles import more_measures as more_oracles
-from support.strategies import rows, weighted_rows
+from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 
@@ -59,7 +59,7 @@ def test_too_many_predictions_are_refused_with_advice():
 
 
 @given(weighted_rows(max_size=8))
-@settings(max_examples=50)
+@examples(50)
 def test_surrogate_is_never_below_the_exact_one_nor_above_ece(data):
     y, p, w = data
     exact, surrogate, ece = (f(y, p, sample_weight=w) for f in (tc.intcal, tc.intcal_surrogate, tc.ece))

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import measures as oracles
 from oracles import more_measures as more_oracles
-from support.strategies import probabilities, rows, weighted_rows
+from support.strategies import examples, probabilities, rows, weighted_rows
 
 import truthcal as tc
 
@@ -87,7 +87,7 @@ def test_smcal_of_a_million_rows_against_its_witness():
 
 
 @given(weighted_rows(max_size=6), st.sampled_from([0.01, 0.3, 1.0, 10.0]))
-@settings(max_examples=30)
+@examples(30)
 def test_laplace_bandwidth(data, bandwidth):
     y, p, w = data
     expected = more_oracles.laplace_kernel_ce(y, oracles.exact(p), oracles.exact(w), bandwidth=bandwidth)

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from oracles import more_measures as more_oracles
-from support.strategies import rows
+from support.strategies import examples, rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
@@ -58,7 +58,7 @@ def test_seeds(function, name):
 
 
 @given(rows(max_size=5))
-@settings(max_examples=30)
+@examples(30)
 def test_a_row_of_weight_two_is_two_rows(data):
     y, p = data
     for function, name in BOTH:

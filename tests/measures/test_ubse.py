@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import measures as oracles
-from support.strategies import inner_probabilities, probabilities, rows, weighted_rows
+from support.strategies import examples, inner_probabilities, probabilities, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
@@ -72,7 +72,7 @@ def test_width_one_is_atb(data):
 
 
 @given(rows(max_size=7), st.integers(1, 7))
-@settings(max_examples=60)
+@examples(60)
 def test_quantile_bins_against_every_way_to_break_ties(data, k):
     y, p = data
     k = min(k, len(p))
@@ -271,7 +271,7 @@ def test_bad_parameters_are_refused(build, error, message):
 
 @pytest.mark.parametrize("binning", BINNINGS, ids=lambda b: getattr(b, "__name__", repr(b)))
 @given(data=rows(min_size=2, max_size=7, outcomes=inner_probabilities))
-@settings(max_examples=25)
+@examples(25)
 def test_expected_value_by_the_decomposition(binning, data):
     truth, report = data
     expected = oracles.expectation(truth, lambda y: tc.ubse(y, report, binning))
@@ -291,7 +291,7 @@ def test_lying_never_pays(binning, truth, data):
     "binning", [b for b in BINNINGS if b != tc.QuantileBins(2)], ids=lambda b: repr(b).partition(" at ")[0]
 )
 @given(data=weighted_rows(min_size=2, max_size=6, outcomes=inner_probabilities))
-@settings(max_examples=20)
+@examples(20)
 def test_expected_value_with_weights(binning, data):
     truth, report, w = data
     expected = oracles.expectation(truth, lambda y: tc.ubse(y, report, binning, sample_weight=w))
@@ -302,7 +302,7 @@ def test_expected_value_with_weights(binning, data):
     data=rows(min_size=2, max_size=4, outcomes=inner_probabilities),
     w=st.lists(st.integers(1, 3), min_size=4, max_size=4),
 )
-@settings(max_examples=30)
+@examples(30)
 def test_expected_value_of_quantile_bins_is_that_of_repeated_rows(data, w):
     truth, report = data
     w = w[: len(truth)]

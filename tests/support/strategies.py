@@ -1,7 +1,14 @@
 """Hypothesis strategies for rows."""
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
+
+
+def examples(count):
+    """Run `count` examples in the profile `ci`, and in proportion in the others; for tests that are too slow for 100."""
+    return settings(max_examples=max(5, count * settings().max_examples // 100))
+
 
 # Where floats are delicate: the ends, -0.0, subnormals, one ulp apart, bucket edges and their neighbours.
 SPECIAL = [

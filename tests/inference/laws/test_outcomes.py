@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from oracles import inference as inference_oracles
 from oracles import measures as oracles
-from support.strategies import rows, weighted_rows
+from support.strategies import examples, rows, weighted_rows
 
 from truthcal import MEASURES
 from truthcal.core.sample import Sample
@@ -66,7 +66,7 @@ def test_other_measures_are_called_for_each_outcome(name, kind):
     assert outcomes.values(name)(outcomes.grouped(y)) == pytest.approx(expected, rel=1e-7, abs=1e-14)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(data=weighted_rows(max_size=8))
 def test_values_at_delicate_predictions(data):
     y, p, w = data
@@ -157,7 +157,7 @@ def by_hand(p):
     return found
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=rows(max_size=7))
 def test_all_outcomes_and_their_chances(data):
     y, p = data
@@ -212,7 +212,7 @@ def test_all_outcomes_come_in_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("name", TENTS)
-@settings(max_examples=25)
+@examples(25)
 @given(data=weighted_rows(max_size=6))
 def test_null_moments_by_enumeration(name, data):
     y, p, w = data

@@ -6,7 +6,7 @@ from functools import lru_cache
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -262,7 +262,6 @@ scale = st.tuples(st.floats(-6.0, 0.0), st.sampled_from([-1.0, 1.0])).map(lambda
 forms = st.lists(st.tuples(scale, st.floats(-4.0, 4.0)), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(forms, st.floats(-6.0, 6.0), st.floats(0.0, 1.0), st.integers(-60, 60))
 def test_tails_add_up_fall_and_do_not_depend_on_units(form, x, step, exponent):
     scales, shifts = np.array(form).T
