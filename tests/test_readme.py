@@ -86,6 +86,7 @@ def days_of_predictions(folder):
         pq.write_table(table, folder / "predictions" / f"day={day}" / "part-0.parquet")
 
 
+@pytest.mark.spark
 def test_examples_print_what_the_page_on_engines_shows(tmp_path, monkeypatch):
     pytest.importorskip("duckdb")
     spark_session()  # with our settings; the page's own call returns this session

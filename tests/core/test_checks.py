@@ -103,6 +103,7 @@ def test_text_columns_need_a_pos_label(container):
         tc.atb(words, P)
 
 
+@pytest.mark.peers
 def test_torch_tensors():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     assert tc.atb(torch.tensor(Y), torch.tensor(P, dtype=torch.float64)) == VALUE

@@ -140,6 +140,7 @@ def test_codes_and_sums_of_all_edge_cases(dialect, weighted, grouped):
     assert_agree(found, rows, 4096, grouped, TINY.get(dialect, 0.0))
 
 
+@pytest.mark.spark
 def test_spark_without_ansi():
     rows = load_all_rows("spark")
     session = servers.spark_session()
@@ -271,6 +272,7 @@ def test_numbers_written_as_text_are_refused(dialect, role, text):
             database(dialect).run(sketch_sql("words", **ROLES, pos_label=1, dialect=dialect))
 
 
+@pytest.mark.postgres
 def test_postgres_looks_through_domains():
     cursor = database("postgres").connection.cursor()
     cursor.execute("CREATE DOMAIN word AS TEXT; CREATE DOMAIN share AS REAL")

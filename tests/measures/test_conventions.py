@@ -121,16 +121,19 @@ def different(name, norm, all_cases):
     ]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("name", "norm"), EXACT)
 def test_equals_the_package_to_the_last_bit(name, norm):
     assert not different(name, norm, cases((1, 2, 3, 10, 1000), (1, 2, 5, 10, 15, 50, 100)))
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("name", "norm"), EXACT)
 def test_equals_the_package_to_the_last_bit_on_many_rows(name, norm):
     assert not different(name, norm, cases((20_000,), (1, 5, 10, 15), seed=1))
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("name", "norm"), EXACT)
 @examples(60)
 @given(data=rows(max_size=12), n_bins=st.integers(1, 40), dtype=st.sampled_from([np.float32, np.float64]))
@@ -139,12 +142,14 @@ def test_equals_the_package_on_delicate_numbers(name, norm, data, n_bins, dtype)
     assert not different(name, norm, [(y, p, n_bins)])
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("name", "norm"), EXACT)
 def test_default_bins_are_those_of_the_package(name, norm):
     y, p, _ = next(cases((1000,), (None,), seed=2))
     assert binned_ece_like(name, y, p, norm=norm) == PEERS[name](y, p, norm)
 
 
+@pytest.mark.peers
 def test_torchmetrics_l2_is_equal_before_the_root_and_one_unit_after_it():
     """The root is MKL's, which does not always round to nearest."""
     torch = torch_with_avx2()
@@ -157,6 +162,7 @@ def test_torchmetrics_l2_is_equal_before_the_root_and_one_unit_after_it():
         assert abs(ours - theirs) <= np.spacing(p.dtype.type(theirs))
 
 
+@pytest.mark.peers
 def test_torchmetrics_class_in_batches_gives_the_same_number():
     metric, torch = need("torchmetrics.classification").BinaryCalibrationError(), torch_with_avx2()
     y, p, _ = next(cases((1000,), (None,), seed=3))
@@ -165,6 +171,7 @@ def test_torchmetrics_class_in_batches_gives_the_same_number():
     assert metric.compute().item() == binned_ece_like("torchmetrics", y, p)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_and_edges_are_torchs(dtype):
     """Also for more bins than the tests above have, where the order of torch's sums has more stages."""
@@ -179,6 +186,7 @@ def test_sums_and_edges_are_torchs(dtype):
 SHOWN = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(("code", "shown"), SHOWN, ids=range(len(SHOWN)))
 def test_docs_print_what_they_show(code, shown):
     for module in re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE):
