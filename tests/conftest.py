@@ -4,8 +4,10 @@ Markers (`-m "not spark"` leaves a group out; a marker that is not registered in
 
 - `simulation`: size or coverage by repeated random draws; `make test` leaves these out, `make test-all` runs them.
 - `spark`, `postgres`, `browser`, `peers`: uses Spark, a PostgreSQL server, Chromium, or the packages whose numbers
-  `binned_ece_like` reproduces. Each group stays on one xdist worker, so that each server is started once.
-  Tests with a parameter or fixture of that name are marked here.
+  `binned_ece_like` reproduces. Tests with a parameter or fixture of that name are marked here.
+
+In parallel runs (`-n 2`) each test goes to the first free worker, but the tests of one server, and others that share
+slow results, stay on one worker: GROUPS below.
 
 Hypothesis profiles (`--hypothesis-profile=...`), all derandomized, so that a run that passed once passes again:
 `fast` (25 examples, `make test`), `ci` (100, the default), `nightly` (1,000).
@@ -15,6 +17,7 @@ number of repeats of a simulation (default 300; see `support/simulation.py`).
 """
 
 import os
+import re
 
 # Before numpy is imported. Matrices here have at most a few hundred rows: with two workers on two cores, the threads of
 # OpenBLAS wait for each other, and one interval takes 260 ms of CPU time instead of 29.
@@ -36,6 +39,14 @@ for _profile, _examples in {"fast": 25, "ci": 100, "nightly": 1000}.items():
 settings.load_profile("ci")
 
 SERVERS = ("spark", "postgres", "browser", "peers")
+# Group -> which test ids belong to it.
+GROUPS = {
+    "spark": re.compile("spark|page_on_engines"),
+    "postgres": re.compile("postgres"),
+    "browser": re.compile(r"test_browser\.py"),
+    "peers": re.compile(r"test_conventions\.py|torch"),
+    "scenarios": re.compile(r"test_intervals\.py::test_coverage_(of_squared|over_all)"),
+}
 
 
 def _uses(item, server):
@@ -48,16 +59,32 @@ def _uses(item, server):
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m selects, and before xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """Mark the users of servers, and start long tests first: workers then finish at the same time."""
+    """Mark the users of servers, and start simulations first: they take longest, and workers finish at the same time."""
     for item in items:
         for server in SERVERS:
             if _uses(item, server):
                 item.add_marker(server)
-                item.add_marker(pytest.mark.xdist_group(server))
-                break
     items.sort(key=lambda item: item.get_closest_marker("simulation") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep each group on one worker.
+
+    The marker `xdist_group` of pytest-xdist 3.8 has no effect with pytest 9.2, where test ids cannot be changed, and
+    `--dist=worksteal` knows no groups.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return next((group for group, pattern in GROUPS.items() if pattern.search(nodeid)), nodeid)
+
+    return GroupScheduling(config, log)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -94,7 +94,6 @@ def hits_of_scenario(design, truth, n):
 
 
 @pytest.mark.simulation
-@pytest.mark.xdist_group("scenarios")  # the second test uses the results of the first, if they are there
 @pytest.mark.parametrize(("design", "truth", "n"), SCENARIOS)
 def test_coverage_of_squared_errors_and_bias(design, truth, n):
     for measure, hits in hits_of_scenario(design, truth, n).items():
@@ -102,7 +101,6 @@ def test_coverage_of_squared_errors_and_bias(design, truth, n):
 
 
 @pytest.mark.simulation
-@pytest.mark.xdist_group("scenarios")
 @pytest.mark.parametrize("measure", ["atb", "multiscale_atb", "bias"])
 def test_coverage_over_all_scenarios(measure):
     hits = sum(hits_of_scenario(*scenario)[measure] for scenario in SCENARIOS)
