@@ -708,7 +708,7 @@ def test_sketch_of_extreme_weights_is_that_of_plain_ones(scale, method):
 def test_measures_and_methods_that_a_sketch_cannot_have():
     sketch = tc.Sketch().update(Y, P)
     with pytest.raises(
-        ValueError, match="`measure` of a sketch must be one of 'atb', 'shifted_grid_ubse', 'multiscale_atb'; got 'ece'"
+        ValueError, match="`measure` of a sketch must be one of 'atb', 'multiscale_atb', 'shifted_grid_ubse'; got 'ece'"
     ):
         tc.calibration_test(sketch, measure="ece")
     with pytest.raises(
