@@ -63,7 +63,7 @@ def test_miscalibrated_segments_differ_in_shape_and_weight(ax, table, artists):
 def test_strange_names_are_literal_and_short(ax, table, artists):
     plots.SegmentsDisplay.from_sketch_table(table, ax=ax)
     name = next(text for gid, text in artists(ax).items() if gid.endswith("-name") and "$" in text.get_text())
-    assert name.get_text().startswith("'$x_1$ <b>\\nlong")  # quoted, as in print
+    assert name.get_text().startswith("$x_1$ <b>\\nlong")  # escaped, as in print
     assert name.get_text().endswith("\N{HORIZONTAL ELLIPSIS}")
     assert len(name.get_text()) <= 28
     assert not name.get_parse_math()
