@@ -141,11 +141,13 @@ def converted(content, sheet=None):
     return inline_svg(f"{start}{content}</svg>", name="f", title="t", description="d", sheet=sheet or Stylesheet({}))
 
 
+@pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize("kind", ["line", "area"])
-def test_saved_line_or_area_has_fewer_points_and_looks_the_same(kind):
-    x, y = np.linspace(0, 1, 800), np.cumsum(np.random.default_rng(0).normal(0, 0.1, 800))
+def test_saved_line_or_area_has_fewer_points_and_looks_the_same(kind, scale):
+    x, y = np.linspace(0.01, 1, 800), np.cumsum(np.random.default_rng(0).normal(0, 0.1, 800))
 
     def draw(ax):
+        ax.set_xscale(scale)
         (ax.plot(x, y)[0] if kind == "line" else ax.fill_between(x, y, -40)).set_gid("shape")
         ax.scatter(x, y).set_gid("points")  # these keep their places
 

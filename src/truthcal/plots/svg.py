@@ -73,7 +73,9 @@ def _simplify_areas(figure: Any) -> None:
     for area in figure.findobj(matplotlib_module("matplotlib.collections").PolyCollection):
         area.axes.autoscale_view()  # the transform depends on the limits
         to_page = area.get_transform()
+        outlines = []
         for path in area.get_paths():
-            path.should_simplify = True
-        outlines = [outline for path in area.get_paths() for outline in path.to_polygons(to_page)]
+            on_page = path.transformed(to_page)  # to_polygons(to_page) would ignore logarithmic scales
+            on_page.should_simplify = True
+            outlines += on_page.to_polygons()
         area.set_verts([to_page.inverted().transform(outline) for outline in outlines])
