@@ -77,7 +77,7 @@ def test_quotes_that_lose_lines_and_quotes_that_are_text(tmp_path, field, rows):
             assert scan(path).n == rows
         for size in range(1, len(text)):
             pieces = [text[i : i + size].encode() for i in range(0, len(text), size)]
-            assert csv_quotes.lose_lines(pieces, ",") == (rows is None)
+            assert csv_quotes.swallows_lines(pieces, ",") == (rows is None)
             check = csv_quotes.QuoteCheck(",")
             for piece in [b"\xef\xbb\xbf" + pieces[0], *pieces[1:]]:
                 check.feed(piece)

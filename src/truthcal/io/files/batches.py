@@ -25,7 +25,7 @@ def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = N
         yield from source.format.read(source, roles, checksum)
 
 
-def refuse_unreadable(sources: list[Source], roles: ColumnRoles) -> None:
+def check_parquet_footers(sources: list[Source], roles: ColumnRoles) -> None:
     """Check all Parquet files by their footers, so that a damaged one is not found after an hour of reading others."""
     for source in sources:
         if source.format.name == "Parquet" and len(sources) > 1:

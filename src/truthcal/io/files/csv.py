@@ -11,7 +11,7 @@ from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_type
-from truthcal.io.files.csv_quotes import QuoteCheck, lose_lines
+from truthcal.io.files.csv_quotes import QuoteCheck, swallows_lines
 from truthcal.io.files.decode import is_number
 from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
@@ -20,7 +20,7 @@ from truthcal.io.files.text_input import (
     TextInput,
     is_sketch,
     large_label_type,
-    refuse_other_encodings,
+    require_utf8,
     text_columns,
 )
 from truthcal.io.row_codes import code_of
@@ -76,7 +76,7 @@ def _batches(source: Source, text: TextInput, **options: Any) -> Batches:
         yield batch, text.share()
     if not quotes.are_in_order():
         with TextInput(source) as again:
-            if lose_lines(iter(lambda: again.read(source.BLOCK), b""), source.delimiter):
+            if swallows_lines(iter(lambda: again.read(source.BLOCK), b""), source.delimiter):
                 raise arrow().ArrowInvalid("a quote is opened and never closed, so it is not known where lines end")
 
 
@@ -163,7 +163,7 @@ def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Sou
     first = _decoded(raw)
     if not first.strip():
         raise ValueError(f"{source}: the file is empty.")
-    refuse_other_encodings(source, raw)
+    require_utf8(source, raw)
     headers = {}
     for delimiter in _DELIMITERS:
         with contextlib.suppress(csv.Error):  # a name of more than 100,000 letters, which only a wrong delimiter makes
@@ -171,7 +171,7 @@ def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Sou
     if not headers:
         raise csv.Error("it has no header: is a quote opened there and never closed?")
     delimiter = max(headers, key=lambda delimiter: (set(wanted) <= set(headers[delimiter]), len(headers[delimiter])))
-    refuse_other_encodings(source, raw, "".join(headers[delimiter]))
+    require_utf8(source, raw, "".join(headers[delimiter]))
     return replace(source, delimiter=delimiter, header=tuple(headers[delimiter]))
 
 

@@ -33,12 +33,12 @@ class QuoteCheck:
         self._quotes += n
 
     def are_in_order(self) -> bool:
-        """Whether all quotes open or close a whole field, and none is left open. If not, `lose_lines` decides."""
+        """Whether all quotes open or close a whole field, and none is left open. If not, `swallows_lines` decides."""
         self.feed(b"\n\n")
         return self._in_order and self._quotes % 2 == 0
 
 
-def lose_lines(chunks: Iterable[bytes], delimiter: str) -> bool:
+def swallows_lines(chunks: Iterable[bytes], delimiter: str) -> bool:
     """Whether a quote is never closed, or closed on another line by one that should open a field. Slow but exact.
 
     Other quotes inside a field are text, as in ``5" pipe``.

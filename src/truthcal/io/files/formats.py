@@ -1,5 +1,6 @@
 """The file formats: one row each."""
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -58,8 +59,7 @@ def format_of_content(head: bytes) -> FileFormat:
 
 def sketch_kind(path: str | os.PathLike[str]) -> str | None:
     """Return "Sketch" or "SketchTable" if truthcal has written this file, by its first bytes; else None."""
-    try:
-        with open(path, "rb") as file:
+    if os.path.isfile(path):  # opening a named pipe could wait forever
+        with contextlib.suppress(OSError), open(path, "rb") as file:  # the reader reports errors
             return READERS.get(file.read(8))
-    except OSError:  # a folder, a pattern, or not there: the reader reports it
-        return None
+    return None

@@ -1,6 +1,6 @@
 """Two files with predictions for the same cases, joined on a key."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.decode import is_number, storage
+from truthcal.io.files.load import KeptRows
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.scan import scan_sources
 from truthcal.io.files.source import Checksum, Source, arrow
@@ -71,20 +72,6 @@ class _FileRows:
     keys: Any
 
 
-@dataclass(slots=True)
-class _RowCollector:
-    """Collects the rows and keys of a file, batch by batch."""
-
-    key: str
-    rows: list[tuple[_Rows, _Rows, _Rows | None, Any]] = field(default_factory=list)
-
-    def add(self, batch: Any, y: _Rows, ps: list[_Rows], w: _Rows | None) -> None:
-        keys = storage(batch.column(self.key))
-        if arrow().types.is_dictionary(keys.type):
-            keys = keys.cast(keys.type.value_type)
-        self.rows.append((y.copy(), ps[0].copy(), None if w is None else w.copy(), keys))
-
-
 def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
     """Return the roles without outcomes and weights if the second file does not have these columns."""
     header = source.header or preview_columns(source, [*(name for _, name in roles), key]).source.header
@@ -98,13 +85,19 @@ def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | Non
     """Read all rows of a file and their keys, each of which must be unique."""
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; it must be another.")
-    collector = _RowCollector(key)
-    scan_sources([source], roles, 2, collector.add, extra_columns=(key,), checksum=checksum)
-    ys, ps, ws, chunks = zip(*collector.rows, strict=True)
+    rows, chunks = KeptRows(None), []
+
+    def add(batch: Any, *columns: Any) -> None:
+        rows.add(batch, *columns)
+        keys = storage(batch.column(key))
+        chunks.append(keys.cast(keys.type.value_type) if arrow().types.is_dictionary(keys.type) else keys)
+
+    scan_sources([source], roles, 2, add, extra_columns=(key,), checksum=checksum)
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
     _check_keys(keys, key, source)
-    weights = None if ws[0] is None else np.concatenate(ws)
-    return _FileRows(source, np.concatenate(ys), np.concatenate(ps), weights, keys)
+    y, (p,), w = rows.columns()
+    assert y is not None
+    return _FileRows(source, y, p, w, keys)
 
 
 def _check_keys(keys: Any, key: str, source: Source) -> None:

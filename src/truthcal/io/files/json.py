@@ -14,7 +14,7 @@ from truthcal.io.files.text_input import (
     TextInput,
     is_sketch,
     large_label_type,
-    refuse_other_encodings,
+    require_utf8,
     text_columns,
 )
 
@@ -31,7 +31,7 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
         head = text.head(source.BLOCK)
         if not head.strip():
             return
-        refuse_other_encodings(source, head)
+        require_utf8(source, head)
         schema = arrow().schema(_infer_types(source, roles, head))
         options = pyarrow.json.ReadOptions(block_size=source.BLOCK)
         parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -107,7 +107,7 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
         if is_sketch(text):
             return replace(source, format=SKETCH), []
         head = text.head(source.BLOCK)
-    refuse_other_encodings(source, head)
+    require_utf8(source, head)
     rows: list[dict[str, Any]] = []
     enough = rows_to_preview(1)
     for line, row in _parsed(head.removeprefix(UTF8_MARK).splitlines()):

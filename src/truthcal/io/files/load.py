@@ -55,7 +55,7 @@ def load(
     Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at
     the end: 50 MB with the default `exact_rows`.
     """
-    rows = _KeptRows(exact_rows)
+    rows = KeptRows(exact_rows)
     n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else _BUCKETS)
     sketches = scan_sources(sources, roles, n_buckets, rows.add, checksum=checksum)
     y, ps, w = rows.columns()
@@ -68,7 +68,7 @@ def load(
 
 
 @dataclass(slots=True)
-class _KeptRows:
+class KeptRows:
     """Copies of the rows read so far, until there are more than `limit`."""
 
     limit: int | None
@@ -76,6 +76,7 @@ class _KeptRows:
     batches: list[tuple[_Rows, list[_Rows], _Rows | None]] = field(default_factory=list)
 
     def add(self, _: Any, y: _Rows, ps: list[_Rows], w: _Rows | None) -> None:
+        """Add a batch, as a callback of `scan_sources`."""
         self.n += len(y)
         if self.limit is not None and self.n > self.limit:
             self.batches.clear()
@@ -83,6 +84,7 @@ class _KeptRows:
             self.batches.append((y.copy(), [p.copy() for p in ps], None if w is None else w.copy()))
 
     def columns(self) -> tuple[_Rows | None, list[_Rows], _Rows | None]:
+        """Return outcomes, predictions of each model and weights; nothing if there are too many rows."""
         if not self.batches:
             return None, [], None
         ys, ps, ws = zip(*self.batches, strict=True)

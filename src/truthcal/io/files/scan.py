@@ -13,7 +13,7 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
-from truthcal.io.files.batches import batches_of, refuse_unreadable
+from truthcal.io.files.batches import batches_of, check_parquet_footers
 from truthcal.io.files.decode import BatchDecoder
 from truthcal.io.files.source import Checksum, Source
 from truthcal.io.files.sources import find_sources
@@ -106,7 +106,7 @@ def scan_sources(
     is updated with all bytes of all files.
     """
     wanted = replace(roles, by=(*roles.by, *extra_columns))
-    refuse_unreadable(sources, wanted)
+    check_parquet_footers(sources, wanted)
     decoder = BatchDecoder(roles)
     accumulators = {name: BucketAccumulator(roles.for_model(name), n_buckets) for name in roles.y_probas}
     with progress(_STEPS * len(sources), "reading") as bar:

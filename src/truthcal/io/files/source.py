@@ -58,7 +58,7 @@ class Source:
     @property
     def is_sketch(self) -> bool:
         """Whether the file holds a `Sketch` or `SketchTable`, not rows."""
-        return self.format.name == "sketch"
+        return self.format is SKETCH
 
     def columns_to_read(self, roles: ColumnRoles, available: Iterable[str]) -> list[str]:
         """Return the columns to read from the file, which has those `available`; other groups are in its path."""

@@ -83,7 +83,7 @@ def is_sketch(text: TextInput) -> bool:
     return text.head(8) in READERS
 
 
-def refuse_other_encodings(source: Source, text: bytes, names: str = "") -> None:
+def require_utf8(source: Source, text: bytes, names: str = "") -> None:
     """Raise if text with these first bytes, or column names decoded with ``errors="replace"``, are not UTF-8."""
     problem = f"{source}: could not be read as {source.format.name}"
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
