@@ -70,9 +70,9 @@ def test_a_row_of_weight_two_is_two_rows(data):
 def test_large_counts_are_drawn_from_the_right_distribution(bits):
     rows = subsampled._Rows(np.zeros(4), np.zeros(4), np.array([1, 63, 64, 1000]), 1128)
     kept = np.array(list(itertools.islice(rows.draws(np.random.Generator(bits(0))), 20_000)))
-    assert kept.mean(axis=0) == pytest.approx(rows.many / 2, rel=0.02)
-    assert kept.var(axis=0) == pytest.approx(rows.many / 4, rel=0.05)
-    assert (kept <= rows.many).all()
+    assert kept.mean(axis=0) == pytest.approx(rows.counts / 2, rel=0.02)
+    assert kept.var(axis=0) == pytest.approx(rows.counts / 4, rel=0.05)
+    assert (kept <= rows.counts).all()
 
 
 @pytest.mark.parametrize(("function", "name"), BOTH)
@@ -93,13 +93,13 @@ def test_merging_neighbours_moves_little(name, bound, monkeypatch):
     assert merged.size == 60_000
     monkeypatch.setattr(subsampled, "_MOST_GROUPS", 1 << 30)
     apart = subsampled._Rows.of(sample)
-    assert np.sum(merged.r * merged.many) == pytest.approx(np.sum(apart.r * apart.many))
+    assert np.sum(merged.r * merged.counts) == pytest.approx(np.sum(apart.r * apart.counts))
 
     # the same rows kept in both: all of them
     def of_all(rows):
         distinct = np.unique(rows.r)
         cumulative = np.empty_like(distinct)
-        subsampled.chains.kept_bias(rows.r, rows.y, rows.many, cumulative)
+        subsampled.chains.kept_bias(rows.r, rows.y, rows.counts, cumulative)
         return error(distinct, cumulative) / rows.size
 
     assert of_all(merged) == pytest.approx(of_all(apart), abs=bound)

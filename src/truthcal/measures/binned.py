@@ -17,12 +17,7 @@ DEFAULT_BINS = 15
 
 
 def ece(
-    y_true: object,
-    y_proba: object,
-    *,
-    alpha: float = 1.0,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object, *, alpha: float = 1.0, sample_weight: object = None, pos_label: object = None
 ) -> float:
     """Expected calibration error on the distinct predictions: for forecasts on a grid, not for continuous scores.
 
@@ -78,7 +73,7 @@ def binned_ece(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> float:
-    """Expected calibration error in bins: the number most people report. Depends on the bins, and can be gamed.
+    """Expected calibration error in bins: the most widely reported number. Depends on the bins, and can be gamed.
 
     Parameters
     ----------
@@ -91,26 +86,23 @@ def binned_ece(
     norm : {"l1", "l2", "max"}, default "l1"
         Mean, root mean square, or largest of the bins' gaps (the last is known as MCE).
     debias : bool, default False
-        Take out, for norm "l2", what noise adds on average. Needs 0/1 outcomes, whole weights, and two rows in each bin
-        that is not empty.
+        Subtract, for norm "l2", the average contribution of noise. Needs 0/1 outcomes, whole weights, and two rows in
+        each bin that is not empty.
 
     Returns
     -------
     float
-        Between 0 (best) and 1. Errors that cancel within a bin are not seen. Not truthful. For the same number as
-        another package prints, see `binned_ece_like`.
+        Between 0 (best) and 1. Errors that cancel within a bin go unnoticed. Not truthful. `binned_ece_like` gives the
+        number that another package prints.
 
     Notes
     -----
-    The gap of a bin is its mean prediction minus its mean outcome; empty bins count for nothing. Uniform bin k holds
+    The gap of a bin is its mean prediction minus its mean outcome; empty bins are ignored. Uniform bin k holds
     ``k / n_bins <= p < (k + 1) / n_bins``, and p = 1 is in the last. For quantile bins, equal predictions stay
     together: they go to bin ``floor(n_bins * m)``, m being the share of weight below them plus half their own.
     `quantile_ece` splits ties fairly instead, and is truthful. Debiased: ``sqrt(max(0, sum of share * (gap^2 - ybar(1 -
     ybar)/(n - 1))))``. O(n log n).
-
-    References
-    ----------
-    Naeini, Cooper, Hauskrecht (2015); Kumar, Liang, Ma (2019), Verified Uncertainty Calibration.
+    Reference: Naeini, Cooper, Hauskrecht (2015); Kumar, Liang, Ma (2019), Verified Uncertainty Calibration.
 
     Examples
     --------
@@ -137,7 +129,9 @@ def binned_ece_of(
     check_choice(norm, "norm", ("l1", "l2", "max"))
     groups = sample.groups
     starts = uniform_bins(groups.r, n_bins) if strategy == "uniform" else quantile_bins(groups.w, n_bins)
-    bias = np.add.reduceat(groups.c, starts)  # not differences of cumulative sums: a light bin would drown in them
+    bias = np.add.reduceat(
+        groups.c, starts
+    )  # not differences of cumulative sums, whose rounding would swamp a light bin
     if norm == "l1" and not debias:
         return float(np.sum(np.abs(bias))) / sample.weight
     mass = np.add.reduceat(groups.w, starts)
@@ -159,14 +153,14 @@ def binned_ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArra
 
 
 def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
-    """Where bins of equal width start among the groups; empty bins are left out."""
+    """Start indices of the bins of equal width among the groups; empty bins are left out."""
     edges = np.arange(n_bins) / n_bins
     starts = np.searchsorted(r, edges)
     return np.unique(starts[starts < len(r)])
 
 
 def quantile_bins(w: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
-    """The same for bins of about equal weight."""
+    """Start indices of the bins of about equal weight."""
     upto = np.cumsum(w)
     bins = np.minimum(np.floor(n_bins * ((upto - w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
     return np.flatnonzero(np.diff(bins, prepend=-1.0))

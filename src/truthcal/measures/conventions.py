@@ -1,8 +1,8 @@
-"""The binned calibration error as other packages print it, to the last bit.
+"""The binned calibration error as other packages compute it, to the last bit.
 
-Every package agrees on the formula and none on the arithmetic: where the edges lie, which bin owns them, what is done
-with 0 and 1, in which type and order sums are taken. Each function below repeats the arithmetic of one package, with
-what it does wrong; docs/reference/conventions.md lists that. Nothing else in truthcal uses these numbers.
+Packages agree on the formula but not on the arithmetic: the edges, the bin that includes an edge, the treatment of 0
+and 1, and the type and order of sums. Each function below repeats the arithmetic of one package, with its errors, which
+docs/reference/conventions.md lists. Nothing else in truthcal uses these numbers.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from truthcal.core.checks import check_rows
 from truthcal.core.params import check_choice, check_whole, refuse_fractions, refuse_nothing_counted
 
-# Some repeat their package's edges one by one, in exact arithmetic.
+# Some compute the edges one by one, in exact arithmetic.
 _MOST_BINS = 1 << 16
 
 Rows = NDArray[Any]
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _Convention:
-    """How one package computes its error: `error(p, y, n_bins, norm)`, its default `n_bins`, and the norms it has."""
+    """Convention of a package: `error(p, y, n_bins, norm)`, the default of `n_bins`, and the norms it offers."""
 
     error: Callable[[Rows, Rows, int, str], float]
     n_bins: int
@@ -41,19 +41,18 @@ def binned_ece_like(
     norm: str = "l1",
     pos_label: object = None,
 ) -> float:
-    """The binned calibration error that another package prints, bit for bit. To compare with, not to rely on.
+    """The binned calibration error that another package returns, bit for bit. For comparison only.
 
     Parameters
     ----------
     convention : str
-        Whose number: "torchmetrics", "netcal", "sklearn", "sklearn-quantile", "uncertainty-calibration" or "mapie".
+        The package: "torchmetrics", "netcal", "sklearn", "sklearn-quantile", "uncertainty-calibration" or "mapie".
     y_true : array-like of shape (n,)
-        Outcomes: 0/1 or True/False, or two labels of which `pos_label` is the positive one. The packages take no
-        fractional outcomes.
+        Outcomes: 0/1 or True/False, or two labels of which `pos_label` is the positive one. Not fractions.
     y_proba : array-like of shape (n,)
-        Predicted probabilities. Their type matters: most packages give another number for float32 than for float64.
+        Predicted probabilities. In most packages the result for float32 differs from that for float64.
     n_bins : int, optional
-        Number of bins as the package counts them. By default what the package takes by default.
+        Number of bins as the package counts them. By default the package's default.
     norm : {"l1", "l2", "max"}, default "l1"
         "l1": the mean over rows of the gap between observed and predicted mean in their bin (ECE). "l2": the root of
         the mean squared gap. "max": the largest gap of a bin (MCE). Not every package has every norm.
@@ -67,11 +66,10 @@ def binned_ece_like(
 
     Notes
     -----
-    A binned error is neither truthful nor continuous: a nudge of the predictions across an edge changes it, and a
-    forecaster can improve it by lying. Where a package is wrong (a bin for p = 1 alone, a bin too few) the number is
-    wrong in the same way. One number may be off in its last bit: the root in torchmetrics' l2.
-    docs/reference/conventions.md has edges, types and faults of each, and the versions this was tested against.
-    O(n log n) at most.
+    A binned error is neither truthful nor continuous: a small change of a prediction across an edge changes it, and a
+    forecaster can improve it by lying. Errors of a package (a separate bin for p = 1, a missing bin) are reproduced.
+    One number may differ in its last bit: the root in torchmetrics' l2. docs/reference/conventions.md lists edges,
+    types and errors of each package, and the tested versions. O(n log n) at most.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def binned_ece_like(
 
 
 def _gaps(p: Rows, y: Rows, bins: NDArray[np.intp], n_bins: int) -> tuple[Floats, NDArray[np.intp]]:
-    """|observed mean - predicted mean| and number of rows of each bin; the gap of an empty bin is 0."""
+    """Return |observed mean - predicted mean| and the row count of each bin; the gap of an empty bin is 0."""
     counts = np.bincount(bins, minlength=n_bins)
     rows = np.maximum(counts, 1)
     return np.abs(np.bincount(bins, y, n_bins) / rows - np.bincount(bins, p, n_bins) / rows), counts
@@ -103,35 +101,35 @@ def _gaps(p: Rows, y: Rows, bins: NDArray[np.intp], n_bins: int) -> tuple[Floats
 
 def _netcal(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     eps = np.finfo(p.dtype).eps
-    p = np.clip(p, eps, 1 - eps)  # moves the predictions themselves, so that certain and right is not quite 0
+    p = np.clip(p, eps, 1 - eps)  # changes the predictions: the error of certain, correct ones is not quite 0
     edges = np.linspace(0, 1, n_bins + 1)
-    # rows are counted between these edges, but averaged between edges rounded to the type of the predictions
+    # netcal counts rows between these edges, but averages between edges rounded to the type of the predictions
     gaps, _ = _gaps(p, y, np.searchsorted(edges.astype(p.dtype), p, side="right") - 1, n_bins)
     counts = np.bincount(np.searchsorted(edges, p, side="right") - 1, minlength=n_bins)
     return float(gaps[counts > 0].max() if norm == "max" else np.sum(gaps * (counts / len(p))))
 
 
 def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
-    return _between(np.linspace(0, 1, n_bins + 1), p, y, norm)
+    return _error_between(np.linspace(0, 1, n_bins + 1), p, y, norm)
 
 
 def _sklearn_quantile(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
-    return _between(np.percentile(p, np.linspace(0, 1, n_bins + 1) * 100), p, y, norm)
+    return _error_between(np.percentile(p, np.linspace(0, 1, n_bins + 1) * 100), p, y, norm)
 
 
-def _between(edges: Floats, p: Rows, y: Rows, norm: str) -> float:
+def _error_between(edges: Floats, p: Rows, y: Rows, norm: str) -> float:
     gaps, counts = _gaps(p, y, np.searchsorted(edges[1:-1], p), len(edges) - 1)
     if norm == "max":
         return float(gaps.max())
-    filled = counts > 0  # calibration_curve returns only these, and the last bit depends on how many are added
+    filled = counts > 0  # calibration_curve returns only these; the last bit depends on the number of terms
     return float(np.sum(counts[filled] * gaps[filled]) / len(p))
 
 
 # --- sums in numpy's order, bin by bin: uncertainty-calibration, MAPIE ------------------------------------------------
 
 
-def _apart(values: Rows, bins: NDArray[np.intp], n_bins: int, order: NDArray[np.intp]) -> list[Rows]:
-    """The values of each bin; a bin number past the last is dropped."""
+def _split(values: Rows, bins: NDArray[np.intp], n_bins: int, order: NDArray[np.intp]) -> list[Rows]:
+    """Return the values of each bin; bin numbers beyond the last are dropped."""
     ends = np.cumsum(np.bincount(bins, minlength=n_bins))[:n_bins]
     return np.split(values[order], ends)[:n_bins]
 
@@ -139,25 +137,25 @@ def _apart(values: Rows, bins: NDArray[np.intp], n_bins: int, order: NDArray[np.
 def _uncertainty_calibration(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     p = p.astype(np.float64)
     bins = np.searchsorted(np.arange(1, n_bins + 1) / n_bins, p)
-    # this sort is not stable, and so decides in which order a bin's rows are added
-    parts = _apart(np.column_stack([p, y]), bins, n_bins, np.argsort(bins))
+    # this sort is not stable, and determines the order in which the rows of a bin are added
+    parts = _split(np.column_stack([p, y]), bins, n_bins, np.argsort(bins))
     power = 1 if norm == "l1" else 2
-    # powers of scalars: of 10,000 random numbers, 8 have another square and 8 another root as part of an array
+    # powers of scalars: of 10,000 random numbers, 8 have a different square and 8 a different root in an array
     gaps = [float(abs(np.mean(rows[:, 0]) - np.mean(rows[:, 1]))) ** power if len(rows) else 0.0 for rows in parts]
     return float(np.dot([len(rows) / len(p) for rows in parts], gaps) ** (1 / power))
 
 
 def _mapie(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
-    bins = np.searchsorted(np.linspace(0, 1, n_bins), p)  # n_bins edges, hence n_bins - 1 bins, and one for p = 0
+    bins = np.searchsorted(np.linspace(0, 1, n_bins), p)  # n_bins edges: n_bins - 1 bins, and one for p = 0
     order = np.argsort(bins, kind="stable")
-    observed, predicted = (_means(_apart(values, bins, n_bins, order)) for values in (y, p))
+    observed, predicted = (_means(_split(values, bins, n_bins, order)) for values in (y, p))
     sizes = np.bincount(bins, minlength=n_bins)[:n_bins].astype(np.float64)
     refuse_nothing_counted(int(sizes.sum()))
     return float(np.sum(sizes * np.abs(observed - predicted)) / np.sum(sizes))
 
 
 def _means(parts: list[Rows]) -> Floats:
-    """The sum of a bin in the type of its values, divided in float64; 0 for an empty bin."""
+    """Means of bins: summed in the type of the values, divided in float64; 0 for an empty bin."""
     return np.array([np.sum(part) / np.float64(len(part)) if len(part) else 0.0 for part in parts])
 
 
@@ -172,7 +170,7 @@ def _torchmetrics(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
 
 
 def _torch_gaps(p: Rows, y: Rows, n_bins: int) -> tuple[Rows, Rows]:
-    """Gap and share of the rows of each bin, of which there is one more than asked for: p = 1 has its own."""
+    """Return gap and share of rows of each bin. There is one more than requested, for p = 1."""
     bins = np.searchsorted(_torch_edges(n_bins, p.dtype), p, side="right") - 1
     counts, positives = _counted(bins, n_bins, p.dtype), _counted(bins[y == 1], n_bins, p.dtype)
     sums = np.zeros_like(counts)
@@ -182,13 +180,13 @@ def _torch_gaps(p: Rows, y: Rows, n_bins: int) -> tuple[Rows, Rows]:
 
 
 def _counted(bins: NDArray[np.intp], n_bins: int, dtype: np.dtype[Any]) -> Rows:
-    """How often 1 was added to each bin: in float32, 2^24 + 1 is 2^24, and counting ends there."""
+    """Count rows by adding 1 in the type of the predictions: float32 stops at 2^24, since 2^24 + 1 rounds to it."""
     counts: Rows = np.minimum(np.bincount(bins, minlength=n_bins + 1), 2 / np.finfo(dtype).eps)
     return counts.astype(dtype)
 
 
 def _torch_edges(n_bins: int, dtype: np.dtype[Any]) -> Rows:
-    """torch.linspace(0, 1, n_bins + 1): steps up from 0, then down from 1 rounded once (fused multiply-add)."""
+    """Emulate torch.linspace(0, 1, n_bins + 1): up from 0, then down from 1 with a fused multiply-add."""
     step = dtype.type(1) / dtype.type(n_bins)
     up = np.arange((n_bins + 1) // 2).astype(dtype) * step
     down = [float(1 - Fraction(float(step)) * k) for k in reversed(range(n_bins + 1 - len(up)))]
@@ -196,7 +194,7 @@ def _torch_edges(n_bins: int, dtype: np.dtype[Any]) -> Rows:
 
 
 def _torch_sum(x: Rows) -> Any:
-    """torch.sum of up to 32768 numbers (more are split among threads): in vectors of 32 bytes if one can be filled."""
+    """Emulate torch.sum of up to 32768 numbers (more are split among threads): in vectors of 32 bytes."""
     width = 32 // x.itemsize if x.nbytes >= 32 else 1
     whole = len(x) // width * width
     lanes = _in_fours(x[:whole].reshape(-1, width))
@@ -204,7 +202,7 @@ def _torch_sum(x: Rows) -> Any:
 
 
 def _in_fours(rows: Rows) -> Rows:
-    """Four sums side by side, each of every fourth row; what is left over goes to the first."""
+    """Sum every fourth row into one of four sums; the remainder is added to the first."""
     whole = len(rows) // 4 * 4
     four = _in_sixteens(rows[:whole].reshape(-1, 4, rows.shape[1]))
     first = _in_order(np.concatenate([four[:1], rows[whole:]]))
@@ -212,7 +210,7 @@ def _in_fours(rows: Rows) -> Rows:
 
 
 def _in_sixteens(rows: Rows) -> Rows:
-    """Sums of 16, sums of 16 such sums, and so on; what is left over at each stage is added from the finest on."""
+    """Sum groups of 16, then groups of 16 such sums, and so on; remainders are added from the finest stage on."""
     total = np.zeros_like(rows, shape=rows.shape[1:])
     while len(rows):
         whole = len(rows) // 16 * 16
@@ -222,7 +220,7 @@ def _in_sixteens(rows: Rows) -> Rows:
 
 
 def _in_order(rows: Rows) -> Rows:
-    """The sum of the rows one after the other; np.sum would regroup them."""
+    """Sum the rows one after another; np.sum would regroup them."""
     return np.add.accumulate(rows)[-1] if len(rows) else np.zeros_like(rows, shape=rows.shape[1:])
 
 

@@ -24,12 +24,9 @@ def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     Notes
     -----
     ``max over thresholds of |sum of w (p - y) over p <= threshold| / W``, 0 for the threshold below all rows included.
-    Thresholds lie between different predictions, so the order of tied rows cannot matter. O(n log n).
-
-    References
-    ----------
-    Gupta et al. (2021), Calibration of Neural Networks using Splines; Arrieta-Ibarra et al. (2022), Metrics of
-    Calibration for Probabilistic Predictions.
+    Thresholds lie between different predictions, so the order of tied rows does not matter. O(n log n).
+    Reference: Gupta et al. (2021), Calibration of Neural Networks using Splines; Arrieta-Ibarra et al. (2022), Metrics
+    of Calibration for Probabilistic Predictions.
 
     Examples
     --------
@@ -67,10 +64,7 @@ def kuiper_ce(y_true: object, y_proba: object, *, sample_weight: object = None, 
     Notes
     -----
     Highest minus lowest point of the cumulative bias, which starts at 0. Tie rule and cost as for `ks_ce`.
-
-    References
-    ----------
-    Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic Predictions.
+    Reference: Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic Predictions.
 
     Examples
     --------
@@ -105,16 +99,13 @@ def step_ce(y_true: object, y_proba: object, *, sample_weight: object = None, po
     Returns
     -------
     float
-        The same number as `ks_ce`; the name comes from sequential forecasting, where it is summed and not averaged over
-        rows. See `subsampled_step_ce` for its nearly truthful version.
+        The same number as `ks_ce`; the name comes from sequential forecasting, where rows are summed, not averaged.
+        `subsampled_step_ce` is its nearly truthful version.
 
     Notes
     -----
     ``max over step functions f = 1(p <= threshold) of |sum of w (p - y) f(p)| / W``. O(n log n).
-
-    References
-    ----------
-    Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures.
+    Reference: Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What miscalibration costs those who act on predictions: calibration decision loss and U-calibration."""
+"""The cost of acting on miscalibrated predictions: calibration decision loss and U-calibration."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from truthcal.kernels import chains
 
 
 def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
-    """Calibration decision loss (CDL): the most that anyone loses by trusting the predictions as they are.
+    """Calibration decision loss (CDL): the largest loss of any decision maker who trusts the predictions.
 
     Parameters
     ----------
@@ -17,18 +17,15 @@ def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = No
     Returns
     -------
     float
-        Between 0 (best) and 1: payoff lost per decision, for payoffs between 0 and 1. Compares each distinct prediction
-        with its mean outcome, so where predictions are all different it says nothing about calibration. Not truthful.
+        Between 0 (best) and 1: payoff lost per decision, for payoffs between 0 and 1. Each distinct prediction is
+        compared with its mean outcome: if all are different, the result says nothing about calibration. Not truthful.
 
     Notes
     -----
     The largest gain, over all decision problems with payoffs in [0, 1], from acting on the mean outcome at each
     distinct prediction in place of the prediction. Decision problems are mixtures of thresholds, and the best mixture
     is read off a concave envelope (docs/theory/foundations.md): exact, O(n log n). Equal predictions form one group.
-
-    References
-    ----------
-    Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks.
+    Reference: Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks.
 
     Examples
     --------
@@ -48,7 +45,7 @@ def decision_loss_of(sample: Sample) -> float:
 
 
 def u_calibration(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
-    """U-calibration error: the most that anyone loses by trusting the predictions and not just the base rate.
+    """U-calibration error: the largest loss of any decision maker who uses the predictions instead of the base rate.
 
     Parameters
     ----------
@@ -65,10 +62,7 @@ def u_calibration(y_true: object, y_proba: object, *, sample_weight: object = No
     -----
     The largest regret, over all decision problems with payoffs in [0, 1], against acting on the mean outcome of all
     rows; computed like `decision_loss`. Exact, O(n log n). Equal predictions form one group.
-
-    References
-    ----------
-    Kleinberg, Leme, Schneider, Teng (2023), U-Calibration: Forecasting for an Unknown Agent.
+    Reference: Kleinberg, Leme, Schneider, Teng (2023), U-Calibration: Forecasting for an Unknown Agent.
 
     Examples
     --------

@@ -17,27 +17,22 @@ from truthcal.results.measures import Bounded, DistanceBracket
 
 Array = NDArray[np.float64]
 
-# The value of `distcal` is certain to this much, and as a rule far closer.
+# Certified accuracy of `distcal`; usually it is far better.
 _CLOSE, _CLOSE_FOR_ALPHA = 1e-5, 1e-4
 _FINEST = 1e-8
-# Up to here every different prediction is a node of the chain; beyond, neighbours within the tolerance share one.
-_OWN_NODES = 1 << 14
+# Up to this number every different prediction is a node of the chain; beyond, close neighbours share one.
+_SINGLE_NODES = 1 << 14
 _MOST_NODES = 1 << 20
 _LINKS = 512
 _MOST_STEPS, _MOST_ROUNDS = 200, 20
-# Different predictions that the transport programme for alpha > 1 takes: some seconds.
+# Different predictions allowed in the transport programme for alpha > 1, which takes several seconds.
 _MOST_FOR_ALPHA = 200
 _MOST_INTERVALS = 1 << 17
 _EPS = float(np.finfo(np.float64).eps)
 
 
 def distcal(
-    y_true: object,
-    y_proba: object,
-    *,
-    alpha: float = 1.0,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object, *, alpha: float = 1.0, sample_weight: object = None, pos_label: object = None
 ) -> float:
     """Lower distance to calibration: how far predictions must move on average, at least, to become calibrated.
 
@@ -46,24 +41,20 @@ def distcal(
     y_true, y_proba, sample_weight, pos_label
         As for `atb`.
     alpha : float, default 1
-        The cost of a move is ``|move|**alpha``. Other values than 1 solve a transport programme, for up to 200
-        different predictions.
+        The cost of a move is ``|move|**alpha``. Values other than 1 allow up to 200 different predictions.
 
     Returns
     -------
     float
-        Between 0 (best) and 1, certain to 1e-5 (other alpha: 1e-4) and as a rule far closer; see `distcal_bounds`.
+        Between 0 (best) and 1, with an error below 1e-5 (other alpha: 1e-4), usually far below; see `distcal_bounds`.
         0.02: predictions must move by 2 points on average. Not truthful.
 
     Notes
     -----
-    The smallest mean of ``|u - v|`` over all ways to replace each prediction v, at random if need be, by a u such that
-    the (u, y) are calibrated. Rows with equal predictions may be sent to different u. O(n log n) for the sort, O(n) for
-    the certificates, and a linear programme on at most 16,384 or 1/tolerance nodes.
-
-    References
-    ----------
-    Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
+    The smallest mean of ``|u - v|`` over all ways, random ones included, to replace each prediction v by a u such that
+    the (u, y) are calibrated. Rows with equal predictions may get different u. O(n log n) for the sort, O(n) for the
+    certificates, and a linear programme on at most 16,384 or 1/tolerance nodes.
+    Reference: Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
 
     Examples
     --------
@@ -97,7 +88,7 @@ def distcal_bounds(
     y_true, y_proba, sample_weight, pos_label
         As for `atb`.
     tolerance : float, default 1e-3
-        Largest allowed distance of the bounds, at least 1e-8. If it cannot be reached, a warning says what was.
+        Largest allowed distance of the bounds, at least 1e-8. A warning gives the distance if it cannot be reached.
     alpha : float, default 1
         As for `distcal`.
 
@@ -109,9 +100,9 @@ def distcal_bounds(
     Notes
     -----
     A primal-dual interior-point method proposes a calibrated distribution of u and a dual pair of Lipschitz functions
-    on a chain of nodes. Neither is trusted: the first, made feasible, is moved to from all rows, which gives `high`;
-    the second, made feasible on the whole of [0, 1], is evaluated on all rows, which gives `low`. If the two are too
-    far apart, the chain is refined. O(n log n) and a few hundred passes over the nodes.
+    on a chain of nodes. Both are made feasible before use: the cost of moving all rows to the first is `high`, and the
+    value of the second on all rows is `low`. If the two are too far apart, the chain is refined. O(n log n) and a few
+    hundred passes over the nodes.
 
     Examples
     --------
@@ -128,7 +119,7 @@ def distcal_bounds_of(sample: Sample, tolerance: float, alpha: float = 1.0) -> B
     """Bounds on the distance of sorted rows."""
     alpha = check_number(alpha, "alpha", 1.0)
     masses = _Masses.of(sample)
-    if min(masses.ones.sum(), masses.zeros.sum()) == 0.0:  # one class only: all of u must be 0, or all must be 1
+    if min(masses.ones.sum(), masses.zeros.sum()) == 0.0:  # one class only: all u are 0, or all are 1
         exact = float(np.sum(masses.zeros * masses.r**alpha + masses.ones * (1.0 - masses.r) ** alpha))
         result = Bounded(exact, exact * (1.0 - 1e-14), exact * (1.0 + 1e-14))
     elif alpha != 1.0:
@@ -145,7 +136,7 @@ def distcal_bounds_of(sample: Sample, tolerance: float, alpha: float = 1.0) -> B
 
 
 class _Masses(NamedTuple):
-    """Different predictions and the shares of all weight that zeros and ones have there."""
+    """Different predictions, and the weights of zeros and ones there as shares of the total."""
 
     r: Array
     zeros: Array
@@ -161,19 +152,19 @@ class _Masses(NamedTuple):
 
 
 def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
-    """Solve on ever finer chains until the certificates are close enough."""
+    """Solve on finer and finer chains until the certificates are close enough."""
     groups = sample.groups
-    easy = ece_of(sample)  # the cost of moving each prediction to its own mean outcome
+    ece = ece_of(sample)  # the cost of moving each prediction to its mean outcome
     bias = abs(float(groups.cumulative[-1])) / sample.weight
     rounding = 0.0 if sample.counted else 4.0 * _EPS  # of each weight times its prediction
-    low, high = bias * (1.0 - 1e-15) - rounding, easy * (1.0 + 1e-14) + rounding
-    best = Bounded(easy, max(low, 0.0), high)
-    run = min(tolerance / 16.0 if len(masses.r) <= _OWN_NODES else 16.0 * tolerance, 0.5 / _LINKS)
+    low, high = bias * (1.0 - 1e-15) - rounding, ece * (1.0 + 1e-14) + rounding
+    best = Bounded(ece, max(low, 0.0), high)
+    run = min(tolerance / 16.0 if len(masses.r) <= _SINGLE_NODES else 16.0 * tolerance, 0.5 / _LINKS)
     more = np.linspace(0.0, 1.0, _LINKS + 1)
     for _ in range(_MOST_ROUNDS):
         x = _nodes(masses, run, more)
-        found, peaks = _certified(masses, x, tolerance)
-        best = _tighter(best, found)
+        bounds, peaks = _certified(masses, x, tolerance)
+        best = _tighter(best, bounds)
         if best.width <= tolerance or len(x) > _MOST_NODES:
             break
         if len(peaks):
@@ -184,13 +175,13 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
 
 
 def _tighter(one: Bounded, other: Bounded) -> Bounded:
-    """Both hold, so the better of each end does. The value is the other's, unless that is out of bounds."""
+    """Intersect two bounds. The value is that of `other`, clipped to the result."""
     low, high = max(one.low, other.low), min(one.high, other.high)
     return Bounded(min(max(other.value, low), high), low, high)
 
 
 def _nodes(masses: _Masses, run: float, more: Array) -> Array:
-    """Where mass may end: `more`, and the predictions, those within `run` as one. No two are closer than `run`/2."""
+    """Nodes of the chain: `more` and the predictions, merged within `run`. No two are closer than `run`/2."""
     nodes = np.empty_like(masses.r)
     count = transport.cluster(masses.r, masses.zeros + masses.ones, run, nodes)
     x = np.union1d(nodes[:count], more)
@@ -199,9 +190,9 @@ def _nodes(masses: _Masses, run: float, more: Array) -> Array:
 
 
 def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Array]:
-    """Solve on the chain, then bound the distance of all rows by what was found, whatever it is worth.
+    """Solve on the chain, then bound the distance of all rows with the solution, however accurate it is.
 
-    Also returns where more nodes would raise the lower bound.
+    Also return the points at which more nodes would raise the lower bound.
     """
     zeros, ones = np.zeros_like(x), np.zeros_like(x)
     transport.spread(masses.r, masses.zeros, x, zeros)
@@ -213,47 +204,47 @@ def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Ar
     dual = transport.dual_value(*masses, x, f, g)
     where, size = np.empty(len(x) - 1), np.empty(len(x) - 1)
     transport.violations(x, f, g, where, size)
-    # Lowering F and G by the largest violation makes them feasible, and costs as much, since all masses add up to 1.
+    # Lowering F and G by the largest violation makes them feasible, at that cost, since all masses add up to 1.
     low = dual - max(float(size.max()), 0.0)
     high = _cost(masses, x, np.maximum(mass, 0.0), zeros + ones)
-    if not math.isfinite(low) or not math.isfinite(high):  # the solver failed: nothing is claimed
+    if not math.isfinite(low) or not math.isfinite(high):  # the solver failed: return trivial bounds
         return Bounded(0.5, 0.0, 1.0), where[:0]
-    rounding = _EPS * (len(x) + 16)  # a link's step is rounded once
+    rounding = _EPS * (len(x) + 16)  # each step of a link is rounded once
     return Bounded(dual, max(low - rounding, 0.0), high + rounding), where[size > tolerance / 4.0]
 
 
 def _cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
-    """Cost of moving all rows to a calibrated distribution, made from what the solver proposes to put on the nodes.
+    """Cost of moving all rows to a calibrated distribution, built from the masses that the solver puts on the nodes.
 
-    Either the nodes keep it, or they divide it among the rows around them; `near` is how much of the rows each node
-    speaks for. The second is cheaper where rows are dense, since most of them then need not move at all.
+    Either the mass stays on the nodes, or it is divided among the rows around them; `near` is the mass of rows around
+    each node. The second is cheaper where rows are dense, since most of them then stay in place.
     """
-    none, own = np.zeros_like(masses.r), np.empty_like(masses.r)
+    none, on_rows = np.zeros_like(masses.r), np.empty_like(masses.r)
     inhabited = near > _EPS
     ratio = np.divide(mass, near, out=np.zeros_like(mass), where=inhabited)
-    transport.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, own)
+    transport.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
     rest = np.where(inhabited, 0.0, mass)
-    choices = [(none, mass), (own, rest)]
-    return min(transport.transport_cost(*masses, *_feasible(masses, own, x, mass)) for own, mass in choices)
+    choices = [(none, mass), (on_rows, rest)]
+    return min(transport.transport_cost(*masses, *_feasible(masses, rows, x, nodes)) for rows, nodes in choices)
 
 
-def _feasible(masses: _Masses, own: Array, x: Array, mass: Array) -> tuple[Array, Array, Array]:
-    """As many zeros and ones in all as the data have: scaled until neither is too many, then topped up at 0 and 1."""
-    zeros = float(np.sum((1.0 - x) * mass) + np.sum((1.0 - masses.r) * own))
-    ones = float(np.sum(x * mass) + np.sum(masses.r * own))
+def _feasible(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """Match the total mass of zeros and ones: scale until neither is too large, then add the rest at 0 and 1."""
+    zeros = float(np.sum((1.0 - x) * mass) + np.sum((1.0 - masses.r) * on_rows))
+    ones = float(np.sum(x * mass) + np.sum(masses.r * on_rows))
     wanted_zeros, wanted_ones = float(masses.zeros.sum()), float(masses.ones.sum())
     scale = min(wanted_zeros / zeros, wanted_ones / ones)
     mass = scale * mass
     mass[0] += max(wanted_zeros - scale * zeros, 0.0)
     mass[-1] += max(wanted_ones - scale * ones, 0.0)
-    return scale * own, x, mass
+    return scale * on_rows, x, mass
 
 
 # --- other alpha: the transport programme -----------------------------------------------------------------------------
 
 
 def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
-    """Transport to few u, then add the u at which the dual solution is not feasible, until there are none."""
+    """Column generation: transport to few u, then add the u at which the dual solution is infeasible."""
     refuse_too_many(
         len(masses.r),
         _MOST_FOR_ALPHA,
@@ -266,7 +257,7 @@ def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
     for _ in range(30):
         cost, duals = prices.transport(u)
         worst, where = prices.violation(duals, tolerance / 8.0)
-        # Any prices, lowered until feasible, are a bound from below; a cost is one from above, to HiGHS' precision.
+        # Prices lowered until feasible give a lower bound; a cost is an upper bound, to HiGHS' precision.
         low, high = max(low, prices.value(duals) - worst - 64.0 * _EPS), min(high, cost + 1e-9)
         new = np.setdiff1d(where, u)
         if high - low <= tolerance or len(new) == 0:
@@ -276,7 +267,7 @@ def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
 
 
 class _Prices:
-    """The transport programme for the cost |u - v|^alpha, and how far its dual solution is from feasible at any u."""
+    """The transport programme for the cost |u - v|^alpha, and the infeasibility of its dual solution at any u."""
 
     def __init__(self, masses: _Masses, alpha: float) -> None:
         zeros, ones = masses.zeros > 0.0, masses.ones > 0.0
@@ -293,7 +284,7 @@ class _Prices:
         n, k = len(self.v), len(u)
         source, target = np.divmod(np.arange(n * k), k)
         is_one = source >= self.n_zeros
-        # At u the ones, times 1 - u, weigh as much as the zeros, times u.
+        # Calibration at u: the mass of ones times 1 - u equals the mass of zeros times u.
         balance = np.where(is_one, 1.0 - u[target], -u[target])
         entries = np.concatenate([np.ones(n * k), balance])
         lines, columns = np.concatenate([source, n + target]), np.tile(np.arange(n * k), 2)
@@ -304,12 +295,12 @@ class _Prices:
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        if result.status != 0:  # HiGHS gave up: no cost exceeds 1, and prices of 0 claim nothing
+        if result.status != 0:  # HiGHS failed: return trivial bounds
             return 1.0, np.zeros(n)
         return float(result.fun), np.asarray(result.eqlin.marginals[:n])
 
     def value(self, duals: Array) -> float:
-        """What the prices make of all mass."""
+        """Total value of the mass at these prices."""
         return math.fsum(self.mass * duals)
 
     def excess(self, duals: Array, u: Array) -> Array:
@@ -319,9 +310,9 @@ class _Prices:
         return excess
 
     def violation(self, duals: Array, slack: float) -> tuple[float, Array]:
-        """An upper bound, to within `slack`, of the excess over [0, 1], and points where it peaks.
+        """Bound the excess over [0, 1] from above, to within `slack`, and return the points where it peaks.
 
-        Branch and bound: an interval is divided as long as the excess, whose slope is bounded, could matter within it.
+        Branch and bound: an interval is divided while the excess, whose slope is bounded, could be larger within it.
         """
         slope = self.alpha + 2.0 * (float(np.abs(duals).max()) + 1.0)
         half = 1.0 / 1024
@@ -342,7 +333,7 @@ class _Prices:
         return worst + max(slack, slope * half), where
 
     def _climb(self, duals: Array, peaks: Array, half: float) -> Array:
-        """The highest points near the peaks of a coarse grid."""
+        """Refine the peaks of a coarse grid."""
         for _ in range(12):
             near = np.stack([peaks - half, peaks, peaks + half]).clip(0.0, 1.0)
             values = self.excess(duals, near.ravel()).reshape(near.shape)
@@ -351,17 +342,13 @@ class _Prices:
         return np.unique(peaks)
 
 
-# --- from ATB_l1 alone ------------------------------------------------------------------------------------------------
+# --- bounds from ATB_l1 -----------------------------------------------------------------------------------------------
 
 
 def distcal_bracket(
-    y_true: object,
-    y_proba: object = None,
-    *,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> DistanceBracket:
-    """Between which numbers smCal and distCal lie, from ATB, ATB_l1 and the bias: linear time, fixed memory.
+    """Bounds of smCal and distCal from ATB, ATB_l1 and the bias, in linear time and fixed memory.
 
     Parameters
     ----------
@@ -371,8 +358,8 @@ def distcal_bracket(
     Returns
     -------
     DistanceBracket
-        Certain, but up to a factor of three (smCal) and nine (distCal) wide; `smcal` is exact and `distcal_bounds` as
-        narrow as you like.
+        Certified, but up to a factor of three (smCal) and nine (distCal) wide. `smcal` is exact, and `distcal_bounds`
+        can be made narrow.
 
     Notes
     -----

@@ -1,11 +1,11 @@
-"""Interval calibration error: binned error plus the width of the bins, at its best binning."""
+"""Interval calibration error: binned error plus width of the bins, for the best bins."""
 
 from truthcal.core.params import refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.kernels import chains, integrals
 from truthcal.measures.binned import ece_of
 
-# Worst case some seconds; as a rule one.
+# Different predictions: usually one second, at worst several.
 _MOST = 100_000
 
 
@@ -26,12 +26,9 @@ def intcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos
     -----
     ``min over partitions into intervals of sum over intervals of |sum of w (p - y)| / W + share of weight * width``,
     the width of an interval being that of the predictions in it. Dynamic programming over the distinct predictions,
-    with an early end of the inner search: O(n^2) at worst, far less where predictions are spread out; for up to 100,000
+    with an early end of the inner search: O(n^2) at worst, far less if predictions are spread out; for up to 100,000
     different predictions. `intcal_surrogate` has no limit. Ties need no rule.
-
-    References
-    ----------
-    Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
+    Reference: Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
 
     Examples
     --------
@@ -52,7 +49,7 @@ def intcal_of(sample: Sample) -> float:
 def intcal_surrogate(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> float:
-    """Interval calibration error with randomly shifted bins of one width, 1, 1/2, 1/4 ..., whichever is best.
+    """Interval calibration error with randomly shifted bins of the best width among 1, 1/2, 1/4 ...
 
     Parameters
     ----------
@@ -67,13 +64,10 @@ def intcal_surrogate(
     Notes
     -----
     ``min over k of R(2^-k) + 2^-k``, where R(e) is the l1 binned error of a grid of width e, averaged over a uniform
-    shift. Nothing is drawn: R(e) is the integral of the size of the bias in a sliding window, divided by e, which one
-    pass computes. R never falls as the grid is refined, up to `ece` in the limit, so the search ends early.
+    shift. Nothing is drawn: R(e) is the integral of the absolute bias in a sliding window, divided by e, computed in
+    one pass. R never falls as the grid is refined, with `ece` as its limit, so the search ends early.
     O(n log n) and a pass for each width. Ties need no rule.
-
-    References
-    ----------
-    Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
+    Reference: Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
 
     Examples
     --------

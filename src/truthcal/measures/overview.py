@@ -17,21 +17,21 @@ def all_measures(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> MeasureTable:
-    """Every calibration measure of the same rows, beside what is true of each; the rows are sorted once.
+    """Every calibration measure of the same rows, with its properties; the rows are sorted once.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
         As for `atb`.
     names : iterable of str, optional
-        Which rows of `MEASURES`, in which order. By default all of them; a measure that cannot take these rows (too
-        many different predictions, weights that are not whole) then has the value nan, and a note says why.
+        Names in `MEASURES`, in the order of the result. By default all; a measure that does not support these rows (too
+        many different predictions, weights that are not whole) then has the value nan and a note.
 
     Returns
     -------
     MeasureTable
         Prints as a table; ``table["atb"]`` is a value, and ``table.frame()`` is a data frame. Even
-        calibrated predictions do not score 0 on finitely many rows, and values on different scales do not compare.
+        calibrated predictions do not score 0 on a finite sample, and values on different scales cannot be compared.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def all_measures(
 
 
 def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> MeasureTable:
-    """The table of sorted rows."""
+    """Build the table from sorted rows."""
     wanted = list(MEASURES) if names is None else names
-    _ = sample.groups, sample.moments, sample.repetitions  # shared by both cores, so made before they start
+    _ = sample.groups, sample.moments, sample.repetitions  # shared by both threads: compute them first
     # Those that take longest start first, so that both cores finish together.
     waiting = iter(sorted(set(wanted), key=lambda name: -MEASURES[name].relative_time))
     found: dict[str, float | ValueError] = {}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _UNIFYING = "Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration"
 _ECCE = "Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic Predictions"
 _PAPER = "Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure"
+_NAEINI = "Naeini, Cooper, Hauskrecht (2015)"
 _DECISIONS = "Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures"
 
 
@@ -146,54 +147,26 @@ def _load(module: str, function: str) -> Callable[..., Any]:
 
 
 _KS_CE = Measure("ks_ce", "cumulative", is_norm=True, path_limit="maximum", reference=_ECCE)
-
+_truthful = functools.partial(Measure, scale="squared", truthful=True)
+_ubse = functools.partial(_truthful, floor="ubse:ubse_floor", continuous=True)
+_subsampled = functools.partial(
+    Measure, module="subsampled", scale="half", whole_weights=True, tolerance=float("nan"), slow=True
+)
 _ROWS = (
-    Measure(
-        "atb",
-        "atb",
-        label="ATB",
-        scale="squared",
-        floor="ubse:ubse_floor",
-        tent_widths=(1.0,),
-        truthful=True,
-        continuous=True,
-        sketchable=True,
-        reference=_PAPER,
-    ),
+    _ubse("atb", "atb", label="ATB", tent_widths=(1.0,), sketchable=True, reference=_PAPER),
     Measure("atb_l1", "atb", continuous=True, is_norm=True, sketchable=True, reference=_PAPER),
-    Measure(
+    _ubse(
         "multiscale_atb",
         "ubse",
         label="Multiscale ATB",
-        scale="squared",
-        floor="ubse:ubse_floor",
         tent_widths=tuple(0.5**k for k in range(6)),
-        truthful=True,
-        continuous=True,
         relative_time=4.0,
         reference="truthcal; a mixture of UBSEs, " + _PAPER,
     ),
-    Measure(
-        "quantile_ece",
-        "ubse",
-        scale="squared",
-        floor="ubse:quantile_ece_floor",
-        worst=9 / 8,
-        truthful=True,
-        whole_weights=True,
-        reference=_PAPER,
+    _truthful(
+        "quantile_ece", "ubse", floor="ubse:quantile_ece_floor", worst=9 / 8, whole_weights=True, reference=_PAPER
     ),
-    Measure(
-        "shifted_grid_ubse",
-        "ubse",
-        label="Shifted-grid UBSE",
-        scale="squared",
-        floor="ubse:ubse_floor",
-        tent_widths=(0.1,),
-        truthful=True,
-        continuous=True,
-        reference="a UBSE, " + _PAPER,
-    ),
+    _ubse("shifted_grid_ubse", "ubse", label="Shifted-grid UBSE", tent_widths=(0.1,), reference="a UBSE, " + _PAPER),
     Measure("smcal", "smooth", continuous=True, is_norm=True, relative_time=1.4, reference=_UNIFYING),
     Measure(
         "distcal",
@@ -234,42 +207,21 @@ _ROWS = (
     _KS_CE,
     Measure("kuiper_ce", "cumulative", is_norm=True, path_limit="range", reference=_ECCE),
     dataclasses.replace(_KS_CE, name="step_ce", alias_of="ks_ce", reference=_DECISIONS),
-    Measure(
+    _subsampled(
         "subsampled_smcal",
-        "subsampled",
-        scale="half",
-        whole_weights=True,
-        tolerance=float("nan"),
         continuous=True,
-        slow=True,
         relative_time=5.0,
         cost="O(n log n) a draw",
         reference="Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures",
     ),
-    Measure(
-        "subsampled_step_ce",
-        "subsampled",
-        scale="half",
-        whole_weights=True,
-        tolerance=float("nan"),
-        slow=True,
-        relative_time=1.3,
-        cost="O(n log n), and O(n) a draw",
-        reference=_DECISIONS,
-    ),
-    Measure(
-        "ece",
-        "binned",
-        complete=False,
-        is_norm=True,
-        reference="Naeini, Cooper, Hauskrecht (2015), on distinct predictions",
-    ),
+    _subsampled("subsampled_step_ce", relative_time=1.3, cost="O(n log n), and O(n) a draw", reference=_DECISIONS),
+    Measure("ece", "binned", complete=False, is_norm=True, reference=f"{_NAEINI}, on distinct predictions"),
     Measure(
         "binned_ece",
         "binned",
         sound=False,
         is_norm=True,
-        reference="Naeini, Cooper, Hauskrecht (2015), Obtaining Well Calibrated Probabilities Using Bayesian Binning",
+        reference=f"{_NAEINI}, Obtaining Well Calibrated Probabilities Using Bayesian Binning",
     ),
     Measure(
         "decision_loss",
@@ -278,10 +230,7 @@ _ROWS = (
         reference="Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks",
     ),
     Measure(
-        "u_calibration",
-        "decision",
-        sound=False,
-        reference="Kleinberg, Leme, Schneider, Teng (2023), U-Calibration",
+        "u_calibration", "decision", sound=False, reference="Kleinberg, Leme, Schneider, Teng (2023), U-Calibration"
     ),
     Measure("ici", "skill", reference="Austin, Steyerberg (2019), with isotonic regression as the smoother"),
 )

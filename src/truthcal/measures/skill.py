@@ -1,4 +1,4 @@
-"""Skill beside calibration: CORP decompositions of scores, calibration slope and intercepts, and the ICI."""
+"""Skill and calibration: CORP decompositions of scores, calibration slope and intercepts, and the ICI."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,10 @@ def ici(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 
     Notes
     -----
-    ``mean of |p - g(p)|``, with the isotonic regression of outcomes on predictions as the smoother g: no bandwidth to
-    choose, but other numbers than with the loess curve of Austin and Steyerberg, who introduced the index. Equal
+    ``mean of |p - g(p)|``, with the isotonic regression of outcomes on predictions as the smoother g. It needs no
+    bandwidth, but gives other numbers than the loess curve of Austin and Steyerberg, who introduced the index. Equal
     predictions form one group. O(n log n).
-
-    References
-    ----------
-    Austin, Steyerberg (2019), The Integrated Calibration Index (ICI) and related metrics.
+    Reference: Austin, Steyerberg (2019), The Integrated Calibration Index (ICI) and related metrics.
 
     Examples
     --------
@@ -73,13 +70,10 @@ def brier_decomposition(
 
     Notes
     -----
-    Miscalibration: what isotonic recalibration of the predictions on these very rows would gain. Discrimination: what
-    the recalibrated predictions gain over always predicting the mean outcome, whose score is the uncertainty. For
-    fractional outcomes the score is ``(p - y)^2``. Equal predictions form one group. O(n log n).
-
-    References
-    ----------
-    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
+    Miscalibration: the gain of isotonic recalibration on the same rows. Discrimination: the gain of the recalibrated
+    predictions over always predicting the mean outcome, whose score is the uncertainty. For fractional outcomes the
+    score is ``(p - y)^2``. Equal predictions form one group. O(n log n).
+    Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
 
     Examples
     --------
@@ -95,7 +89,7 @@ def brier_decomposition_of(sample: Sample) -> ScoreDecomposition:
     groups, m = sample.groups, sample.moments
     mean = groups.wy / groups.w
     base = float(np.sum(groups.wy) / np.sum(groups.w))
-    # The spread of outcomes within groups is in all three scores; leaving it out loses no digits to it.
+    # All three scores contain the spread of outcomes within groups; adding it last avoids cancellation.
     within = m.wcc / m.w - float(np.sum(groups.w * (groups.r - mean) ** 2)) / sample.weight
 
     def score(p: NDArray[np.float64] | float) -> float:
@@ -118,15 +112,12 @@ def log_loss_decomposition(
     Returns
     -------
     ScoreDecomposition
-        As for `brier_decomposition`, in nats. Score and miscalibration are infinite if a 0 or 1 was wrong.
+        As for `brier_decomposition`, in nats. Score and miscalibration are infinite after a wrong prediction of 0 or 1.
 
     Notes
     -----
     As for `brier_decomposition`, with ``-y log(p) - (1 - y) log(1 - p)`` as the score.
-
-    References
-    ----------
-    Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
+    Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
 
     Examples
     --------
@@ -147,12 +138,12 @@ def log_loss_decomposition(
 
 
 def _decomposition(name: str, parts: tuple[float, float, float], common: float) -> ScoreDecomposition:
-    """From the scores of the predictions, of the recalibrated ones and of the mean outcome."""
-    given, recalibrated, constant = parts
+    """Build the result from the scores of the predictions, the recalibrated ones and the mean outcome."""
+    original, recalibrated, constant = parts
     return ScoreDecomposition(
         name=name,
-        score=max(given + common, 0.0),
-        miscalibration=max(given - recalibrated, 0.0),
+        score=max(original + common, 0.0),
+        miscalibration=max(original - recalibrated, 0.0),
         discrimination=max(constant - recalibrated, 0.0),
         uncertainty=max(constant + common, 0.0),
     )
@@ -177,11 +168,8 @@ def calibration_slope_intercept(
     Notes
     -----
     Maximum likelihood for ``logit(P(y = 1)) = intercept + slope * logit(p)``, by Newton's method. The two intercepts
-    are often confused: the first depends on the slope, the second does not. O(n log n).
-
-    References
-    ----------
-    Cox (1958); Van Calster et al. (2019), Calibration: the Achilles heel of predictive analytics.
+    are often confused; only the first depends on the slope. O(n log n).
+    Reference: Cox (1958); Van Calster et al. (2019), Calibration: the Achilles heel of predictive analytics.
 
     Examples
     --------
@@ -208,7 +196,7 @@ def _mean_and_deviation(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple
 
 
 def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups: Groups) -> list[float]:
-    """Coefficients of a weighted logistic regression, by Newton's method with halved steps where one overshoots."""
+    """Fit a weighted logistic regression by Newton's method; a step that overshoots is halved."""
     from scipy.special import expit
 
     def loss(coefficients: NDArray[np.float64]) -> float:
@@ -219,10 +207,10 @@ def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups:
     for _ in range(_MOST_STEPS):
         chance = expit(offset + np.sum(coefficients[:, None] * columns, axis=0))
         gradient = np.sum(columns * (groups.w * chance - groups.wy), axis=1)
-        bend = np.array([[np.sum(a * b * groups.w * chance * (1.0 - chance)) for a in columns] for b in columns])
-        if not np.linalg.det(bend) > 0.0:
+        hessian = np.array([[np.sum(a * b * groups.w * chance * (1.0 - chance)) for a in columns] for b in columns])
+        if not np.linalg.det(hessian) > 0.0:
             break
-        step = np.linalg.solve(bend, gradient)
+        step = np.linalg.solve(hessian, gradient)
         newton = np.abs(step).max() / (1.0 + np.abs(coefficients).max())
         while loss(coefficients - step) > last * (1.0 + 1e-15) and np.abs(step).max() > 1e-14:
             step /= 2.0

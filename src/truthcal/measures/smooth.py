@@ -1,4 +1,4 @@
-"""Calibration errors that test predictions with smooth functions: smCal, smECE and the Laplace kernel error."""
+"""Smooth calibration errors: smCal, smECE and the Laplace kernel error."""
 
 import itertools
 import math
@@ -17,16 +17,16 @@ from truthcal.measures.binned import ece_of
 from truthcal.results.measures import SmoothWitness
 
 _NO_FIT = np.empty(0)
-# Coarser cells are merged from these; finer ones are made from the rows.
+# Cells of this level are merged into coarser ones; finer ones are built from the rows.
 _BASE = 12
-# A cell is as much work as this many rows.
+# Work of a cell, in rows.
 _ROWS_A_CELL = 128
 # The narrowest Gaussian tried has a standard deviation of 2^-40, about 1e-12.
 _FINEST = 40
 
 
 class _Cells(NamedTuple):
-    """Moments of c in the cells of [0, 1], of width 2^-level, that are not empty; see the kernels for the columns."""
+    """Moments of c in the nonempty cells of [0, 1] of width 2^-level; `kernels.gauss` documents the columns."""
 
     level: int
     cell: NDArray[np.int64]
@@ -79,9 +79,9 @@ class _Cells(NamedTuple):
 
 
 def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
-    """Smooth calibration error: the largest bias that a gentle test can find, exact.
+    """Smooth calibration error: the largest bias under a smooth reweighting of the rows, exact.
 
-    Not to be confused with `smece`, which others call "smooth ECE".
+    Not to be confused with `smece`, also known as "smooth ECE".
 
     Parameters
     ----------
@@ -91,19 +91,16 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     Returns
     -------
     float
-        Between 0 (best) and 1. 0.02: some gentle reweighting of the rows finds a mean error of 2 points. Not truthful.
+        Between 0 (best) and 1. 0.02: some smooth reweighting of the rows has a mean error of 2 points. Not truthful.
 
     Notes
     -----
     ``max (1/W) * sum of w (p - y) f(p)`` over all f with values in [-1, 1] and slopes in [-1, 1]. By duality it equals
     the absolute bias plus the L1 distance of the cumulative bias curve to the nearest monotone curve with the same ends
-    (docs/theory/foundations.md), which one heap computes: exact, O(n log n). Ties need no rule. `smcal_witness` returns
-    an f that attains it. Extra memory: 56 bytes for each different prediction, beside the sorted rows.
-
-    References
-    ----------
-    Kakade, Foster (2004), Deterministic calibration and Nash equilibrium; Blasiok, Gopalan, Hu, Nakkiran (2023), A
-    Unifying Theory of Distance from Calibration.
+    (docs/theory/foundations.md), computed with a heap: exact, O(n log n). Ties need no rule. `smcal_witness` returns an
+    f that attains it. Extra memory: 56 bytes for each different prediction, besides the sorted rows.
+    Reference: Kakade, Foster (2004), Deterministic calibration and Nash equilibrium; Blasiok, Gopalan, Hu, Nakkiran
+    (2023), A Unifying Theory of Distance from Calibration.
 
     Examples
     --------
@@ -128,7 +125,7 @@ def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.
 def smcal_witness(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> SmoothWitness:
-    """The function that shows the smooth calibration error: a certificate that `smcal` is no smaller.
+    """The function that attains the smooth calibration error: a certificate that `smcal` is no smaller.
 
     Parameters
     ----------
@@ -164,12 +161,7 @@ def smcal_witness(
 
 
 def laplace_kernel_ce(
-    y_true: object,
-    y_proba: object,
-    *,
-    bandwidth: float = 1.0,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object, *, bandwidth: float = 1.0, sample_weight: object = None, pos_label: object = None
 ) -> float:
     """Kernel calibration error with the Laplace kernel: a smooth error with a closed form.
 
@@ -183,17 +175,14 @@ def laplace_kernel_ce(
     Returns
     -------
     float
-        Between 0 (best) and 1; read it like `smcal`, to which it is close. Not truthful itself; its square is, as a
-        kernel sum with ones on the diagonal.
+        Between 0 (best) and 1; read it like `smcal`, to which it is close. Not truthful, but its square is, as a kernel
+        sum with ones on the diagonal.
 
     Notes
     -----
     ``kCE = sqrt((1/W^2) * sum over pairs of w w' c c' exp(-|p - p'| / bandwidth))``, computed as a sum of squares:
     exact, O(n log n). Ties need no rule. Twice its square, for bandwidth 1, is the biased SKCE of two classes.
-
-    References
-    ----------
-    Kumar, Sarawagi, Jain (2018), Trainable Calibration Measures; Blasiok, Gopalan, Hu, Nakkiran (2023).
+    Reference: Kumar, Sarawagi, Jain (2018), Trainable Calibration Measures; Blasiok, Gopalan, Hu, Nakkiran (2023).
 
     Examples
     --------
@@ -236,10 +225,7 @@ def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     deviation s reflected at 0 and 1, all images included, so that no mass is lost at the ends. It falls as s grows;
     smECE is the s where the two meet. Relative error below 1e-7 (for results below 1e-12, that much in absolute terms).
     Gaussians are summed by moments per cell: O(n log n), and a cost that grows with 1/smECE. Ties need no rule.
-
-    References
-    ----------
-    Blasiok, Nakkiran (2023), Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing.
+    Reference: Blasiok, Nakkiran (2023), Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing.
 
     Examples
     --------
@@ -253,10 +239,10 @@ def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 def smece_of(sample: Sample) -> float:
     """SmECE of sorted rows."""
     groups, weight = sample.groups, sample.weight
-    most = ece_of(sample)  # which smECE is without smoothing: an upper bound
-    if most == 0.0 or len(groups.r) == 1:
-        return most
-    for cells in _levels(groups, max(1, min(math.floor(-math.log2(most)), _FINEST))):
+    bound = ece_of(sample)  # smECE without smoothing: an upper bound
+    if bound == 0.0 or len(groups.r) == 1:
+        return bound
+    for cells in _levels(groups, max(1, min(math.floor(-math.log2(bound)), _FINEST))):
         narrow = 2.0**-cells.level
         value = cells.smoothed(narrow) / weight
         if value >= narrow:
@@ -265,9 +251,9 @@ def smece_of(sample: Sample) -> float:
 
 
 def _crossing(cells: _Cells, weight: float) -> float:
-    """The standard deviation, at least one and at most two cells wide, that equals the smoothed error.
+    """Find the standard deviation, between one and two cells, that equals the smoothed error.
 
-    Searched on a logarithmic scale, where the error is nearly straight.
+    The search is on a logarithmic scale, where the error is nearly linear.
     """
     from scipy.optimize import brentq
 
@@ -276,13 +262,13 @@ def _crossing(cells: _Cells, weight: float) -> float:
 
     narrow = -cells.level * math.log(2.0)
     wide = narrow + math.log(2.0)
-    if above(wide) >= 0.0:  # by a rounding
+    if above(wide) >= 0.0:  # through rounding
         return math.exp(wide)
     return math.exp(brentq(above, narrow, wide, xtol=1e-9))
 
 
 def _levels(groups: Groups, first: int) -> Iterator[_Cells]:
-    """Cells from coarse to fine, starting at level `first`."""
+    """Yield cells from coarse to fine, starting at level `first`."""
     if first <= _BASE:
         levels = [_Cells.of(groups, _BASE)]
         while levels[-1].level > first:

@@ -1,4 +1,4 @@
-"""Calibration errors of a random half of the rows: nearly truthful for those who predict one row after another."""
+"""Calibration errors of a random half of the rows: nearly truthful for sequential forecasters."""
 
 import itertools
 import math
@@ -17,20 +17,20 @@ from truthcal.results.measures import Estimate
 _Array = NDArray[np.float64]
 
 _DRAWS = 100
-# Up to so many rows all subsets are gone through, and nothing is drawn.
+# Up to this many rows all subsets are enumerated.
 _FEW_ROWS = 10
-# More different predictions are merged with their neighbours, down to this many.
+# Neighbouring predictions are merged into at most this many groups.
 _MOST_GROUPS = 1 << 14
-# Binomial draws of up to this many rows are counted from the bits of one random word.
+# Binomial draws of up to this many rows count the bits of one random word.
 _WORD = 64
 
 
 class _Rows(NamedTuple):
-    """Equal rows as one: `r` increasing, outcome `y`, and how many there are. `size`: rows in all."""
+    """Distinct rows: `r` increasing, outcome `y`, and their `count`. `size`: the number of all rows."""
 
-    r: NDArray[np.float64]
-    y: NDArray[np.float64]
-    many: NDArray[np.int64]
+    r: _Array
+    y: _Array
+    counts: NDArray[np.int64]
     size: int
 
     @classmethod
@@ -38,7 +38,7 @@ class _Rows(NamedTuple):
         if sample.weighted:
             check_counts(sample.repetitions)
         groups = sample.groups
-        if not sample.counted and ((sample.y != 0) & (sample.y != 1)).any():  # fractional outcomes: rows stay apart
+        if not sample.counted and ((sample.y != 0) & (sample.y != 1)).any():  # fractional outcomes: rows are not merged
             order = np.lexsort((sample.y, sample.p))
             r, y, count = sample.p[order].astype(np.float64), sample.y[order], sample.repetitions[order]
         else:
@@ -50,24 +50,24 @@ class _Rows(NamedTuple):
         return cls(r, y, whole, int(whole.sum()))
 
     def draws(self, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-        """Again and again, how many of each are kept if each row is kept with probability 1/2."""
-        unused = np.uint64(_WORD) - np.minimum(self.many, _WORD).astype(np.uint64)
-        more = np.flatnonzero(self.many > _WORD)
+        """Yield random subsets, without end: how many of each distinct row are in a random half."""
+        unused = np.uint64(_WORD) - np.minimum(self.counts, _WORD).astype(np.uint64)
+        more = np.flatnonzero(self.counts > _WORD)
         while True:
-            bits = rng.integers(0, 2**64, len(self.many), np.uint64)
-            kept = np.bitwise_count(bits >> unused).astype(np.int64)
-            kept[more] = rng.binomial(self.many[more], 0.5)
-            yield kept
+            bits = rng.integers(0, 2**64, len(self.counts), np.uint64)
+            subset = np.bitwise_count(bits >> unused).astype(np.int64)
+            subset[more] = rng.binomial(self.counts[more], 0.5)
+            yield subset
 
     def all(self) -> Iterator[tuple[NDArray[np.int64], float]]:
-        """Every way to keep some rows, with its probability."""
-        for kept in np.ndindex(*(self.many + 1)):
-            ways = math.prod(math.comb(int(n), k) for n, k in zip(self.many, kept, strict=True))
-            yield np.array(kept, np.int64), ways / 2.0**self.size
+        """Yield every subset with its probability."""
+        for subset in np.ndindex(*(self.counts + 1)):
+            ways = math.prod(math.comb(int(n), k) for n, k in zip(self.counts, subset, strict=True))
+            yield np.array(subset, np.int64), ways / 2.0**self.size
 
 
 def _merged(groups: Groups) -> tuple[_Array, _Array, _Array]:
-    """Predictions with their zeros and ones; where there are too many, neighbours are taken for one, at their mean."""
+    """Return predictions and their weights of zeros and ones; if there are too many, neighbours are merged."""
     r, w, wy, _, _ = groups
     if len(r) <= _MOST_GROUPS:
         return r, w - wy, wy
@@ -85,16 +85,16 @@ def subsampled_smcal(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> float:
-    """Subsampled smooth calibration error (SSCE): what a random half of the rows contributes to smCal, on average.
+    """Subsampled smooth calibration error (SSCE): the average contribution of a random half of the rows to smCal.
 
     Parameters
     ----------
     y_true, y_proba, pos_label
         As for `atb`.
     n_resamples : int, default 100
-        Number of random halves. Ten rows or fewer are computed exactly, over all of their subsets.
+        Number of random halves. For ten rows or fewer all subsets are enumerated instead.
     rng : int, numpy Generator or None, default 0
-        Source of randomness; with the default the same rows always give the same value. None draws a new seed.
+        Source of randomness. With the default the same rows always give the same value; None draws a new seed.
     sample_weight : array-like of shape (n,), optional
         Whole numbers: a row of weight 2 stands for two rows, of which none, one or both may be kept.
 
@@ -111,10 +111,7 @@ def subsampled_smcal(
     rows of (p - y) f(p) / T``. O(n log n) and O(n log n) for each draw; with 0/1 outcomes and more than 16,384
     different predictions, neighbours are merged to that many groups of about equal size, which moves the result by less
     than 5e-5 (1.4e-4 where there are ties; docs/theory/measures.md).
-
-    References
-    ----------
-    Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures.
+    Reference: Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures.
 
     Examples
     --------
@@ -140,7 +137,7 @@ def subsampled_step_ce(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> float:
-    """Subsampled step calibration error: what a random half of the rows contributes to StepCE, on average.
+    """Subsampled step calibration error: the average contribution of a random half of the rows to StepCE.
 
     Parameters
     ----------
@@ -156,12 +153,9 @@ def subsampled_step_ce(
 
     Notes
     -----
-    As `subsampled_smcal`, with the largest size of a cumulative sum in place of the maximum over Lipschitz functions.
+    As `subsampled_smcal`, with the largest absolute cumulative sum instead of the maximum over Lipschitz functions.
     Merging neighbours, beyond 16,384 different predictions, moves the result by less than 8e-5 (1.4e-4 with ties).
-
-    References
-    ----------
-    Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures.
+    Reference: Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures.
 
     Examples
     --------
@@ -188,19 +182,19 @@ def subsampled_estimate(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> Estimate:
-    """A subsampled calibration error with the standard error that drawing at random leaves.
+    """A subsampled calibration error with the standard error of the random draws.
 
     Parameters
     ----------
     y_true, y_proba, n_resamples, rng, sample_weight, pos_label
         As for `subsampled_smcal`.
     measure : {"smcal", "step_ce"}, default "smcal"
-        What is computed on each half.
+        The error of each half.
 
     Returns
     -------
     Estimate
-        ``value``, ``standard_error`` (0 where all subsets were gone through, nan for a single draw), ``n_resamples``.
+        ``value``, ``standard_error`` (0 if all subsets were enumerated, nan for a single draw), ``n_resamples``.
 
     Examples
     --------
@@ -213,14 +207,14 @@ def subsampled_estimate(
     return _estimate(sample, _ERRORS[measure], n_resamples, rng)
 
 
-_Error = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+_Error = Callable[[_Array, _Array], float]
 
 
-def _smooth(r: NDArray[np.float64], cumulative: NDArray[np.float64]) -> float:
+def _smooth(r: _Array, cumulative: _Array) -> float:
     return smooth.smooth_error(r, cumulative, r[:0])
 
 
-def _step(_: NDArray[np.float64], cumulative: NDArray[np.float64]) -> float:
+def _step(_: _Array, cumulative: _Array) -> float:
     return float(np.max(np.abs(cumulative)))
 
 
@@ -228,22 +222,21 @@ _ERRORS: dict[str, _Error] = {"smcal": _smooth, "step_ce": _step}
 
 
 def _estimate(sample: Sample, error: _Error, n_resamples: int, rng: Any) -> Estimate:
-    """Mean of the error over subsets: over all of them if they are few, else over random ones, on both cores."""
-    n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    generator = check_rng(rng)
+    """Average the error over all subsets if there are few, otherwise over random ones, on two cores."""
+    n_resamples, generator = check_whole(n_resamples, "n_resamples", 1), check_rng(rng)
     rows = _Rows.of(sample)
     distinct = np.unique(rows.r)
 
-    def of_kept(kept: NDArray[np.int64]) -> float:
+    def of_subset(subset: NDArray[np.int64]) -> float:
         cumulative = np.empty_like(distinct)
-        chains.kept_bias(rows.r, rows.y, kept, cumulative)
+        chains.kept_bias(rows.r, rows.y, subset, cumulative)
         return error(distinct, cumulative) / rows.size
 
     if rows.size <= _FEW_ROWS:
-        return Estimate(math.fsum(chance * of_kept(kept) for kept, chance in rows.all()), 0.0, 0)
+        return Estimate(math.fsum(chance * of_subset(subset) for subset, chance in rows.all()), 0.0, 0)
 
     def of_draws(stream: np.random.Generator, count: int) -> list[float]:
-        return [of_kept(kept) for kept in itertools.islice(rows.draws(stream), count)]
+        return [of_subset(subset) for subset in itertools.islice(rows.draws(stream), count)]
 
     # Always two streams, so that the result does not depend on the number of cores.
     one, two = (np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2))

@@ -1,8 +1,8 @@
 """The unnormalised binned squared error (UBSE) family: every member is truthful.
 
-Draw a partition of the predictions into bins in any way that looks at the predictions and at nothing else, square the
-sum of w (p - y) in each bin, add, divide by W^2, and average over the draws. The honest report minimises the expected
-result whatever the partition. ATB is the member whose partition is one uniform threshold.
+Draw a partition of the predictions into bins that depends on the predictions alone, square the sum of w (p - y) in each
+bin, add, divide by W^2, and average over the draws. The honest report minimises the expected result for any partition.
+ATB is the member whose partition is one uniform threshold.
 """
 
 import math
@@ -24,14 +24,14 @@ _WIDTHS = tuple(0.5**k for k in range(6))
 
 
 class Binning:
-    """A way to draw a partition of the predictions, with its exact average. One of the subclasses below."""
+    """A random partition of the predictions, with its exact average. Base of the classes below."""
 
     def ubse_of(self, sample: Sample) -> float:
-        """The exact UBSE of sorted rows under this partition."""
+        """Exact UBSE of sorted rows under this partition."""
         raise TypeError("Binning is only a base; use a subclass, or pass a function of the predictions to ubse().")
 
     def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
-        """The part of the expected UBSE that no report can change, when outcomes follow `chance`."""
+        """The part of the expected UBSE that does not depend on the report, if outcomes follow `chance`."""
         return float(np.sum(sample.w**2 * chance * (1.0 - chance))) / sample.moments.w**2
 
 
@@ -67,9 +67,9 @@ class ShiftedGrid(Binning):
 
 @dataclass(frozen=True, slots=True)
 class QuantileBins(Binning):
-    """Bins of equal count (they differ by at most one row); ties are split at random, and the exact average is taken.
+    """Bins of equal count, up to one row, with the exact average over random splits of ties.
 
-    Weights must be whole numbers: a row of weight 2 stands for two independent rows, which may fall into two bins.
+    Weights must be whole numbers: a row of weight 2 stands for two independent rows, which may be in different bins.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ class QuantileBins(Binning):
 
 @dataclass(frozen=True, slots=True)
 class FixedBins(Binning):
-    """Bins between given edges, each with its left edge. The outer bins reach to 0 and to 1, both included.
+    """Bins between fixed edges, closed on the left. The outer bins extend to 0 and to 1, both included.
 
     Parameters
     ----------
     edges : iterable of float
-        Cuts in [0, 1], increasing. Cuts at 0 and 1 may be given or left out.
+        Increasing edges in [0, 1]. Those at 0 and 1 are optional.
     """
 
     edges: Iterable[float]
@@ -115,7 +115,7 @@ class FixedBins(Binning):
         object.__setattr__(self, "edges", check_edges(self.edges))
 
     def ubse_of(self, sample: Sample) -> float:
-        """Squared sums of the given bins."""
+        """Squared sums of the bins."""
         cuts = np.array([edge for edge in self.edges if 0 < edge < 1])
         return _labelled(sample, np.searchsorted(cuts, sample.p, side="right"))
 
@@ -139,7 +139,7 @@ class Multiscale(Binning):
     def shares(self, sample: Sample) -> dict[float, float]:
         """Width -> its share of the mixture."""
         noise = _at_each_width(lambda width: math.sqrt(integrals.tent_pairs(sample.p, sample.w, width)), sample.n)
-        if not all(noise.values()):  # all predictions are 0 or 1 (or next to it), where every width gives the same
+        if not all(noise.values()):  # all predictions are (almost) 0 or 1: every width gives the same
             return {1.0: 1.0}
         total = math.fsum(1 / sd for sd in noise.values())
         return {width: 1 / sd / total for width, sd in noise.items()}
@@ -149,9 +149,9 @@ _ATB = RandomThreshold()
 
 
 def _at_each_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
-    """value(width) for all widths, half of them on each core."""
-    some, others = run_parts(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
-    return dict(zip(_WIDTHS[::2] + _WIDTHS[1::2], some + others, strict=True))
+    """Return value(width) for all widths, half of them on each core."""
+    even, odd = run_parts(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
+    return dict(zip(_WIDTHS[::2] + _WIDTHS[1::2], even + odd, strict=True))
 
 
 def ubse(
@@ -172,24 +172,20 @@ def ubse(
         `RandomThreshold`, `ShiftedGrid`, `QuantileBins`, `FixedBins`, `Multiscale`, or a function of the predictions.
         A function is called once with the predictions in increasing order (a read-only float64 array) and returns bin
         labels in that order: one array of n labels, or several draws of them to average over (an iterator, or an array
-        of shape (draws, n)). Equal predictions must get equal labels; to split ties use `QuantileBins`. It is given
-        neither outcomes nor the original order of the rows: a binning that looks at outcomes would not be truthful, so
-        do not bring them in through a closure.
+        of shape (draws, n)). Equal predictions must get equal labels; to split ties use `QuantileBins`. The function
+        must not use the outcomes, for example through a closure: the result would not be truthful.
 
     Returns
     -------
     float
         ``mean over draws of sum over bins of ((1/W) * sum in bin of w (p - y))^2``, between 0 and 1. Its noise floor is
-        that of ATB, whatever the bins (for `QuantileBins` if there are no weights).
+        that of ATB for any bins (for `QuantileBins` without weights).
 
     Notes
     -----
     For outcomes drawn with probabilities t, the expected value is UBSE(y_proba, t) + sum w^2 t(1 - t) / W^2 (see
-    `expected_ubse`); the second term does not depend on what is reported, and the first is 0 for the honest report.
-
-    References
-    ----------
-    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+    `expected_ubse`); the second term does not depend on the report, and the first is 0 for the honest report.
+    Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
     --------
@@ -217,7 +213,7 @@ def _ubse_of(sample: Sample, binning: Binning | Callable[[NDArray[np.float64]], 
 
 
 def _draws(result: Any) -> Iterable[Any]:
-    """One draw, or several: an iterator is a stream of draws, an array of two dimensions a stack of them."""
+    """Return the draws: one, or several from an iterator or an array of two dimensions."""
     if isinstance(result, Iterator):
         return result
     several = np.ndim(result) == 2 if isinstance(result, np.ndarray) else _is_list_of_draws(result)
@@ -235,7 +231,7 @@ def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
 
 
 def _rows_counted(sample: Sample) -> int:
-    """How many rows there are when weights are repetitions."""
+    """Number of rows if weights are repetitions."""
     if not sample.weighted:
         return sample.n
     check_counts(sample.repetitions)
@@ -243,14 +239,9 @@ def _rows_counted(sample: Sample) -> int:
 
 
 def shifted_grid_ubse(
-    y_true: object,
-    y_proba: object,
-    *,
-    width: float = 0.1,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object, *, width: float = 0.1, sample_weight: object = None, pos_label: object = None
 ) -> float:
-    """ATB at a finer resolution: sees errors that change sign within `width` of the prediction axis. Truthful.
+    """ATB at a finer resolution: detects errors that change sign along the prediction axis. Truthful.
 
     Parameters
     ----------
@@ -300,8 +291,7 @@ def quantile_ece(
     n_bins : int, optional
         Number of bins. By default the rounded cube root of the number of rows.
     sample_weight : array-like of shape (n,), optional
-        Whole numbers: a row of weight 2 stands for two independent rows. Fractional weights are refused: bins of equal
-        count need rows to count.
+        Whole numbers: a row of weight 2 stands for two independent rows.
 
     Returns
     -------
@@ -325,12 +315,12 @@ def quantile_ece(
 
 
 def ubse_floor(sample: Sample) -> float:
-    """What calibrated predictions like these score on average, in a UBSE."""
+    """Expected UBSE of these predictions if they are calibrated."""
     return sample.moments.wwv / sample.moments.w**2
 
 
 def quantile_ece_floor(sample: Sample) -> float:
-    """The same for the quantile ECE with its default number of bins."""
+    """Expected quantile ECE, with the default number of bins, of these predictions if they are calibrated."""
     binning = QuantileBins()
     return binning.bins_for(sample) * binning.noise_of(sample, sample.p.astype(np.float64))
 
@@ -342,7 +332,7 @@ def quantile_ece_of(sample: Sample, *, n_bins: int | None = None) -> float:
 
 
 def multiscale_atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
-    """ATB on six scales at once: truthful like ATB, and also sees errors that change sign along the prediction axis.
+    """ATB on six scales at once: truthful, and detects errors that change sign along the prediction axis.
 
     Parameters
     ----------
@@ -379,7 +369,7 @@ def expected_ubse(
     *,
     sample_weight: object = None,
 ) -> float:
-    """What a report scores on average when outcomes really follow `truth`: the exact price of a lie.
+    """Expected score of a report when outcomes follow `truth`: the exact price of a lie.
 
     Parameters
     ----------
@@ -395,13 +385,12 @@ def expected_ubse(
     Returns
     -------
     float
-        ``UBSE(report, truth) + sum w^2 truth (1 - truth) / W^2`` (for `QuantileBins`, where weights are repetitions, w
-        in place of w^2).
+        ``UBSE(report, truth) + sum w^2 truth (1 - truth) / W^2`` (w, not w^2, for `QuantileBins`).
 
     Notes
     -----
-    Outcomes are independent, so E[c c'] = E[c] E[c'] for different rows, and a row with itself adds its variance,
-    whatever is reported. The first term is 0 for the honest report: no lie scores less.
+    Outcomes are independent, so E[c c'] = E[c] E[c'] for different rows, and a row with itself adds its variance for
+    any report. The first term is 0 for the honest report: no lie scores less.
 
     Examples
     --------
