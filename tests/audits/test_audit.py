@@ -198,7 +198,7 @@ FRACTIONAL = [0.3, 2.5, 1, 0, 4, 1]
 )
 def test_decomposition_equals_enumeration(name, weight, monkeypatch):
     exact = expected_score(**TIED, measure=name, sample_weight=weight)
-    monkeypatch.setattr(expected_score_module, "MOST_ENUMERATED", 0)
+    monkeypatch.setattr(expected_score_module, "MAX_ENUMERATED", 0)
     closed = expected_score(**TIED, measure=name, sample_weight=weight)
     assert (exact.method, closed.method) == ("enumeration", "decomposition")
     assert closed.value == pytest.approx(exact.value, rel=1e-12)
@@ -210,7 +210,7 @@ def test_decomposition_does_not_hold_for_weights_that_repeat_so_they_are_drawn(m
     binned = expected_score(**TIED, measure=tc.QuantileBins(2), sample_weight=WEIGHTS)
     assert (exact.method, binned.method) == ("enumeration", "enumeration")
     assert 2 * binned.value == pytest.approx(exact.value, rel=1e-12)  # 10 rows: round(10^(1/3)) = 2 bins
-    monkeypatch.setattr(expected_score_module, "MOST_ENUMERATED", 0)
+    monkeypatch.setattr(expected_score_module, "MAX_ENUMERATED", 0)
     drawn = expected_score(**TIED, measure="quantile_ece", sample_weight=WEIGHTS)
     assert drawn.method == "draws"
     assert abs(drawn.value - exact.value) <= 4 * drawn.standard_error
@@ -230,7 +230,7 @@ def test_binning_has_its_expected_ubse_at_any_size(binning):
 @pytest.mark.parametrize("weight", [None, WEIGHTS])
 def test_draws_agree_with_enumeration(name, weight, monkeypatch):
     exact = expected_score(**TIED, measure=name, sample_weight=weight)
-    monkeypatch.setattr(expected_score_module, "MOST_ENUMERATED", 0)
+    monkeypatch.setattr(expected_score_module, "MAX_ENUMERATED", 0)
     drawn = expected_score(**TIED, measure=name, sample_weight=weight, n_resamples=400, rng=5)
     assert (drawn.method, drawn.n_resamples) == ("draws", 400)
     assert 0 < drawn.standard_error < 0.02
@@ -354,7 +354,7 @@ def test_standard_error_of_a_gain_is_paired():
 def test_drawn_gain_agrees_with_the_exact_one(monkeypatch):
     truth = [0.2, 0.3, 0.5, 0.6, 0.9]
     exact = audit(truth, ["smcal", "ece", "ks_ce"])
-    monkeypatch.setattr(audit_module, "MOST_ENUMERATED", 0)
+    monkeypatch.setattr(audit_module, "MAX_ENUMERATED", 0)
     drawn = audit(truth, ["smcal", "ece", "ks_ce"], n_resamples=1000)
     for row in drawn.rows:
         one = exact[row.measure]
@@ -451,7 +451,7 @@ def test_audit_prints_the_story():
 @pytest.mark.parametrize("events", [2, 20])
 def test_printed_audit_fits_and_says_how_it_was_done(events):
     truth = np.random.default_rng(0).random(events)
-    text = str(audit(truth, [name for name in audit_module.USUAL if name != "smece"], n_resamples=20))
+    text = str(audit(truth, [name for name in audit_module.DEFAULT_MEASURES if name != "smece"], n_resamples=20))
     assert max(map(len, text.splitlines())) <= 110
     assert ("All scores are exact." in text) == (events == 2)
     assert ("means over 20 random" in text) == (events == 20)

@@ -1,1 +1,1 @@
-"""The audit: expected scores of honest and dishonest reports under any measure."""
+"""Audits: expected scores of honest and dishonest reports under any measure."""

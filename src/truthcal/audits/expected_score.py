@@ -1,4 +1,4 @@
-"""The expected score of a report when outcomes follow known chances, under any measure."""
+"""The expected score of a report, under any measure, when outcomes follow known probabilities."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.audits.cases import MOST_ENUMERATED, Cases, Drawn, Everything, Outcomes2D, each_value
-from truthcal.core.checks import Checked, check_report, refuse_wide_weight
+from truthcal.audits.outcome_sets import (
+    MAX_ENUMERATED,
+    AllOutcomes,
+    Outcomes2D,
+    OutcomeSet,
+    RandomOutcomes,
+    score_outcomes,
+)
+from truthcal.core.checks import check_report, refuse_wide_weight
 from truthcal.core.params import check_rng, check_score, check_whole, refuse_weight_of_callable, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample, relative_weights
@@ -24,68 +31,66 @@ MeasureLike = str | Binning | Callable[[Any, Any], float]
 _SLOW_CALL = 1 << 12
 
 
-class Reported:
-    """A report in sorted order with the truth beside it, as a sample whose outcomes are the true chances."""
+class SortedReport:
+    """A report in sorted order, as a sample whose outcomes are the true probabilities."""
 
     def __init__(self, report: _Array, truth: _Array, weight: _Array | None = None) -> None:
         self.report = report
         self.order = np.argsort(report, kind="stable")
         w, exponent = (None, 0) if weight is None else relative_weights(weight)
-        self.sample = Sample(
-            report[self.order] + 0.0,  # turns -0.0 into 0.0
-            truth[self.order] + 0.0,
-            None if w is None else w[self.order],
-            exponent,
-        )
-        by_truth = np.argsort(truth)
-        self.honest = Sample(truth[by_truth] + 0.0, truth[by_truth] + 0.0, None if w is None else w[by_truth], exponent)
+        self.sample = _sample(report, truth, w, exponent, self.order)
+        self.honest = _sample(truth, truth, w, exponent, np.argsort(truth))
+
+
+def _sample(p: _Array, y: _Array, w: _Array | None, exponent: int, order: NDArray[np.intp]) -> Sample:
+    return Sample(p[order] + 0.0, y[order] + 0.0, None if w is None else w[order], exponent)  # -0.0 becomes 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion:
-    """A measure made ready for expectations.
+class AuditedMeasure:
+    """A measure prepared for expectations.
 
     Attributes
     ----------
     name : str
-        What it is called in results.
+        Name in results.
     truthful : bool
-        Whether no lie can gain, by proof.
+        Whether it is proved that no lie can gain.
     values : callable
-        Of a report: the function from a block of outcomes, in the user's order of rows, to the value of each.
+        Takes a report; returns the function from a block of outcomes, in the user's order of rows, to their values.
     expected : callable
-        Of a report: its expected score in closed form, or None if there is none.
+        Takes a report; returns its expected score in closed form, or None if there is none.
     tolerance : float
-        How far a value may be from the exact one.
+        Largest error of a value.
     slow : bool
-        Whether an outcome takes milliseconds, or may do so.
-    own : bool
-        Whether this is a user's function: it must stay in the caller's thread.
+        Whether an outcome may take milliseconds.
+    user_defined : bool
+        Whether this is a user's function, which must run in the caller's thread.
     """
 
     name: str
     truthful: bool
-    values: Callable[[Reported], Callable[[Outcomes2D], _Array]]
-    expected: Callable[[Reported], float | None]
+    values: Callable[[SortedReport], Callable[[Outcomes2D], _Array]]
+    expected: Callable[[SortedReport], float | None]
     tolerance: float = 0.0
     slow: bool = False
-    own: bool = False
+    user_defined: bool = False
 
     def cost(self, events: int) -> int:
-        """What an outcome costs, in rows that a quick measure takes in the same time."""
+        """Cost of an outcome, in rows of a fast measure."""
         return max(events, _SLOW_CALL) if self.slow else events
 
-    def scores(self, reported: Reported, cases: Cases, bar: progress) -> _Array:
-        """The score of a report in every case."""
-        return each_value(self.values(reported), cases, self.cost(reported.sample.n), not self.own, bar)
+    def scores(self, reported: SortedReport, outcomes: OutcomeSet, bar: progress) -> _Array:
+        """Score a report in every outcome."""
+        return score_outcomes(self.values(reported), outcomes, self.cost(reported.sample.n), not self.user_defined, bar)
 
 
 # --- the three kinds of measures --------------------------------------------------------------------------------------
 
 
-def criterion(measure: Any, argument: str, name: str | None = None) -> Criterion:
-    """A measure as the user may name it."""
-    known = getattr(measure, "__name__", None)
+def resolve_measure(measure: Any, argument: str, name: str | None = None) -> AuditedMeasure:
+    """Look up the measure that the user named or passed."""
+    known = str(getattr(measure, "__name__", ""))
     if known in MEASURES and MEASURES[known].function is measure:  # a public function: its row says more about it
         return _named(known, name or known)
     if isinstance(measure, str) and measure in MEASURES:
@@ -93,7 +98,7 @@ def criterion(measure: Any, argument: str, name: str | None = None) -> Criterion
     if isinstance(measure, Binning):
         return _binned(measure, name or repr(measure))
     if callable(measure) and not isinstance(measure, type):
-        return _own(measure, name or str(getattr(measure, "__name__", "own measure")))
+        return _user_defined(measure, name or str(getattr(measure, "__name__", "own measure")))
     if isinstance(measure, type):
         raise TypeError(f"`{argument}` has the class {measure.__name__}; pass an instance, {measure.__name__}(...).")
     raise ValueError(
@@ -102,18 +107,18 @@ def criterion(measure: Any, argument: str, name: str | None = None) -> Criterion
     )
 
 
-def _named(key: str, name: str) -> Criterion:
+def _named(key: str, name: str) -> AuditedMeasure:
     measure = MEASURES[key]
 
-    def expected(reported: Reported) -> float | None:
-        # Every truthful row is a UBSE: its expected value is its value at the true chances plus the noise of honest
-        # reports. Not if weights are repetitions, since a row has one outcome here, however heavy it is.
+    def expected(reported: SortedReport) -> float | None:
+        # Every truthful measure is a UBSE: its expected value is its value at the true probabilities plus the noise of
+        # honest reports. This does not hold if weights are repetitions, since here each row has one outcome.
         floor = measure.noise_floor
         if not measure.truthful or floor is None or (measure.whole_weights and reported.sample.weighted):
             return None
         return measure.of_sample(reported.sample) + floor(reported.honest)
 
-    return Criterion(
+    return AuditedMeasure(
         name=name,
         truthful=measure.truthful,
         values=lambda reported: _of_groups(reported, lambda outcomes: outcomes.values(key), not measure.batched),
@@ -123,8 +128,8 @@ def _named(key: str, name: str) -> Criterion:
     )
 
 
-def _binned(binning: Binning, name: str) -> Criterion:
-    def expected(reported: Reported) -> float | None:
+def _binned(binning: Binning, name: str) -> AuditedMeasure:
+    def expected(reported: SortedReport) -> float | None:
         if isinstance(binning, QuantileBins) and reported.sample.weighted:  # as above
             return None
         return binning.ubse_of(reported.sample) + binning.noise_of(reported.sample, reported.sample.y)
@@ -132,13 +137,13 @@ def _binned(binning: Binning, name: str) -> Criterion:
     def values(outcomes: Outcomes) -> Callable[[_Array], _Array]:
         return lambda positive: np.array([binning.ubse_of(outcomes.with_positives(row)) for row in positive])
 
-    return Criterion(
+    return AuditedMeasure(
         name=name, truthful=True, values=lambda reported: _of_groups(reported, values, True), expected=expected
     )
 
 
 def _of_groups(
-    reported: Reported, prepare: Callable[[Outcomes], Callable[[_Array], _Array]], one_by_one: bool
+    reported: SortedReport, prepare: Callable[[Outcomes], Callable[[_Array], _Array]], one_by_one: bool
 ) -> Callable[[Outcomes2D], _Array]:
     outcomes = Outcomes(reported.sample)
     value = prepare(outcomes)
@@ -146,26 +151,28 @@ def _of_groups(
     if not one_by_one or len(outcomes.r) == reported.sample.n:
         return lambda y: value(outcomes.grouped(y[:, order]))
 
-    def of_different(y: Outcomes2D) -> _Array:  # tied reports: many outcomes are one and the same to the measure
-        different, which = np.unique(outcomes.grouped(y[:, order]), axis=0, return_inverse=True)
-        return value(different)[which]
+    def of_distinct(y: Outcomes2D) -> _Array:  # with tied reports many outcomes have the same value
+        distinct, index = np.unique(outcomes.grouped(y[:, order]), axis=0, return_inverse=True)
+        return value(distinct)[index]
 
-    return of_different
+    return of_distinct
 
 
-def _own(function: Callable[[Any, Any], float], name: str) -> Criterion:
-    def values(reported: Reported) -> Callable[[Outcomes2D], _Array]:
+def _user_defined(function: Callable[[Any, Any], float], name: str) -> AuditedMeasure:
+    def values(reported: SortedReport) -> Callable[[Outcomes2D], _Array]:
         report = reported.report.copy()
         report.flags.writeable = False
 
-        def each(y: Outcomes2D) -> _Array:
+        def score(y: Outcomes2D) -> _Array:
             labels = y.astype(np.int64)
             labels.flags.writeable = False
             return np.array([check_score(function(row, report), name, row) for row in labels])
 
-        return each
+        return score
 
-    return Criterion(name=name, truthful=False, values=values, expected=lambda reported: None, slow=True, own=True)
+    return AuditedMeasure(
+        name=name, truthful=False, values=values, expected=lambda reported: None, slow=True, user_defined=True
+    )
 
 
 # --- the public function ----------------------------------------------------------------------------------------------
@@ -180,38 +187,37 @@ def expected_score(
     n_resamples: int = 1000,
     rng: Any = 0,
 ) -> ExpectedScore:
-    """What a report scores on average, under any measure, when outcomes really follow `truth`.
+    """Expected score of a report, under any measure, when outcomes follow `truth`.
 
     Parameters
     ----------
     report : array-like of shape (n,)
-        Reported probabilities.
+        SortedReport probabilities.
     truth : array-like of shape (n,)
         True probabilities of the outcomes, which are independent.
     measure : str, Binning or callable, default "atb"
         A name in `MEASURES`; a `Binning`, for its UBSE; or a function ``f(y_true, y_proba) -> float`` of an array of
         0/1 outcomes and the report, both read-only and in the order given here.
     sample_weight : array-like of shape (n,), optional
-        As for `atb`; rows of weight 0 are left out. A row has one outcome, however heavy it is. Not for a function.
+        As for `atb`; rows of weight 0 are left out. A row of any weight has one outcome. Not for a function.
     n_resamples : int, default 1000
-        Number of random outcomes where nothing exact is known.
+        Number of random outcomes if there is no exact result.
     rng : int, numpy Generator or None, default 0
-        Source of randomness; with the default the same input always gives the same value. None draws a new seed.
+        Source of randomness. With the default the same input always gives the same value; None draws a new seed.
 
     Returns
     -------
     ExpectedScore
-        ``value``, ``standard_error`` (0 if exact) and ``method``. Up to 14 rows every outcome is gone through
-        ("enumeration") and listed in ``outcomes``, ``probabilities`` and ``values``. Beyond, and for a `Binning` with
-        any number of rows, the expected value of a UBSE is known in closed form ("decomposition"). Otherwise outcomes
-        are drawn ("draws").
+        ``value``, ``standard_error`` (0 if exact) and ``method``: "enumeration" of all outcomes up to 14 rows (listed
+        in ``outcomes``, ``probabilities`` and ``values``), "decomposition" for a UBSE of more rows and for a `Binning`,
+        otherwise "draws".
 
     Notes
     -----
     The decomposition is that of `expected_ubse`: UBSE(report, truth) plus noise that no report can change. It does not
-    hold for quantile bins with weights, which stand for repetitions there: these are enumerated or drawn.
+    hold for quantile bins with weights, which are repetitions there: these are enumerated or drawn.
 
-    Where events are so rare that few draws have any, the standard error knows too little: raise `n_resamples`.
+    If events are so rare that few draws have any, the standard error is too small: raise `n_resamples`.
 
     Examples
     --------
@@ -222,35 +228,30 @@ def expected_score(
     >>> print(expected_score([0.5, 0.5], truth, "smcal"))
     expected smcal 0.1875, exact: all 4 outcomes
     """
-    chosen = criterion(measure, "measure")
-    if chosen.own:
+    chosen = resolve_measure(measure, "measure")
+    if chosen.user_defined:
         refuse_weight_of_callable(sample_weight)
     rows = check_report(report, truth, sample_weight)
-    n_resamples = check_whole(n_resamples, "n_resamples", 2)
-    generator = check_rng(rng)
-    reported = _reported(rows)
-    few = len(rows.p) <= MOST_ENUMERATED
+    n_resamples, generator = check_whole(n_resamples, "n_resamples", 2), check_rng(rng)
+    if rows.w is not None:
+        refuse_wide_weight(rows.w)
+    reported = SortedReport(rows.p.astype(np.float64), rows.y, rows.w)
+    few = len(rows.p) <= MAX_ENUMERATED
     if not few or isinstance(measure, Binning):
         value = chosen.expected(reported)
         if value is not None:
             return ExpectedScore(chosen.name, value, 0.0, "decomposition")
-    cases: Cases = Everything(rows.y) if few else Drawn(rows.y, n_resamples, generator)
-    with progress(cases.count * chosen.cost(len(rows.p)), f"expected {chosen.name}") as bar:
-        values = chosen.scores(reported, cases, bar)
-    return _finished(chosen.name, cases, values)
+    outcomes: OutcomeSet = AllOutcomes(rows.y) if few else RandomOutcomes(rows.y, n_resamples, generator)
+    with progress(outcomes.count * chosen.cost(len(rows.p)), f"expected {chosen.name}") as bar:
+        values = chosen.scores(reported, outcomes, bar)
+    return _result(chosen.name, outcomes, values)
 
 
-def _reported(rows: Checked) -> Reported:
-    if rows.w is not None:
-        refuse_wide_weight(rows.w)
-    return Reported(rows.p.astype(np.float64), rows.y, rows.w)
-
-
-def _finished(name: str, cases: Cases, values: _Array) -> ExpectedScore:
-    value, error = cases.mean(values), cases.error(values)
-    if not isinstance(cases, Everything):
-        return ExpectedScore(name, value, error, "draws", n_resamples=cases.count)
-    table = (cases.all.astype(np.uint8), cases.probabilities, values)
+def _result(name: str, outcomes: OutcomeSet, values: _Array) -> ExpectedScore:
+    value, error = outcomes.mean(values), outcomes.error(values)
+    if not isinstance(outcomes, AllOutcomes):
+        return ExpectedScore(name, value, error, "draws", n_resamples=outcomes.count)
+    table = (outcomes.all.astype(np.uint8), outcomes.probabilities, values)
     for column in table:
         column.flags.writeable = False
     return ExpectedScore(name, value, error, "enumeration", 0, *table)

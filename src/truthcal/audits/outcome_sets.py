@@ -1,4 +1,4 @@
-"""What may happen to events of known chances: everything, or random draws. In blocks that two cores can share."""
+"""Outcomes of events with known probabilities, all or random ones, in blocks for two cores."""
 
 import math
 from collections.abc import Callable
@@ -13,43 +13,43 @@ from truthcal.core.progress import progress
 _Array = NDArray[np.float64]
 Outcomes2D = NDArray[np.bool_]
 
-# Up to so many events all outcomes are gone through: 16,384 of them.
-MOST_ENUMERATED = 14
-# Numbers that a block of outcomes holds.
+# Events up to which all outcomes, here 16,384, are enumerated.
+MAX_ENUMERATED = 14
+# Entries in a block of outcomes.
 _BLOCK = 1 << 16
 
 
-class Cases(Protocol):
-    """Outcomes in numbered blocks, one row each, and how to average over them."""
+class OutcomeSet(Protocol):
+    """Outcomes in numbered blocks, one outcome per row, and their average."""
 
     exact: bool
     count: int
     block: int
 
-    def outcomes(self, first: int) -> Outcomes2D:
+    def block_at(self, first: int) -> Outcomes2D:
         """The block of outcomes that starts at `first`."""
 
     def mean(self, values: _Array) -> float:
-        """Expected value, from the value of each outcome."""
+        """Expected value, from the values of all outcomes."""
 
     def error(self, values: _Array) -> float:
-        """Its standard error."""
+        """Standard error of the mean."""
 
 
-class Everything:
-    """Every outcome that can happen, in the order of binary numbers, with its probability."""
+class AllOutcomes:
+    """Every possible outcome, in the order of binary numbers, with its probability."""
 
     exact = True
 
     def __init__(self, truth: _Array) -> None:
-        sides = [np.flatnonzero([t < 1.0, t > 0.0]) for t in truth]  # a certain event has one side
+        sides = [np.flatnonzero([t < 1.0, t > 0.0]) for t in truth]  # a certain event has only one
         grid = np.meshgrid(*sides, indexing="ij")
         self.all: Outcomes2D = np.stack([side.ravel() for side in grid], axis=1).astype(np.bool_)
         self.probabilities: _Array = np.prod(np.where(self.all, truth, 1.0 - truth), axis=1)
         self.count = len(self.all)
         self.block = _block(self.count, len(truth))
 
-    def outcomes(self, first: int) -> Outcomes2D:
+    def block_at(self, first: int) -> Outcomes2D:
         """The block of outcomes that starts at `first`."""
         return self.all[first : first + self.block]
 
@@ -58,13 +58,13 @@ class Everything:
         return math.fsum(self.probabilities * values)
 
     def error(self, values: _Array) -> float:
-        """Nothing is left to chance."""
+        """Always 0."""
         return 0.0
 
 
-class Drawn:
-    """`count` random outcomes. Each block has a random stream of its own, so that it can be drawn again for the next
-    report (common random numbers) and on whichever core, without being kept.
+class RandomOutcomes:
+    """`count` random outcomes. Each block has its own random stream, so that it can be drawn again for the next report
+    (common random numbers), on any core, without being stored.
     """
 
     exact = False
@@ -74,7 +74,7 @@ class Drawn:
         self._seed: list[int] = rng.integers(0, 2**63, 4).tolist()
         self.block = _block(count, len(truth))
 
-    def outcomes(self, first: int) -> Outcomes2D:
+    def block_at(self, first: int) -> Outcomes2D:
         """The block of outcomes that starts at `first`."""
         rows = min(self.block, self.count - first)
         return np.random.default_rng([*self._seed, first]).random((rows, len(self._truth))) < self._truth
@@ -89,22 +89,24 @@ class Drawn:
 
 
 def _block(count: int, events: int) -> int:
-    """Rows of a block: at least eight blocks if there are rows for them, so that two cores finish together."""
+    """Rows of a block: at least eight blocks if possible, so that two cores finish together."""
     return max(1, min(_BLOCK // events, -(-count // 8)))
 
 
-def each_value(values: Callable[[Outcomes2D], _Array], cases: Cases, cost: int, threads: bool, bar: progress) -> _Array:
-    """The value of every case; `cost` is what one of them costs. Without `threads` in the order of cases."""
-    starts = range(0, cases.count, cases.block)
+def score_outcomes(
+    values: Callable[[Outcomes2D], _Array], outcomes: OutcomeSet, cost: int, threads: bool, bar: progress
+) -> _Array:
+    """Return the values of all outcomes, on two cores if `threads`; `cost` is the cost of one outcome."""
+    starts = range(0, outcomes.count, outcomes.block)
     parts: list[_Array] = [np.empty(0)] * len(starts)
 
-    def every(first: int, step: int) -> None:
+    def run(first: int, step: int) -> None:
         for k in range(first, len(starts), step):
-            parts[k] = values(cases.outcomes(starts[k]))
+            parts[k] = values(outcomes.block_at(starts[k]))
             bar.advance(len(parts[k]) * cost)
 
     if threads:
-        run_parts(lambda: every(0, 2), lambda: every(1, 2), cases.count * cost)
+        run_parts(lambda: run(0, 2), lambda: run(1, 2), outcomes.count * cost)
     else:
-        every(0, 1)
+        run(0, 1)
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""What a forecaster who knows the truth might report instead, and a search for the lie that pays best."""
+"""Dishonest reports of a forecaster who knows the truth, and a search for the one with the best score."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,41 +9,41 @@ _Array = NDArray[np.float64]
 Objective = Callable[[_Array], float]
 
 SEARCHED = "searched"
-# A search over all reports is affordable for so many events; beyond, only a family of reports is tried.
+# Events up to which all reports are searched; beyond, only a family of reports is tried.
 _FEW = 4
 _STEPS = tuple(0.5**k for k in range(2, 8))
-_MOST_GROUPS = 64
+_MAX_GROUPS = 64
 
 
 def constant_mean(truth: _Array) -> _Array:
-    """The average for every event."""
+    """Report the mean for every event."""
     return np.full(len(truth), truth.mean())
 
 
-def shrink(truth: _Array, kept: float = 0.5) -> _Array:
-    """Part of the way to the mean."""
+def shrink(truth: _Array, factor: float = 0.5) -> _Array:
+    """Multiply the distance to the mean by `factor`."""
     mean = truth.mean()
-    return np.asarray(np.clip(mean + kept * (truth - mean), 0.0, 1.0))
+    return np.asarray(np.clip(mean + factor * (truth - mean), 0.0, 1.0))
 
 
 def sharpen(truth: _Array, power: float = 1.5) -> _Array:
-    """Log-odds times `power`, as odds: so 0 and 1 stay where they are."""
+    """Multiply the log-odds by `power`, computed from odds so that 0 and 1 are unchanged."""
     yes, no = truth**power, (1.0 - truth) ** power
     return np.asarray(yes / (yes + no))
 
 
 def on_grid(truth: _Array, parts: int = 10) -> _Array:
-    """Rounded to the nearest multiple of 1/parts."""
+    """Round to the nearest multiple of 1/parts."""
     return np.asarray(np.round(truth * parts) / parts)
 
 
 def merge_neighbours(truth: _Array) -> _Array:
-    """Pairs of neighbours at their mean; an odd one out stays as it is."""
+    """Replace pairs of neighbours by their mean; a last single one is unchanged."""
     return _averaged(truth, np.split(np.argsort(truth, kind="stable"), range(2, len(truth), 2)))
 
 
 def merge_into(truth: _Array, groups: int) -> _Array:
-    """Groups of neighbours, of about equal size, each at its mean."""
+    """Replace groups of neighbours, of about equal size, by their mean."""
     return _averaged(truth, np.array_split(np.argsort(truth, kind="stable"), groups))
 
 
@@ -54,7 +54,7 @@ def _averaged(truth: _Array, groups: list[NDArray[np.intp]]) -> _Array:
     return report
 
 
-LIES: dict[str, Callable[[_Array], _Array]] = {
+STRATEGIES: dict[str, Callable[[_Array], _Array]] = {
     "constant mean": constant_mean,
     "shrink": shrink,
     "sharpen": sharpen,
@@ -67,32 +67,32 @@ LIES: dict[str, Callable[[_Array], _Array]] = {
 
 
 def family(truth: _Array) -> Iterator[_Array]:
-    """Reports worth trying, whatever the measure."""
+    """Yield reports that are worth trying for any measure."""
     groups = 1
-    while groups <= min(len(truth) // 2, _MOST_GROUPS):
+    while groups <= min(len(truth) // 2, _MAX_GROUPS):
         yield merge_into(truth, groups)
         groups *= 2
-    yield from (shrink(truth, kept) for kept in (0.25, 0.75, 0.9))
+    yield from (shrink(truth, factor) for factor in (0.25, 0.75, 0.9))
     yield from (sharpen(truth, power) for power in (1.1, 1.25, 2.0))
     yield from (on_grid(truth, parts) for parts in (5, 20))
 
 
-# How many reports a search tries beyond those it is given, for the progress bar. An estimate.
-TRIED = 20
+# Estimated number of reports that a search adds, for the progress bar.
+SEARCH_STEPS = 20
 
 
-def searched(truth: _Array, known: list[_Array], score: Objective, margin: float, thorough: bool) -> _Array:
-    """The report of least expected score that can be found; the truth itself unless another is better by `margin`.
+def search_report(truth: _Array, known: list[_Array], score: Objective, margin: float, thorough: bool) -> _Array:
+    """Search for the report with the lowest expected score; the truth itself unless another is better by `margin`.
 
-    For few events a pattern search follows from the best report so far; if `thorough`, from the best three.
+    For few events a pattern search starts from the best report so far; if `thorough`, from the best three.
     """
     search = _Search(score, margin)
     start = [truth, *known, *family(truth)]
     for report in start:
         search.visit(report)
     if len(truth) > _FEW:
-        for kept in (0.9, 0.75, 0.5):
-            search.visit(shrink(search.best, kept))
+        for factor in (0.9, 0.75, 0.5):
+            search.visit(shrink(search.best, factor))
         return search.best
     start.sort(key=search.score)
     for report in start[: 3 if thorough else 1]:
@@ -101,7 +101,7 @@ def searched(truth: _Array, known: list[_Array], score: Objective, margin: float
 
 
 class _Search:
-    """The best report so far, and the scores of all that were tried."""
+    """The best report so far, and the scores of all reports tried."""
 
     def __init__(self, score: Objective, margin: float) -> None:
         self._expected, self._margin = score, margin
@@ -110,20 +110,20 @@ class _Search:
         self._least = np.inf
 
     def score(self, report: _Array) -> float:
-        """Expected score, computed once for each report."""
+        """Return the expected score, computed once for each report."""
         key = report.tobytes()
         if key not in self._seen:
             self._seen[key] = self._expected(report)
         return self._seen[key]
 
     def visit(self, report: _Array) -> None:
-        """Keep a report if it is the best so far."""
+        """Score a report and keep it if it is the best so far."""
         value = self.score(report)
         if value < self._least - self._margin:
             self.best, self._least = report, value
 
     def descend(self, report: _Array) -> None:
-        """Pattern search: move wherever a step lowers the score, halve the steps where none does."""
+        """Pattern search: move while a step lowers the score, then halve the step."""
         for step in _STEPS:
             moved = True
             while moved:
@@ -135,7 +135,7 @@ class _Search:
 
 
 def _moves(report: _Array, step: float) -> Iterator[_Array]:
-    """One event up or down, or all events of one report together: good lies have ties, and single moves break them."""
+    """Move one event, or all events with the same report: good lies have ties, which single moves break."""
     tied = [report == value for value in np.unique(report)]
     single = list(np.eye(len(report), dtype=np.bool_))
     for moving in tied if len(tied) == len(report) else tied + single:
