@@ -1,4 +1,4 @@
-"""Tails and quantiles of a weighted sum of squared normals, to full relative precision."""
+"""Tails and quantiles of a quadratic form in normal variables, to full relative precision."""
 
 import math
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 _Reals = NDArray[np.float64]
 _Complexes = NDArray[np.complex128]
 
-# Where the contour ends: what lies beyond is below e^-42 = 6e-19 of what is counted.
+# The contour ends where the integrand falls below e^-42 = 6e-19 of its size at the saddlepoint.
 _NEGLIGIBLE = -42.0
-# A contour on which the integrand grows by more than this factor (its log) loses digits: another one is tried.
+# A contour on which the log of the integrand grows by more than this loses digits: another one is tried.
 _TOLERATED = 1.0
-# The trapezoid rule squares its error when the step is halved, so two results this close leave only rounding.
+# Halving the step squares the error of the trapezoid rule: two results this close differ only by rounding.
 _AGREEMENT = 1e-10
 _FIRST_STEP = 0.25
 _MOST_HALVINGS = 9
@@ -24,7 +24,7 @@ _BLOCK = 1 << 17
 
 
 def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """Chance that ``Q = sum_j scales_j (X_j + shifts_j)^2`` exceeds x, for independent standard normal X_j.
+    """P(Q > x) for ``Q = sum_j scales_j (X_j + shifts_j)^2`` with independent standard normal X_j.
 
     Parameters
     ----------
@@ -38,16 +38,13 @@ def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> 
     Returns
     -------
     float
-        P(Q > x). Its relative error stays below 1e-12, also where it is 1e-200; below 1e-308 it fades to 0.
+        The probability, with a relative error below 1e-12 even at 1e-200; 0 below 1e-308.
 
     Notes
     -----
-    The moment generating function is inverted by the trapezoid rule on a hyperbola through the saddlepoint. The work
-    grows with the number of scales times some 50 nodes. A positive x below 1e-250 of the largest scale counts as 0.
-
-    References
-    ----------
-    Rice (1980), Distribution of quadratic forms in normal random variables: evaluation by numerical integration.
+    The moment generating function is inverted by the trapezoid rule on a hyperbola through the saddlepoint (Rice, 1980,
+    Distribution of quadratic forms in normal random variables: evaluation by numerical integration). The cost is the
+    number of scales times about 50 nodes. A positive x below 1e-250 of the largest scale counts as 0.
 
     Examples
     --------
@@ -59,17 +56,7 @@ def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> 
 
 
 def lower_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """Chance that ``Q = sum_j scales_j (X_j + shifts_j)^2`` stays below x, for independent standard normal X_j.
-
-    Parameters
-    ----------
-    x, scales, shifts
-        As for `upper_tail`.
-
-    Returns
-    -------
-    float
-        P(Q < x), as precise as `upper_tail`.
+    """P(Q < x), as precise as `upper_tail`, whose parameters it has.
 
     Examples
     --------
@@ -81,23 +68,9 @@ def lower_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> 
 
 
 def upper_quantile(chance: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """The threshold that ``Q = sum_j scales_j (X_j + shifts_j)^2`` exceeds with the given chance.
+    """The x with P(Q > x) = `chance`, which lies strictly between 0 and 1; Q as in `upper_tail`.
 
-    Parameters
-    ----------
-    chance : float
-        Between 0 and 1, both excluded.
-    scales, shifts
-        As for `upper_tail`.
-
-    Returns
-    -------
-    float
-        x with P(Q > x) = chance.
-
-    Notes
-    -----
-    Solved on the logarithm of the smaller of the two tails.
+    Solved on the logarithm of the smaller tail.
 
     Examples
     --------
@@ -124,7 +97,7 @@ class _Form:
 
     @classmethod
     def of(cls, scales: ArrayLike, shifts: ArrayLike | None) -> Self:
-        """Q from its scales and shifts. A power of two as the unit makes the change of units exact."""
+        """Build Q from its scales and shifts. The unit is a power of two, so that scaling is exact."""
         r = np.asarray(scales, dtype=np.float64).ravel()
         d = np.zeros_like(r) if shifts is None else np.asarray(shifts, dtype=np.float64).ravel()
         if d.shape != r.shape:
@@ -136,18 +109,18 @@ class _Form:
         return cls(np.ldexp(r, -exponent), d * d, exponent)
 
     def mirrored(self) -> "_Form":
-        """The same for -Q."""
+        """Return the form of -Q."""
         return _Form(-self.r, self.squares, self.exponent)
 
     def units(self, x: float) -> float:
-        """The threshold in units of the form."""
+        """Convert a threshold to units of the form."""
         if math.isnan(x):
             raise ValueError("`x` must be a number; found nan.")
         with np.errstate(over="ignore"):
             return float(np.ldexp(x, -self.exponent))
 
     def value(self, x: float) -> float:
-        """The threshold back in the user's units."""
+        """Convert a threshold from units of the form."""
         with np.errstate(over="ignore"):
             return float(np.ldexp(x, self.exponent))
 
@@ -162,7 +135,7 @@ class _Form:
         return math.sqrt(float(np.sum(self.r * self.r * (2.0 + 4.0 * self.squares))))
 
     def log_upper(self, x: float) -> float:
-        """Log of P(Q > x), from the tail on x's side of the mean: the other one is at most 0.7 or so."""
+        """Log of P(Q > x), from the tail on x's side of the mean: the other one is at most about 0.7."""
         if x >= self.mean:
             return _log_far_tail(self, x)
         return _log_complement(_log_far_tail(self.mirrored(), -x))
@@ -186,7 +159,7 @@ def _log_far_tail(form: _Form, x: float) -> float:
     top = float(np.max(form.r))
     if top < 0.0 and x > -1e-250:
         return -math.inf
-    # By Chernoff's bound the chance is then below e^-10000, and the saddlepoint might round onto the branch point.
+    # By Chernoff's bound the probability is below e^-10000, and the saddlepoint might round onto the branch point.
     if x > 2.0 * float(np.sum(np.maximum(form.r, 0.0) * (1.0 + form.squares))) + 4e4 * top > 0.0:
         return -math.inf
     s, width = _saddlepoint(form, x / 2.0)
@@ -194,18 +167,18 @@ def _log_far_tail(form: _Form, x: float) -> float:
 
 
 def _saddlepoint(form: _Form, x: float) -> tuple[float, float]:
-    """Minimum s > 0 of the log of the integrand on the real axis, where it is convex, and its width there.
+    """Return the minimum s > 0 of the log of the integrand on the real axis, where it is convex, and its width.
 
-    Here and below z counts in units in which the moment generating function has the factors (1 - r z)^(-1/2), and x
-    is halved accordingly. How exactly s is met does not matter, any path nearby gives the same integral.
+    Here and below z is in units in which the moment generating function has the factors (1 - r z)^(-1/2), and x is
+    halved accordingly. s need not be exact: any path nearby gives the same integral.
     """
     r, squares = form.r, form.squares
     top = float(np.max(r))
-    # With no positive scale the slope turns positive where |x| outweighs a bound on all the other terms.
+    # Without positive scales the slope is positive where |x| exceeds a bound on all other terms.
     low, high = 0.0, 1.0 / top if top > 0.0 else (0.5 * r.size + 0.25 * float(np.sum(squares)) + 1.0) / abs(x)
     spread = 0.5 * form.deviation
     excess = (x - 0.5 * form.mean) / spread
-    s = 0.5 * (excess + math.hypot(excess, 2.0)) / spread  # were Q normal
+    s = 0.5 * (excess + math.hypot(excess, 2.0)) / spread  # the solution for a normal Q
     s = s / (1.0 + s / high)
     for _ in range(200):
         gap = 1.0 - r * s
@@ -221,7 +194,7 @@ def _saddlepoint(form: _Form, x: float) -> tuple[float, float]:
 
 
 def _next(s: float, proposal: float, low: float, high: float) -> float:
-    """Newton's proposal if it is near and in the bracket, else a point inside, by ratio where the bracket is wide."""
+    """Newton's proposal if it is near and in the bracket, otherwise the (geometric) middle of the bracket."""
     if low < proposal < high and (0.5 * s < proposal < 1.5 * s or high < 8.0 * low):
         return proposal
     if low == 0.0:
@@ -233,8 +206,8 @@ def _next(s: float, proposal: float, low: float, high: float) -> float:
 class _Integrand:
     """Log of M(z) exp(-x z) / z, relative to its value at z = s.
 
-    For the scales with small r s (`far` from their branch points) log(1 - r z) + r z is summed, with the sum of r
-    taken out of x beforehand: this way terms that would cancel are never formed.
+    For scales with small r s (`far` from their branch points) log(1 - r z) + r z is summed, and the sum of r is
+    subtracted from x beforehand, which avoids cancellation.
     """
 
     near: _Reals
@@ -253,7 +226,7 @@ class _Integrand:
         return cls(r[~far], squares[~far], r[far], squares[far], rest, s)
 
     def log(self, z: _Complexes) -> _Complexes:
-        """The log at each z. Blocks bound the memory."""
+        """The log at each z, in blocks that bound the memory."""
         rows = max(1, _BLOCK // (self.near.size + self.far.size))
         parts = [self._near(b) + self._far(b) for b in (z[i : i + rows] for i in range(0, z.size, rows))]
         return np.concatenate(parts) - self.x * z - np.log(z)
@@ -269,7 +242,7 @@ class _Integrand:
         return np.asarray(total)
 
     def _far(self, z: _Complexes) -> _Complexes:
-        """Sum of -1/2 (log(1 - r z) + r z) + 1/2 d^2 (r z)^2 / (1 - r z), in real arithmetic: a third of the time."""
+        """Sum of -1/2 (log(1 - r z) + r z) + 1/2 d^2 (r z)^2 / (1 - r z), in real arithmetic, three times as fast."""
         if not self.far.size:
             return np.zeros_like(z)
         a, b = z.real[:, None] * self.far, z.imag[:, None] * self.far
@@ -288,8 +261,8 @@ class _Integrand:
 class _Hyperbola:
     """The path z(u) = s + w (cosh(u + i angle) - cos(angle)) / sin(angle), u real.
 
-    It leaves s vertically and bends to the right if the angle is below pi/2, to the left if above. Steps of equal size
-    in u grow with the distance from s, so that power laws decay as fast as the exponential does.
+    It leaves s vertically and bends to the right if the angle is below pi/2, to the left if above. Equal steps in u
+    grow with the distance from s, so that power laws decay as fast as exponentials.
     """
 
     integrand: _Integrand
@@ -298,16 +271,16 @@ class _Hyperbola:
     angle: float
 
     def values(self, u: _Reals) -> _Complexes:
-        """Integrand times dz/du, relative to its size at u = 0 (where it is i)."""
+        """Integrand times dz/du, relative to its absolute value at u = 0, where it is i."""
         turned = u + 1j * self.angle
         z = self.integrand.s + self.width / math.sin(self.angle) * (np.cosh(turned) - math.cos(self.angle))
         log = self.integrand.log(z) - self.origin
-        log.real = np.minimum(log.real, 100.0)  # a path that strays here is given up, without overflow
+        log.real = np.minimum(log.real, 100.0)  # such a path is rejected; avoid overflow
         return np.asarray(np.exp(log) * np.sinh(turned) / math.sin(self.angle))
 
     def first_values(self) -> _Complexes | None:
-        """Values at the coarsest nodes up to where they become negligible; None if they grow or take too long."""
-        found: list[_Complexes] = []
+        """Values at the coarsest nodes until they are negligible; None if they grow or there are too many."""
+        parts: list[_Complexes] = []
         for start in range(0, 400, 16):
             part = self.values(_FIRST_STEP * np.arange(start, start + 16, dtype=np.float64))
             size = np.abs(part)
@@ -315,17 +288,17 @@ class _Hyperbola:
             end = int(done[0]) + 1 if done.size else 16
             if np.max(size[:end]) > math.exp(_TOLERATED):
                 return None
-            found.append(part[:end])
+            parts.append(part[:end])
             if done.size:
-                return np.concatenate(found)
+                return np.concatenate(parts)
         return None
 
 
 def _contour_integral(integrand: _Integrand, width: float) -> float:
-    """Log of the integral of exp(log integrand) / (2 pi i) along the path that becomes negligible soonest."""
+    """Log of the integral of exp(log integrand) / (2 pi i) along the shortest path."""
     origin = float(integrand.log(np.array([integrand.s + 0.0j]))[0].real)
     if origin + math.log(width) < -1000.0:
-        # Below all floats: the leading term serves those who search for a quantile.
+        # Below the smallest float: the leading term is enough to search for a quantile.
         return origin + math.log(width / math.sqrt(2.0 * math.pi))
     path, values = _best_path(integrand, origin, width)
     step, total = _FIRST_STEP, float(np.sum(values.imag)) - 0.5
@@ -336,17 +309,16 @@ def _contour_integral(integrand: _Integrand, width: float) -> float:
         before, last = result, change
         result = step * total
         change = abs(result - before)
-        # Once rounding is reached, halving changes nothing for the better.
+        # Stop at the rounding error, where halving no longer helps.
         if change <= _AGREEMENT * abs(result) or (change <= 1e-7 * abs(result) and change > 0.1 * last):
             break
     return origin + math.log(width * max(result, math.ulp(0.0)) / math.pi)
 
 
 def _best_path(integrand: _Integrand, origin: float, width: float) -> tuple[_Hyperbola, _Complexes]:
-    """First path without growth that ends soon, else the shortest; the vertical one never grows.
+    """Return the first short path without growth, otherwise the shortest one; the vertical one never grows.
 
-    Far out exp(-x z) decays to the side of the sign of x; but when the sum of many small scales exceeds x, it is the
-    other side until they give way.
+    Far out exp(-x z) decays on the side of the sign of x, but closer the sum of many small scales can reverse that.
     """
     best: tuple[_Hyperbola, _Complexes] | None = None
     side = math.copysign(1.0, integrand.x)
@@ -365,13 +337,13 @@ def _best_path(integrand: _Integrand, origin: float, width: float) -> tuple[_Hyp
 def _solve(form: _Form, log_chance: float) -> float:
     """The x with log P(Q > x) = log_chance, for a chance of at most 1/2."""
     if np.all(form.r < 0.0):
-        # Q is negative and x may be tiny beside the scales: its logarithm is sought.
+        # Q is negative, and x may be tiny compared with the scales: solve for its logarithm.
         return -math.exp(_root(lambda v: form.log_upper(-math.exp(v)) - log_chance, math.log(-form.mean), 1.0))
     return _root(lambda x: log_chance - form.log_upper(x), form.mean, form.deviation)
 
 
 def _root(rising: Callable[[float], float], start: float, step: float) -> float:
-    """Root of a rising function: steps of doubling size find a bracket, Brent's method the rest."""
+    """Root of a rising function: doubling steps find a bracket, Brent's method the root."""
     from scipy.optimize import brentq
 
     def bounded(x: float) -> float:

@@ -1,4 +1,4 @@
-"""p-values from the outcomes themselves: all of them if they are few, else random ones. Valid for any statistic."""
+"""p-values of any statistic, from all possible outcomes or from random ones."""
 
 import math
 from collections.abc import Callable
@@ -13,19 +13,17 @@ from truthcal.inference.laws.outcomes import Outcomes, Values, blocks
 
 _Array = NDArray[np.float64]
 
-# All outcomes are gone through if there are at most so many, each measured by a compiled kernel; where each is a call
-# of its own, a sixteenth of that, which takes seconds.
+# Number of outcomes up to which all are enumerated, for measures with and without a batched kernel: a few seconds.
 MOST_CASES = 1 << 20
 MOST_SLOW_CASES = 1 << 16
-# Drawing stops when so many draws were at least as extreme (Besag, Clifford 1991): p is then known to 4%, and is large
-# if that happens before all draws are used up.
+# Drawing stops once this many draws were at least as extreme (Besag, Clifford 1991): p is then known to 4%.
 _ENOUGH = 500
-# Draws between two looks at the count. Fixed, so that the result does not depend on the number of cores.
+# Draws between two checks. Fixed, so that the result does not depend on the number of cores.
 _ROUND = 1000
 
 
 class Tails(NamedTuple):
-    """Chances of a value at least as large, and at least as small, under calibration. `draws`: 0 if none was needed."""
+    """P(value at least as large), P(value at least as small), mean and sd under calibration; number of random draws."""
 
     greater: float
     less: float
@@ -35,7 +33,7 @@ class Tails(NamedTuple):
 
 
 def enumerate_tails(outcomes: Outcomes, values: Values, observed: float, slack: float) -> Tails:
-    """Exact tails: the probability of every outcome is known."""
+    """Compute exact tails from all outcomes and their probabilities."""
     greater = less = mean = square = 0.0
     for positive, chance in outcomes.all():
         value = values(positive)
@@ -61,47 +59,46 @@ def simulate_tails(
     generator: np.random.Generator,
     sides: tuple[str, ...],
 ) -> Tails:
-    """Tails from random outcomes, exactly valid: P(p-value <= alpha) <= alpha under calibration, for any alpha.
+    """Estimate tails from random outcomes. Exactly valid: P(p-value <= alpha) <= alpha under calibration.
 
-    `redraw` measures a number of them, at most `block` at a time. Stops early once the tails asked for (`sides`) are
-    clearly not small.
+    `redraw` draws and measures outcomes, at most `block` at a time. Drawing stops early once the requested tails
+    (`sides`) are clearly not small.
     """
     # Always two streams, so that the result does not depend on the number of cores.
     streams = [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2)]
-    found = np.empty(0)
+    values = np.empty(0)
     with progress(n_resamples, "redrawing outcomes") as bar:
 
-        def some(stream: np.random.Generator, count: int) -> _Array:
+        def draw(stream: np.random.Generator, count: int) -> _Array:
             parts = []
             for size in blocks(count, block):
                 parts.append(redraw(stream, size))
                 bar.advance(size)
             return np.concatenate(parts) if parts else np.empty(0)
 
-        while len(found) < n_resamples:
-            count = min(_ROUND, n_resamples - len(found))
-            # Rounds are long enough for a thread unless there are very few rows.
+        while len(values) < n_resamples:
+            count = min(_ROUND, n_resamples - len(values))
+            # A round is worth a thread unless there are very few rows.
             one, two = run_parts(
-                lambda half=count // 2: some(streams[0], half),  # type: ignore[misc]
-                lambda half=count - count // 2: some(streams[1], half),  # type: ignore[misc]
+                lambda half=count // 2: draw(streams[0], half),  # type: ignore[misc]
+                lambda half=count - count // 2: draw(streams[1], half),  # type: ignore[misc]
                 count * WORTH_A_THREAD // block,
             )
-            found = np.concatenate([found, one, two])
-            hits = {"greater": found >= observed - slack, "less": found <= observed + slack}
+            values = np.concatenate([values, one, two])
+            hits = {"greater": values >= observed - slack, "less": values <= observed + slack}
             if all(np.count_nonzero(hits[side]) >= _ENOUGH for side in sides):
                 break
-    greater, less = (_share(hits[side], n_resamples) for side in ("greater", "less"))
-    return Tails(
-        greater, less, float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0, len(found)
-    )
+    greater, less = (_pvalue(hits[side], n_resamples) for side in ("greater", "less"))
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return Tails(greater, less, float(np.mean(values)), sd, len(values))
 
 
-def _share(hits: NDArray[np.bool_], n_resamples: int) -> float:
-    """The p-value: of a sequence stopped at its _ENOUGH-th hit, or else of all draws with the observed one among them.
+def _pvalue(hits: NDArray[np.bool_], n_resamples: int) -> float:
+    """p-value of a sequence stopped at its _ENOUGH-th hit, or of all draws with the observed value among them.
 
-    A side that nobody asked for may have been cut off by the other one's stop: then its draws so far are all there is.
+    The side that was not requested may end early, when the other side stops: its draws so far are used.
     """
-    where = np.flatnonzero(hits)
-    if len(where) >= _ENOUGH:
-        return _ENOUGH / (int(where[_ENOUGH - 1]) + 1)
-    return (1 + len(where)) / (1 + min(len(hits), n_resamples))
+    positions = np.flatnonzero(hits)
+    if len(positions) >= _ENOUGH:
+        return _ENOUGH / (int(positions[_ENOUGH - 1]) + 1)
+    return (1 + len(positions)) / (1 + min(len(hits), n_resamples))

@@ -1,6 +1,6 @@
-"""Redrawing outcomes of which few are in doubt: a million rows with a hundred expected events cost a hundred.
+"""Redraw outcomes that are nearly certain: the cost grows with the expected number of surprises, not of rows.
 
-Start from the likelier outcome of every row. A redrawn outcome differs from it in few rows, the surprises. With
+Every row starts with its likelier outcome. A redrawn outcome differs from it in few rows, the surprises. With
 c = d - f, d the error of the likelier outcomes and f the surprises, the measure is d'Kd - 2 f'Kd + f'Kf, where K d is
 computed once.
 """
@@ -15,17 +15,17 @@ _Array = NDArray[np.float64]
 
 
 def expected_surprises(sample: Sample) -> float:
-    """How many rows have the less likely outcome, on average, if outcomes follow the predictions."""
+    """Expected number of rows with the less likely outcome, if outcomes follow the predictions."""
     p = sample.p.astype(np.float64)
     return float(np.sum(np.minimum(p, 1.0 - p)))
 
 
 class SparseRedraw:
-    """Draws a measure with a kernel of tents under calibration, at a cost that grows with the surprises alone.
+    """Draw a measure with a tent kernel under calibration, at a cost proportional to the number of surprises.
 
-    A row with a Poisson number of marks, of mean -log(1 - m), has none with probability 1 - m. So spread a Poisson
-    number of marks over the rows in proportion to that mean: rows that get one or more are surprises independently,
-    each with exactly its probability m.
+    A row with a Poisson number of marks, of mean -log(1 - m), has none with probability 1 - m. So a Poisson number of
+    marks is spread over the rows in proportion to that mean: rows with at least one mark are surprises, independently
+    and with exactly their probability m.
     """
 
     def __init__(self, sample: Sample, kernel: TentKernel) -> None:
@@ -39,13 +39,14 @@ class SparseRedraw:
         self._likelier = float(d @ self._smoothed)
 
     def __call__(self, rng: np.random.Generator, count: int) -> _Array:
-        """The measure of `count` random outcomes."""
+        """Measure `count` random outcomes."""
         all_marks = self._marks[-1]
         ends = np.cumsum(rng.poisson(all_marks, count))
         rows = np.searchsorted(self._marks, rng.random(int(ends[-1])) * all_marks, side="right")
-        return np.array([self._measure(np.unique(own)) for own in np.split(rows, ends[:-1])]) / self._total
+        return np.array([self._measure(np.unique(drawn)) for drawn in np.split(rows, ends[:-1])]) / self._total
 
-    def _measure(self, own: NDArray[np.int64]) -> float:
-        f = self._surprise[own]
-        together = float(self._kernel.sums(self._x[own], f[None, :])[0]) if len(own) else 0.0
-        return self._likelier - 2.0 * float(f @ self._smoothed[own]) + together
+    def _measure(self, rows: NDArray[np.int64]) -> float:
+        """Measure the outcome in which exactly these rows are surprises, times the squared weight."""
+        f = self._surprise[rows]
+        square = float(self._kernel.sums(self._x[rows], f[None, :])[0]) if len(rows) else 0.0
+        return self._likelier - 2.0 * float(f @ self._smoothed[rows]) + square

@@ -1,7 +1,7 @@
-"""Measures that are sums over pairs of rows under a mixture of tents, and what is known of them for calibrated rows.
+"""The tent kernel of ATB, the shifted grid and multiscale ATB, and their moments under calibration.
 
-ATB, the shifted grid and multiscale ATB are such: (1/W^2) sum over s, t of w_s w_t c_s c_t k(p_s, p_t) with
-k(p, q) = sum over h of share_h max(0, 1 - |p - q|/h), so k(p, p) = 1.
+These measures are (1/W^2) sum over s, t of w_s w_t c_s c_t k(p_s, p_t) with k(p, q) = sum over h of
+share_h max(0, 1 - |p - q|/h), so k(p, p) = 1.
 """
 
 import math
@@ -28,14 +28,14 @@ class TentKernel:
 
     @classmethod
     def of(cls, measure: str, sample: Sample) -> Self:
-        """The kernel of a measure with tents. The shares of several widths depend on the predictions."""
+        """Build the kernel of a measure. The shares of several widths depend on the predictions."""
         widths = MEASURES[measure].tent_widths
         shares = {widths[0]: 1.0} if len(widths) == 1 else Multiscale().shares(sample)
         return cls(np.array(list(shares)), np.array(list(shares.values())))
 
     @property
     def steepness(self) -> float:
-        """How much the kernel can change per unit of distance."""
+        """Largest slope of the kernel."""
         return float(np.sum(self.shares / self.widths))
 
     def matrix(self, x: _Array) -> _Array:
@@ -47,17 +47,17 @@ class TentKernel:
         return k
 
     def before(self, x: _Array) -> NDArray[np.int64]:
-        """For each width and point, the first point less than a width below; x increases."""
+        """For each width and point, the first point that is less than a width below; x increases."""
         return np.stack([np.searchsorted(x, x - width, side="right") for width in self.widths]).astype(np.int64)
 
     def sums(self, x: _Array, c: _Array, before: NDArray[np.int64] | None = None) -> _Array:
-        """For each row of `c`, the sum over all pairs of points of the products of their masses and the kernel."""
+        """For each row of `c`, the sum over all pairs of points of c c' k."""
         out = np.empty(len(c))
         tents.tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
         return out
 
     def smoothed(self, x: _Array, c: _Array) -> _Array:
-        """At each point, the sum over all points of their masses times the kernel; x increases."""
+        """At each point, the sum over all points of c k; x increases."""
         mass, moment = np.concatenate([np.zeros((2, 1)), np.cumsum([c, c * x], axis=1)], axis=1)
         here = np.arange(len(x))
         total = np.zeros(len(x))
@@ -81,13 +81,13 @@ class TentKernel:
                 if other < width:
                     continue
                 near = mass - d * (1.0 / width + 1.0 / other) + dd / (width * other)
-                both = share * other_share * (1.0 if other == width else 2.0)
-                total += both * float(np.sum(a * (a + 2.0 * near)))
+                factor = share * other_share * (1.0 if other == width else 2.0)
+                total += factor * float(np.sum(a * (a + 2.0 * near)))
         return max(total, 0.0)
 
 
 def excess_of(measure: str, sample: Sample) -> float:
-    """A measure without its noise: the unbiased estimate of what infinitely many rows would have. Needs two rows."""
+    """A measure without its noise: the unbiased estimate of its population value. Needs two rows."""
     m = sample.moments
     return (MEASURES[measure].of_sample(sample) - m.wwcc / m.w**2) / (1.0 - m.ww / m.w**2)
 
@@ -101,14 +101,14 @@ class NullMoments:
 
 
 def null_moments(kernel: TentKernel, sample: Sample) -> NullMoments:
-    """Exact moments: rows are independent, and a row of any weight is one observation.
+    """Compute exact moments, for independent rows of which each is one observation, whatever its weight.
 
-    Variance: twice the sum over pairs of k^2 a a', a = w^2 v, and what a row with itself adds beyond that,
-    w^4 v (1 - 6v), since c^2 has the variance v (1 - 4v).
+    Variance: twice the sum over pairs of k^2 a a', a = w^2 v, plus the rest of each row with itself, w^4 v (1 - 6v),
+    since c^2 has the variance v (1 - 4v).
     """
     groups, total = sample.groups, sample.weight
     v = sample.p * (1.0 - sample.p.astype(np.float64))
     a = np.add.reduceat(sample.w**2 * v, sample.starts)
-    own = float(np.sum(sample.w**4 * v * (1.0 - 6.0 * v)))
-    variance = 2.0 * kernel.squares(groups.r, a) + own
+    self_pairs = float(np.sum(sample.w**4 * v * (1.0 - 6.0 * v)))
+    variance = 2.0 * kernel.squares(groups.r, a) + self_pairs
     return NullMoments(float(np.sum(a)) / total**2, math.sqrt(max(variance, 0.0)) / total**2)
