@@ -29,6 +29,16 @@ def test_import_is_light():
     assert not loaded & {"numba", "scipy", "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "torch", "sklearn"}
 
 
+def test_the_table_of_measures_loads_no_measure():
+    code = "import sys, truthcal; truthcal.MEASURES['atb'].truthful; print(*sorted(sys.modules))"
+    loaded = set(run(code).split())
+    assert {name for name in loaded if name.startswith("truthcal.")} <= {
+        "truthcal.measures",
+        "truthcal.measures.registry",
+    }
+    assert not loaded & {"numpy", "numba", "scipy"}
+
+
 def test_measuring_loads_no_optional_library():
     code = (
         "import sys, truthcal; truthcal.atb([0, 1], [0.2, 0.7]); truthcal.Sketch().update([0, 1], [0.2, 0.7]).atb();"

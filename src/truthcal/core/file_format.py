@@ -17,9 +17,8 @@ READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to `path`. On any failure (full disk, interrupt) the previous file remains."""
-    given = Path(path)
-    if given.exists() and not given.is_file():  # a pipe or a device must be written to, not replaced
-        given.write_bytes(data)
+    if Path(path).exists() and not Path(path).is_file():  # a pipe or a device must be written to, not replaced
+        Path(path).write_bytes(data)
         return
     target = Path(os.path.realpath(path))
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")

@@ -31,8 +31,8 @@ def ece(
     Returns
     -------
     float
-        Between 0 (best) and 1. Where predictions are all different, each is compared with its own single outcome and
-        the result says nothing about calibration. Not truthful.
+        Between 0 (best) and 1. If all predictions are different, each is compared with a single outcome, and the result
+        says nothing about calibration. Not truthful.
 
     Notes
     -----
@@ -58,8 +58,7 @@ def ece_of(sample: Sample, *, alpha: float = 1.0) -> float:
 
 def ece_norm(_: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum of the absolute values of each row of `bias`."""
-    value: NDArray[np.float64] = np.sum(np.abs(bias), axis=1)
-    return value
+    return np.asarray(np.sum(np.abs(bias), axis=1))
 
 
 def binned_ece(
@@ -148,7 +147,7 @@ def binned_ece_of(
 
 
 def binned_ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same as `ece_norm`, after adding up `bias` in the default bins of the predictions `r`."""
+    """Sum of the absolute biases in the default bins of the predictions `r`, for each row of `bias`."""
     return ece_norm(r, np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1))
 
 

@@ -5,6 +5,7 @@ and 1, and the type and order of sums. Each function below repeats the arithmeti
 docs/reference/conventions.md lists. Nothing else in truthcal uses these numbers.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -109,15 +110,9 @@ def _netcal(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     return float(gaps[counts > 0].max() if norm == "max" else np.sum(gaps * (counts / len(p))))
 
 
-def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
-    return _error_between(np.linspace(0, 1, n_bins + 1), p, y, norm)
-
-
-def _sklearn_quantile(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
-    return _error_between(np.percentile(p, np.linspace(0, 1, n_bins + 1) * 100), p, y, norm)
-
-
-def _error_between(edges: Floats, p: Rows, y: Rows, norm: str) -> float:
+def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str, quantile: bool = False) -> float:
+    edges = np.linspace(0, 1, n_bins + 1)
+    edges = np.percentile(p, edges * 100) if quantile else edges
     gaps, counts = _gaps(p, y, np.searchsorted(edges[1:-1], p), len(edges) - 1)
     if norm == "max":
         return float(gaps.max())
@@ -228,7 +223,7 @@ CONVENTIONS = {
     "torchmetrics": _Convention(_torchmetrics, 15, ("l1", "l2", "max")),
     "netcal": _Convention(_netcal, 10, ("l1", "max")),
     "sklearn": _Convention(_sklearn, 5, ("l1", "max")),
-    "sklearn-quantile": _Convention(_sklearn_quantile, 5, ("l1", "max")),
+    "sklearn-quantile": _Convention(functools.partial(_sklearn, quantile=True), 5, ("l1", "max")),
     "uncertainty-calibration": _Convention(_uncertainty_calibration, 15, ("l1", "l2")),
     "mapie": _Convention(_mapie, 50, ("l1",)),
 }

@@ -44,8 +44,7 @@ def ks_ce_of(sample: Sample) -> float:
 
 def ks_ce_norm(_: _Array, bias: _Array) -> _Array:
     """Largest cumulative bias of each row of `bias`."""
-    value: _Array = np.max(np.abs(np.cumsum(bias, axis=1)), axis=1)
-    return value
+    return np.asarray(np.max(np.abs(np.cumsum(bias, axis=1)), axis=1))
 
 
 def kuiper_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -84,8 +83,7 @@ def kuiper_ce_of(sample: Sample) -> float:
 def kuiper_ce_norm(_: _Array, bias: _Array) -> _Array:
     """Range of the cumulative bias of each row of `bias`."""
     curve = np.cumsum(bias, axis=1)
-    value: _Array = np.maximum(np.max(curve, axis=1), 0.0) - np.minimum(np.min(curve, axis=1), 0.0)
-    return value
+    return np.asarray(np.maximum(np.max(curve, axis=1), 0.0) - np.minimum(np.min(curve, axis=1), 0.0))
 
 
 def step_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

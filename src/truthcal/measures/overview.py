@@ -52,18 +52,18 @@ def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> Measu
     _ = sample.groups, sample.moments, sample.repetitions  # shared by both threads: compute them first
     # Those that take longest start first, so that both cores finish together.
     waiting = iter(sorted(set(wanted), key=lambda name: -MEASURES[name].relative_time))
-    found: dict[str, float | ValueError] = {}
+    results: dict[str, float | ValueError] = {}
 
     def work() -> None:
         for name in waiting:
             try:
-                found[name] = MEASURES[name].of_sample(sample)
+                results[name] = MEASURES[name].of_sample(sample)
             except ValueError as error:
-                found[name] = error
+                results[name] = error
 
     run_parts(work, work, sample.n)
     unique = len(sample.groups.r) > sample.n / 2
-    return MeasureTable(tuple(_row(name, found[name], names is not None, unique) for name in wanted))
+    return MeasureTable(tuple(_row(name, results[name], names is not None, unique) for name in wanted))
 
 
 def _row(name: str, value: float | ValueError, asked_for: bool, unique: bool) -> MeasureValue:
@@ -74,13 +74,5 @@ def _row(name: str, value: float | ValueError, asked_for: bool, unique: bool) ->
         value, note = float("nan"), str(value)
     elif unique and not measure.complete:
         note = "means little here, since most predictions are unique"
-    return MeasureValue(
-        name=name,
-        value=value,
-        scale=measure.scale,
-        truthful=measure.truthful,
-        continuous=measure.continuous,
-        complete=measure.complete,
-        sound=measure.sound,
-        note=note,
-    )
+    flags = measure.truthful, measure.continuous, measure.complete, measure.sound
+    return MeasureValue(name, value, measure.scale, *flags, note)

@@ -121,7 +121,7 @@ class Measure:
 
     @property
     def of_sample(self) -> Callable[..., float]:
-        """The same for a sorted sample."""
+        """The function of a sorted sample."""
         return _load(self.module, f"{self.alias_of or self.name}_of")
 
     @property
@@ -136,7 +136,7 @@ class Measure:
 
     @property
     def batched(self) -> bool:
-        """Whether many outcomes of the same predictions are measured in one call."""
+        """True if many outcomes of the same predictions are measured in one call."""
         return self.is_norm or bool(self.tent_widths)
 
 

@@ -37,13 +37,13 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, groups: Groups, level: int) -> "_Cells":
-        most = min(len(groups.r), 1 << level)
+        size = min(len(groups.r), 1 << level)
         columns: tuple[NDArray[Any], ...] = (
-            np.empty(most, np.int64),
-            np.empty(most),
-            np.empty((most, gauss.MOMENTS)),
-            np.empty(most, np.int64),
-            np.empty(most, np.int8),
+            np.empty(size, np.int64),
+            np.empty(size),
+            np.empty((size, gauss.MOMENTS)),
+            np.empty(size, np.int64),
+            np.empty(size, np.int8),
         )
         count = gauss.gather(groups.r, groups.c, 1 << level, *columns)
         return cls(level, *(column[:count] for column in columns))

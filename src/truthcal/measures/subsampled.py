@@ -25,6 +25,13 @@ _MOST_GROUPS = 1 << 14
 _WORD = 64
 
 
+# Error of different predictions with their cumulative bias.
+_ERRORS: dict[str, Callable[[_Array, _Array], float]] = {
+    "smcal": lambda r, cumulative: smooth.smooth_error(r, cumulative, r[:0]),
+    "step_ce": lambda r, cumulative: float(np.max(np.abs(cumulative))),
+}
+
+
 class _Rows(NamedTuple):
     """Distinct rows: `r` increasing, outcome `y`, and their `count`. `size`: the number of all rows."""
 
@@ -119,13 +126,12 @@ def subsampled_smcal(
     >>> print(f"{tc.subsampled_smcal([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.5f}")
     0.06969
     """
-    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
-    return subsampled_smcal_of(sample, n_resamples=n_resamples, rng=rng)
+    return subsampled_smcal_of(Sample.of(y_true, y_proba, sample_weight, pos_label), n_resamples=n_resamples, rng=rng)
 
 
 def subsampled_smcal_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
     """SSCE of sorted rows."""
-    return _estimate(sample, _smooth, n_resamples, rng).value
+    return _estimate(sample, "smcal", n_resamples, rng).value
 
 
 def subsampled_step_ce(
@@ -169,7 +175,7 @@ def subsampled_step_ce(
 
 def subsampled_step_ce_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
     """Subsampled StepCE of sorted rows."""
-    return _estimate(sample, _step, n_resamples, rng).value
+    return _estimate(sample, "step_ce", n_resamples, rng).value
 
 
 def subsampled_estimate(
@@ -204,27 +210,13 @@ def subsampled_estimate(
     """
     check_choice(measure, "measure", tuple(_ERRORS))
     sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
-    return _estimate(sample, _ERRORS[measure], n_resamples, rng)
+    return _estimate(sample, measure, n_resamples, rng)
 
 
-_Error = Callable[[_Array, _Array], float]
-
-
-def _smooth(r: _Array, cumulative: _Array) -> float:
-    return smooth.smooth_error(r, cumulative, r[:0])
-
-
-def _step(_: _Array, cumulative: _Array) -> float:
-    return float(np.max(np.abs(cumulative)))
-
-
-_ERRORS: dict[str, _Error] = {"smcal": _smooth, "step_ce": _step}
-
-
-def _estimate(sample: Sample, error: _Error, n_resamples: int, rng: Any) -> Estimate:
+def _estimate(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estimate:
     """Average the error over all subsets if there are few, otherwise over random ones, on two cores."""
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 1), check_rng(rng)
-    rows = _Rows.of(sample)
+    rows, error = _Rows.of(sample), _ERRORS[measure]
     distinct = np.unique(rows.r)
 
     def of_subset(subset: NDArray[np.int64]) -> float:

@@ -90,7 +90,7 @@ class QuantileBins(Binning):
         return squares / size**2
 
     def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
-        """As for any UBSE, of the repeated rows."""
+        """Noise of the repeated rows."""
         return float(np.sum(sample.repetitions * chance * (1.0 - chance))) / _rows_counted(sample) ** 2
 
     def bins_for(self, sample: Sample) -> int:
