@@ -1,4 +1,4 @@
-"""Loops that fill a sketch, or many."""
+"""Loops that add rows to one sketch or to many."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 # Per-bucket scratch of `sketch_binary`, one cache line: (count, sum t, sum t^2) of zeros, the same of ones, min, max.
 SCRATCH_FIELDS = 8
 
-# The sums a sketch keeps for each bucket, in file order. c = p - y, v = p(1 - p).
+# Sums in each bucket of a sketch, in file order. c = p - y, v = p(1 - p).
 (N, W, WW, WP, POS, NEG, WCP, WCC, WWCC, WWV) = range(10)
 N_SUMS = 10
-# What a cell, a filled bucket of a group, holds: the sums of a sketch, the smallest and the largest prediction.
+# Fields of a cell, a filled bucket of a group: the sums of a sketch, the smallest and the largest prediction.
 LOW, HIGH = N_SUMS, N_SUMS + 1
 N_FIELDS = N_SUMS + 2
-# Unsigned, because numba checks signed indices for Python's counting from the end.
+# Unsigned, because numba checks signed indices for negative values.
 _N, _W, _WW, _WP, _POS, _NEG, _WCP, _WCC, _WWCC, _WWV, _LOW, _HIGH = (
     np.uint64(i) for i in (N, W, WW, WP, POS, NEG, WCP, WCC, WWCC, WWV, LOW, HIGH)
 )
@@ -23,29 +23,29 @@ _N, _W, _WW, _WP, _POS, _NEG, _WCP, _WCC, _WWCC, _WWV, _LOW, _HIGH = (
 
 @compiled
 def bucket_of(x: float, n_buckets: int) -> Any:
-    """THE definition of a bucket: [k/B, (k+1)/B), and 1 goes to the last. Exact, since B is a power of two.
+    """Return the bucket of x, the only definition: [k/B, (k+1)/B), with 1 in the last. Exact, as B is a power of two.
 
-    Unsigned, because numba checks signed indices for Python's counting from the end: 25% of the sketch's time.
+    Unsigned, because numba checks signed indices for negative values, which takes 25% of the sketch's time.
     """
     return min(np.uint64(np.int64(x * np.float64(n_buckets))), np.uint64(n_buckets - 1))
 
 
 @compiled
 def bucket_indices(p: Rows, n_buckets: int, out: Rows) -> None:
-    """`bucket_of` for an array."""
+    """Apply `bucket_of` to an array."""
     for i in range(p.size):
         out[i] = bucket_of(np.float64(p[i]), n_buckets)
 
 
 @compiled
 def add_to(sums: Rows, lost: Rows, field: int, bucket: int, x: float) -> None:
-    """Compensated addition to one sum."""
+    """Add to one sum, with compensation."""
     sums[field, bucket], lost[field, bucket] = two_sum(sums[field, bucket], lost[field, bucket], x)
 
 
 @compiled
 def add_table(sums: Rows, lost: Rows, x: Rows) -> None:
-    """Compensated addition of whole tables of sums."""
+    """Add a table of sums, with compensation."""
     for field in range(sums.shape[0]):
         for bucket in range(sums.shape[1]):
             if x[field, bucket] != 0.0:
@@ -56,11 +56,11 @@ def add_table(sums: Rows, lost: Rows, x: Rows) -> None:
 def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
     """Add unweighted rows with 0/1 labels to the scratch (n_buckets * SCRATCH_FIELDS, flat).
 
-    t is the distance from p to the bucket's edge on the side of the outcome: with it |p - y| is a sum of positive
-    parts, and the sums stay as accurate for predictions of 1 - 1e-9 as for 1e-9.
+    t is the distance from p to the edge of the bucket on the side of the outcome: |p - y| is then a sum of positive
+    parts, and the sums are as accurate for predictions of 1 - 1e-9 as for 1e-9.
 
-    Any other row is passed over; returns how many. Checking here and not before costs a tenth, because a pass of its
-    own would push the scratch out of the cache.
+    Other rows are skipped; returns their number. Checking here takes a tenth of the time of a separate pass, which
+    would push the scratch out of the cache.
     """
     width = 1.0 / n_buckets
     fields, half = np.uint64(SCRATCH_FIELDS), np.uint64(3)
@@ -88,13 +88,13 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
 
 @compiled
 def binary_sums(own: Rows, k: int, n_buckets: int) -> tuple[float, float, float, float, float, float, float]:
-    """N, WP, POS, NEG, WCP, WCC and WWV from the scratch of bucket k. The other sums of unweighted rows equal these."""
+    """Return N, WP, POS, NEG, WCP, WCC and WWV from the scratch of bucket k, which give the other sums as well."""
     n0, t0, tt0, n1, t1, tt1 = own[0], own[1], own[2], own[3], own[4], own[5]
-    left = k / n_buckets  # zeros: p = left + t, all parts positive
+    left = k / n_buckets  # zeros: p = left + t, both positive
     p0 = n0 * left + t0
     pp0 = n0 * left * left + 2.0 * left * t0 + tt0
     v0 = n0 * left * (1.0 - left) + (1.0 - 2.0 * left) * t0 - tt0
-    rest = 1.0 - (k + 1) / n_buckets  # ones: 1 - p = rest + t, likewise
+    rest = 1.0 - (k + 1) / n_buckets  # ones: 1 - p = rest + t, both positive
     q1 = n1 * rest + t1
     qq1 = n1 * rest * rest + 2.0 * rest * t1 + tt1
     v1 = n1 * rest * (1.0 - rest) + (1.0 - 2.0 * rest) * t1 - tt1
@@ -148,12 +148,12 @@ def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, scratch: Rows, lo
         high[k] = max(high[k], x)
 
 
-# --- many sketches at once: one for each group, with the filled buckets of all in one growing table ------------------
+# --- one sketch for each group, with the filled buckets of all groups in one growing table ----------------------------
 
 
 @compiled
 def count_illegal(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) -> int:
-    """How many rows are not legal. Empty `w`: there are no weights."""
+    """Count invalid rows. An empty `w` means no weights."""
     others = 0
     for i in range(p.size):
         legal = (p[i] >= 0) & (p[i] <= 1) & (y[i] >= 0) & (y[i] <= 1)
@@ -165,7 +165,7 @@ def count_illegal(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) ->
 
 @compiled
 def deal(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
-    """Put each value where its group goes on: `at` says where that is, and moves along."""
+    """Sort values by group: `at` holds the next position of each group, and is advanced."""
     for i in range(values.size):
         k = np.uint64(group[i])
         out[np.uint64(at[k])] = values[i]
@@ -174,11 +174,11 @@ def deal(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
 
 @compiled
 def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
-    """Add legal rows, dealt out by group, to cells: those of every second group. Returns how many cells are in use.
+    """Add valid rows, sorted by group, to the cells of every second group. Returns the number of cells in use.
 
-    Rows from starts[g] to starts[g + 1] belong to group g. `cell_of` says which cell a group's bucket is, or -1; there
-    must be room for all new cells. Group by group, since one group's cells fit into the processor's cache and those of
-    a hundred do not: several times as fast. Without weights, W, WW and WWCC stay 0.
+    Rows from starts[g] to starts[g + 1] belong to group g. `cell_of` holds the cell of each bucket of a group, or -1;
+    there must be room for all new cells. One group at a time is several times as fast, since its cells fit into the
+    processor's cache and those of a hundred groups do not. Without weights, W, WW and WWCC stay 0.
     """
     n_buckets = cell_of.shape[1]
     weighted = w.size > 0
@@ -219,9 +219,9 @@ def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Ro
 
 @compiled
 def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
-    """The same for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
+    """Like `fill_cells`, for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
 
-    These are one cache line each, where they are aligned; a third of the time of `fill_cells` for a hundred groups.
+    An aligned cell is one cache line: a third of the time of `fill_cells` for a hundred groups.
     """
     n_buckets = cell_of.shape[1]
     width = 1.0 / n_buckets
@@ -252,7 +252,7 @@ def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows
 
 @compiled
 def finish_binary_cells(scratch: Rows, bucket: Rows, n_buckets: int, out: Rows) -> None:
-    """The columns of a sketch, one entry a cell, from cells of SCRATCH_FIELDS."""
+    """Compute the columns of a sketch, one entry for each cell, from cells of SCRATCH_FIELDS."""
     for i in range(bucket.size):
         n, wp, pos, neg, wcp, wcc, wwv = binary_sums(scratch[i], bucket[i], n_buckets)
         out[N, i], out[W, i], out[WW, i] = n, n, n

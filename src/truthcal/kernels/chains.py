@@ -4,7 +4,7 @@ import numpy as np
 
 from truthcal.kernels.jit import Rows, compiled, two_sum
 
-# Candidates are compared this many at a time, without a branch between them.
+# Number of candidates compared without a branch between them.
 _LANES = 32
 
 
@@ -12,8 +12,8 @@ _LANES = 32
 def interval_error(r: Rows, mass: Rows, cumulative: Rows) -> float:
     """Minimum over partitions into runs of the sum of |sum of c in the run| + mass of the run * its width.
 
-    F_j = min over i < j of F_i + |A_j - A_i| + (M_j - M_i)(r_j - r_{i+1}), A and M cumulative. Going down from j - 1
-    the last term only grows, so the search ends where it, on top of the smallest earlier F, exceeds the best so far.
+    F_j = min over i < j of F_i + |A_j - A_i| + (M_j - M_i)(r_j - r_{i+1}), A and M cumulative. The last term grows as i
+    falls, so the search ends when its sum with the smallest earlier F exceeds the best value so far.
     """
     n = r.size
     best, least, a, m = np.empty(n + 1), np.empty(n + 1), np.empty(n + 1), np.empty(n + 1)
@@ -36,7 +36,7 @@ def interval_error(r: Rows, mass: Rows, cumulative: Rows) -> float:
 
 @compiled
 def isotonic(mass: Rows, positive: Rows, fit: Rows) -> None:
-    """Nondecreasing means: neighbours that are out of order are pooled (pool adjacent violators)."""
+    """Isotonic regression by pooling adjacent violators."""
     n = mass.size
     block_mass, block_positive, end = np.empty(n), np.empty(n), np.empty(n, np.int64)
     k = -1
@@ -58,7 +58,7 @@ def isotonic(mass: Rows, positive: Rows, fit: Rows) -> None:
 
 @compiled
 def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
-    """Per k, sum of (positive_i - r_k mass_i) over the i whose mean outcome exceeds r_k.
+    """For each k, the sum of (positive_i - r_k mass_i) over the i whose mean outcome exceeds r_k.
 
     A group leaves the sum at the first r_k that is not below its mean outcome, found by binary search.
     """
@@ -70,7 +70,7 @@ def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
         first, last = (i, n) if mean > r[i] else (0, i + 1)
         if mean <= 0.0:
             continue
-        if mean >= 1.0:  # most groups are single rows: no need to search for 0 or 1
+        if mean >= 1.0:  # most groups are single rows: 0 and 1 need no search
             first = last = n - (r[n - 1] >= 1.0)
         while first < last:
             middle = (first + last) >> 1
@@ -91,10 +91,10 @@ def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
 
 @compiled
 def envelope_at_half(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> float:
-    """The upper concave envelope, at 1/2, of gain(mu) - sum of (positive - mu mass) over r > mu, and of 0 at 0 and 1.
+    """Upper concave envelope, at 1/2, of gain(mu) - sum of (positive - mu mass) over r > mu, and of 0 at 0 and 1.
 
-    `gain` holds its first part at each r_k, from where it is convex up to the next: so corners lie at the r_k, one for
-    mu just below and one for mu = r_k.
+    `gain` holds the first term at each r_k. It is convex between them, so the corners are at the r_k: one for mu just
+    below r_k and one for mu = r_k.
     """
     n = r.size
     hull_x, hull_y = np.empty(2 * n + 2), np.empty(2 * n + 2)
@@ -135,7 +135,7 @@ def envelope_at_half(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> float:
 
 @compiled
 def kept_bias(r: Rows, y: Rows, kept: Rows, cumulative: Rows) -> None:
-    """Sum of kept * (r - y) up to and with each distinct r."""
+    """Sum of kept * (r - y) over the rows up to each distinct r, inclusive."""
     high, low = 0.0, 0.0
     group = -1
     for i in range(r.size):
@@ -147,9 +147,9 @@ def kept_bias(r: Rows, y: Rows, kept: Rows, cumulative: Rows) -> None:
 
 @compiled
 def merge_neighbours(r: Rows, mass: Rows, positive: Rows, steps: int, out: Rows) -> int:
-    """Groups that begin within the same of `steps` equal shares of all mass, as one: mean r, zeros, ones.
+    """Merge groups that begin within the same of `steps` equal parts of the total mass: mean r, zeros, ones.
 
-    Returns how many there are.
+    Returns the number of merged groups.
     """
     total = 0.0
     for i in range(r.size):

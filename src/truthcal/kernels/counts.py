@@ -1,11 +1,11 @@
-"""The loop behind the distribution of a count."""
+"""Distribution of the number of events."""
 
 from truthcal.kernels.jit import Rows, compiled
 
 
 @compiled
 def law_of_sum(p: Rows, law: Rows) -> None:
-    """Probabilities of 0 to p.size events that are independent and have the chances p."""
+    """Probabilities of 0 to p.size events that are independent with probabilities p (Poisson binomial)."""
     law[:] = 0.0
     law[0] = 1.0
     for k in range(p.size):

@@ -1,18 +1,18 @@
-"""Loops behind smECE: sums of Gaussians by moments per cell (a fast Gauss transform), and integrals of their size.
+"""Loops of smECE: sums of Gaussians by moments per cell (a fast Gauss transform), and integrals of their size.
 
-Positions are in units of a cell's width. A cell's moments are sums of c d^p, d the distance from its centre; a cell
-with one prediction has its centre there, and one moment.
+Positions are in units of the cell width. The moments of a cell are sums of c d^p, d the distance from its centre. The
+centre of a cell with a single prediction is that prediction, and it has one moment.
 """
 
 import numpy as np
 
 from truthcal.kernels.jit import Rows, compiled
 
-# Gaussians no narrower than a cell: 14 moments leave a relative error of (1/2)^14 / sqrt(14!), about 2e-10.
+# For Gaussians at least as wide as a cell, 14 moments have a relative error of (1/2)^14 / sqrt(14!), about 2e-10.
 MOMENTS = 14
-# Standard deviations beyond which a Gaussian counts for nothing: less than 1e-8 of its mass lies there.
+# Standard deviations beyond which a Gaussian is ignored: less than 1e-8 of its mass.
 REACH = 5.8
-# Steps of a cell within which the sum may change its sign.
+# Steps in a cell in which the sum may change its sign.
 _STEPS = 12
 # Gauss-Legendre nodes and weights on [0, 1].
 _X, _W = (0.5 * np.polynomial.legendre.leggauss(8)[0] + 0.5, 0.5 * np.polynomial.legendre.leggauss(8)[1])
@@ -20,9 +20,9 @@ _X, _W = (0.5 * np.polynomial.legendre.leggauss(8)[0] + 0.5, 0.5 * np.polynomial
 
 @compiled
 def gather(r: Rows, c: Rows, cells: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, signs: Rows) -> int:
-    """Moments of c in each of `cells` equal cells of [0, 1] that is not empty; returns how many are not.
+    """Compute the moments of c in the nonempty ones of `cells` equal cells of [0, 1]; returns their number.
 
-    order: how many moments count. signs: 1 if a cell has positive c, 2 if negative, 3 if both.
+    order: number of moments used. signs: 1 if a cell has positive c, 2 if negative, 3 if both.
     """
     count = -1
     first = 0
@@ -49,7 +49,7 @@ def gather(r: Rows, c: Rows, cells: int, cell: Rows, centre: Rows, moments: Rows
 
 @compiled
 def coarsen(count: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, signs: Rows) -> int:
-    """Merge cells in pairs, in place; returns how many are left."""
+    """Merge cells in pairs, in place; returns the new number of cells."""
     size = moments.shape[1]
     merged, new = -1, np.empty(size)
     for k in range(count):
@@ -94,7 +94,7 @@ def gaussian_sum(x: float, centre: Rows, moments: Rows, order: Rows, first: int,
 
 @compiled
 def absolute_quadratic(left: float, middle: float, right: float) -> float:
-    """Integral over [0, 1] of the size of the quadratic through three equally spaced values."""
+    """Integral over [0, 1] of the absolute value of the quadratic through three equally spaced values."""
     a, b = 2.0 * (left + right - 2.0 * middle), 4.0 * middle - 3.0 * left - right
     cuts = np.array([0.0, 1.0, 1.0, 1.0])
     under = b * b - 4.0 * a * left
@@ -111,13 +111,13 @@ def absolute_quadratic(left: float, middle: float, right: float) -> float:
 
 @compiled
 def size_in_cell(start: float, centre: Rows, moments: Rows, order: Rows, first: int, last: int, ratio: float) -> float:
-    """Integral of the size of the sum over one cell's width: by quadrature where it keeps its sign, else in steps."""
+    """Integral of the absolute sum over one cell: by quadrature if it keeps its sign, otherwise in steps."""
     total, smallest, largest = 0.0, np.inf, -np.inf
     for k in range(_X.size):
         value = gaussian_sum(start + _X[k], centre, moments, order, first, last, ratio)
         total += _W[k] * value
         smallest, largest = min(smallest, value), max(largest, value)
-    if smallest > 0.1 * largest or largest < 0.1 * smallest:  # far enough from 0 not to touch it between the nodes
+    if smallest > 0.1 * largest or largest < 0.1 * smallest:  # far enough from 0 to keep its sign between the nodes
         return abs(total)
     total = 0.0
     left = gaussian_sum(start, centre, moments, order, first, last, ratio)
@@ -133,10 +133,10 @@ def size_in_cell(start: float, centre: Rows, moments: Rows, order: Rows, first: 
 def smoothed_size(
     centre: Rows, moments: Rows, order: Rows, signs: Rows, ratio: float, cells: float, begin: float, end: float
 ) -> float:
-    """Integral over the part of [0, cells] from `begin` to `end` of the size of the sum of all Gaussians.
+    """Integral over the part of [0, cells] from `begin` to `end` of the absolute sum of all Gaussians.
 
-    Mirror images have 4 added to their signs. Cells too far apart to reach each other
-    are taken separately, and need no integration where all c have one sign.
+    Mirror images have 4 added to their signs. Cells beyond the reach of each other are handled separately, and need no
+    integration if all c have one sign.
     """
     n, reach = centre.size, REACH / ratio + 0.5
     total, first = 0.0, 0

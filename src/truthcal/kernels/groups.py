@@ -1,7 +1,7 @@
-"""Loops that read filled buckets, of one sketch or of many, and the one that adds up buckets of many.
+"""Loops over filled buckets of one sketch or of many: checks, sums and bounds.
 
-``columns`` are the sums of `buckets.py`, then the smallest and the largest prediction: one entry a filled bucket. Group
-g has those from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket.
+``columns`` are the sums of `buckets.py`, the smallest and the largest prediction, with one entry for each filled
+bucket. Group g has the entries from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket.
 """
 
 import numpy as np
@@ -9,29 +9,29 @@ import numpy as np
 from truthcal.kernels.buckets import HIGH, LOW, N_SUMS, NEG, POS, WCC, WCP, WP, WW, WWCC, WWV, N, W
 from truthcal.kernels.jit import Rows, compiled, two_sum
 
-# Adding n terms in any order is off by at most n - 1 roundings of the sum of their sizes; a term itself carries a few,
-# which the constant below more than covers. Certified bounds are widened by what this could change.
+# The error of adding n terms in any order is at most n - 1 roundings of the sum of their absolute values. The constant
+# more than covers the rounding of the terms themselves. Certified bounds are widened by the effect of these errors.
 EPS = float(np.finfo(np.float64).eps)
 ROUNDINGS_A_TERM = 32
-# Beyond this, floats do not count.
+# Largest count that floats represent exactly.
 _MOST_ROWS = 2.0**53
 # Squares smaller than this underflow.
 _TINY = 1e-300
 
-# What `group_bounds` writes for each group: estimate, lower and upper bound of ATB, the same of ATB_l1, and how far
-# rounding may have moved the cumulative bias, anywhere.
+# Columns of `group_bounds`: estimate, lower and upper bound of ATB, the same of ATB_l1, and the largest rounding error
+# of the cumulative bias.
 N_BOUNDS = 7
 
 
 @compiled
 def rounding(n: float) -> float:
-    """How far a sum of n terms may be off, as a share of the sum of the sizes of its terms."""
+    """Largest error of a sum of n terms, relative to the sum of their absolute values."""
     return EPS * (n + ROUNDINGS_A_TERM)
 
 
 @compiled
 def possible_cells(columns: Rows, out: Rows) -> None:
-    """Which filled buckets can have come from rows, as far as their sums and extremes tell. Nan never can."""
+    """Mark the filled buckets whose sums and extremes can come from rows. Nan cannot."""
     for k in range(out.size):
         finite = True
         for field in range(columns.shape[0]):
@@ -39,7 +39,7 @@ def possible_cells(columns: Rows, out: Rows) -> None:
         n, w, ww, wp = columns[N, k], columns[W, k], columns[WW, k], columns[WP, k]
         pos, neg, low, high = columns[POS, k], columns[NEG, k], columns[LOW, k], columns[HIGH, k]
         sizes = pos + neg
-        slack = rounding(n) * w  # what rounding may have added to a sum of terms of up to w
+        slack = rounding(n) * w  # largest rounding error of a sum of terms of up to w
         share = 1.0 + n * EPS
         out[k] = (
             finite
@@ -57,7 +57,7 @@ def possible_cells(columns: Rows, out: Rows) -> None:
 
 @compiled
 def add_up(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
-    """Per cell k of `out`, the sums and extremes of the cells ``order[starts[k]:starts[k + 1]]`` of `columns`."""
+    """For each cell k of `out`, the sums and extremes of the cells ``order[starts[k]:starts[k + 1]]`` of `columns`."""
     for k in range(starts.size - 1):
         for field in range(N_SUMS):
             total, lost = 0.0, 0.0
@@ -72,7 +72,7 @@ def add_up(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
 
 @compiled
 def group_totals(starts: Rows, columns: Rows, out: Rows) -> None:
-    """Per group, the totals of all sums (N_SUMS x groups)."""
+    """For each group, the totals of all sums (N_SUMS x groups)."""
     for field in range(N_SUMS):
         for g in range(starts.size - 1):
             total, lost = 0.0, 0.0
@@ -83,7 +83,7 @@ def group_totals(starts: Rows, columns: Rows, out: Rows) -> None:
 
 @compiled
 def two_bin_loss(x: float, total: float, squared: bool) -> float:
-    """What both ATBs integrate: the bias below the threshold and the bias above it, squared or absolute."""
+    """Integrand of ATB and ATB_l1: the biases below and above the threshold, squared or absolute."""
     if squared:
         return x * x + (total - x) * (total - x)
     return abs(x) + abs(total - x)
@@ -91,12 +91,12 @@ def two_bin_loss(x: float, total: float, squared: bool) -> float:
 
 @compiled
 def integral(columns: Rows, first: int, last: int, total: float, squared: bool) -> tuple[float, float, float]:
-    """Estimate, lower and upper bound of the integral of `two_bin_loss` over q, given only the sums of each bucket.
+    """Estimate, lower and upper bound of the integral of `two_bin_loss` over q, from the sums of each bucket.
 
-    Inside a bucket the partial sums x move between -neg and pos with a known average. The loss is convex in x, so its
-    average is at least the loss at the average and at most the chord over [-neg, pos]. The estimate spreads x evenly
-    by the standard deviation of a bridge with these steps. The average is a difference of sums divided by the length of
-    the bucket's stretch, so it is known only to within what rounding did to them; the bounds allow for all of that.
+    Inside a bucket the partial sums x lie between -neg and pos and have a known average. The loss is convex in x, so
+    its average is at least the loss at the average and at most the chord over [-neg, pos]. The estimate spreads x
+    evenly by the standard deviation of a bridge with these steps. The average is a difference of sums divided by the
+    length of the bucket's stretch, so rounding affects it; the bounds allow for that.
     """
     value, least, most = 0.0, 0.0, 0.0
     before, before_lost = 0.0, 0.0
@@ -114,7 +114,7 @@ def integral(columns: Rows, first: int, last: int, total: float, squared: bool) 
             mean = min(max((step * high - columns[WCP, k]) / d, -neg), pos)
             doubt = rounding(columns[N, k]) * (pos + neg) / d
             lowest, highest = max(mean - doubt, -neg), min(mean + doubt, pos)
-            best = min(max(0.5 * total - a, lowest), highest)  # where the loss is least
+            best = min(max(0.5 * total - a, lowest), highest)  # minimum of the loss
             below = d * two_bin_loss(a + best, total, squared)
             bottom = two_bin_loss(a - neg, total, squared)
             slope = (two_bin_loss(a + pos, total, squared) - bottom) / (pos + neg)
@@ -137,17 +137,17 @@ def integral(columns: Rows, first: int, last: int, total: float, squared: bool) 
 
 @compiled
 def widened(estimate: tuple[float, float, float], pad: float, share: float, unit: float) -> tuple[float, float, float]:
-    """Divide by `unit`, a power of the weight, and widen by `pad` and by the share that rounding took of the unit."""
+    """Divide by `unit`, a power of the weight, and widen by `pad` and by the relative rounding error `share`."""
     value, low, high = estimate
     low = max(low - pad - _TINY, 0.0) * (1.0 - share)
     high = (high + pad + _TINY) * (1.0 + share)
     value = min(max(value, low), high) / unit
-    return value, max(low / unit - _TINY, 0.0), high / unit + _TINY  # the quotient may underflow, too
+    return value, max(low / unit - _TINY, 0.0), high / unit + _TINY  # the quotient may underflow
 
 
 @compiled
 def group_bounds(starts: Rows, columns: Rows, totals: Rows, out: Rows) -> None:
-    """Per group, ATB and ATB_l1 between certified bounds (N_BOUNDS x groups). No group may be empty."""
+    """For each group, ATB and ATB_l1 with certified bounds (N_BOUNDS x groups). No group may be empty."""
     for g in range(starts.size - 1):
         first, last = starts[g], starts[g + 1]
         weight, bias = totals[W, g], totals[POS, g] - totals[NEG, g]
@@ -155,7 +155,7 @@ def group_bounds(starts: Rows, columns: Rows, totals: Rows, out: Rows) -> None:
         for k in range(first, last):
             slack += rounding(columns[N, k]) * (columns[POS, k] + columns[NEG, k])
             rows = max(rows, columns[N, k])
-        share = 3.0 * rounding(rows) + 4.0 * EPS * (last - first) + 1e-12  # the integral adds twice a bucket
+        share = 3.0 * rounding(rows) + 4.0 * EPS * (last - first) + 1e-12  # the integral has two terms for each bucket
         linear = integral(columns, first, last, bias, False)
         square = integral(columns, first, last, bias, True)
         pad = 4.0 * slack * linear[2] + 5.0 * slack * slack

@@ -1,4 +1,4 @@
-"""Loops over sorted rows that integrate over thresholds, windows and bins."""
+"""Integrals and sums over thresholds, windows and bins, from sorted rows."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 def one_sided_integrals(
     p: Rows, y: Rows, w: Rows, first: int, step: int, count: int, end: float
 ) -> tuple[float, float, float, float]:
-    """Integrals of x and x^2, x(q) the sum of w c over the rows passed on the way to q, walking up or down.
+    """Integrals of x and x^2, x(q) the sum of w c over the rows between the start and q, upwards or downwards.
 
-    Walks `count` rows from `first` in direction `step` and then on to q = `end`. Returns the sum of all of them, as a
+    Visits `count` rows from `first` in direction `step`, then ends at q = `end`. Returns the sum over all of them, as a
     pair, and the integrals.
     """
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
@@ -39,7 +39,7 @@ def one_sided_integrals(
 def one_sided_integrals_binary(
     p: Rows, y: Rows, first: int, step: int, count: int, end: float
 ) -> tuple[float, float, float, float]:
-    """`one_sided_integrals` without weights and with 0/1 outcomes, which integers count exactly: 1.6 times as fast."""
+    """`one_sided_integrals` without weights and with 0/1 outcomes, counted in integers: 1.6 times as fast."""
     ph, pl, ones = 0.0, 0.0, 0
     linear, square = 0.0, 0.0
     i = first
@@ -81,10 +81,10 @@ def absolute_integral(p: Rows, y: Rows, w: Rows, total: float) -> float:
 
 @compiled
 def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> float:
-    """(1/width) * integral over q of (sum of w c with q < p <= q + width)^2, or of its size.
+    """(1/width) * integral over q of (sum of w c with q < p <= q + width)^2, or of its absolute value.
 
-    The window [q, q + width] slides up. Rows enter at q = p - width and leave at q = p. Steps between two events of one
-    kind are differences of predictions, so that neighbours one ulp apart keep their distance.
+    The window [q, q + width] slides up. Rows enter at q = p - width and leave at q = p. Steps between two events of the
+    same kind are differences of predictions, so that the distance of neighbours one ulp apart is exact.
     """
     n = p.size
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
@@ -127,7 +127,7 @@ def tent_pairs(p: Rows, w: Rows, width: float) -> float:
 
     a0, a1, a2 are the sums over the window below p_t of a, a d, a d^2 with d = (p_t - p_s)/width.
     """
-    a0, a1, a2 = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)  # pairs: what leaves must cancel what entered
+    a0, a1, a2 = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)  # pairs, so that rows that leave cancel exactly
     total, lost = 0.0, 0.0
     left = 0
     for t in range(p.size):
@@ -145,7 +145,7 @@ def tent_pairs(p: Rows, w: Rows, width: float) -> float:
             a1 = two_sum(a1[0], a1[1], -a * d)
             a2 = two_sum(a2[0], a2[1], -a * d * d)
             left += 1
-        if left == t:  # an empty window: drop what rounding left behind
+        if left == t:  # an empty window: clear the rounding errors
             a0, a1, a2 = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)
         a = w[t] * x * (1.0 - x)
         near = (a0[0] + a0[1]) - 2.0 * (a1[0] + a1[1]) + (a2[0] + a2[1])
@@ -156,10 +156,10 @@ def tent_pairs(p: Rows, w: Rows, width: float) -> float:
 
 @compiled
 def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float:
-    """Expected sum over bins of (sum of c)^2; bins hold equal counts of rows, ties are split at random.
+    """Expected sum over bins of (sum of c)^2, for bins of equal counts with ties split at random.
 
-    w holds whole numbers of repetitions, `size` is their sum. A bin that takes j of m tied rows gets j times their mean
-    and the variance j(m - j)/m times their sample variance of drawing without replacement.
+    w holds whole numbers of repetitions, `size` is their sum. A bin with j of m tied rows has j times their mean, and
+    j(m - j)/m times their sample variance as the variance of drawing without replacement.
     """
     total, variance = 0.0, 0.0
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
@@ -198,7 +198,7 @@ def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float
 
 @compiled
 def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> float:
-    """Sum over bins of (sum of w c)^2, rows labelled 0 to n_bins - 1."""
+    """Sum over bins of (sum of w c)^2, for rows with labels 0 to n_bins - 1."""
     sums = np.zeros((n_bins, 4))
     for i in range(p.size):
         own = sums[bins[i]]

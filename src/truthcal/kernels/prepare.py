@@ -1,4 +1,4 @@
-"""Loops over rows: checking, packing for the sort, sums."""
+"""Loops over rows: checks, packing for the sort, sums."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 
 @compiled
 def count_outside_unit(x: Rows) -> int:
-    """How many entries are not in [0, 1]; NaN counts."""
+    """Count entries outside [0, 1], NaN included."""
     bad = 0
     for i in range(x.size):
         bad += not ((x[i] >= 0) & (x[i] <= 1))
@@ -18,7 +18,7 @@ def count_outside_unit(x: Rows) -> int:
 
 @compiled
 def binary_labels(y: Rows, out: Rows) -> int:
-    """Write 0/1 labels as bytes; returns how many entries are neither 0 nor 1."""
+    """Write 0/1 labels as bytes; returns the number of entries that are neither 0 nor 1."""
     bad = 0
     for i in range(y.size):
         bad += (y[i] != 0) & (y[i] != 1)
@@ -31,14 +31,14 @@ def binary_labels(y: Rows, out: Rows) -> int:
 
 @compiled
 def pack(bits: Rows, y: Rows, keys: Rows) -> None:
-    """Keys = (bits of p << 1) | label: orders like (p, label), loses nothing, and turns -0.0 into 0.0."""
+    """Write keys (bits of p << 1) | label, which sort like (p, label), lose nothing, and turn -0.0 into 0.0."""
     for i in range(bits.size):
         keys[i] = (bits[i] << 1) | y[i]
 
 
 @compiled
 def pack_lower(bits: Rows, y: Rows, pivot: int, keys: Rows) -> int:
-    """`pack`, but only keys below the pivot, from the front; returns how many. Writes one slot past the last."""
+    """`pack` keys below the pivot, from the front; returns their number. Writes one slot past the last."""
     kept = 0
     for i in range(bits.size):
         key = (bits[i] << 1) | y[i]
@@ -49,7 +49,7 @@ def pack_lower(bits: Rows, y: Rows, pivot: int, keys: Rows) -> int:
 
 @compiled
 def pack_upper(bits: Rows, y: Rows, pivot: int, keys: Rows) -> None:
-    """`pack`, but only keys from the pivot on, from the back; writes one slot before the last."""
+    """`pack` keys from the pivot on, from the back. Writes one slot before the last."""
     slot = keys.size - 1
     for i in range(bits.size):
         key = (bits[i] << 1) | y[i]
@@ -98,7 +98,7 @@ def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, floa
 
 @compiled
 def count_distinct(p: Rows) -> int:
-    """How many different predictions."""
+    """Count different predictions."""
     count = 1
     for i in range(1, p.size):
         count += p[i] != p[i - 1]
@@ -107,9 +107,9 @@ def count_distinct(p: Rows) -> int:
 
 @compiled
 def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
-    """Per distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to and with it.
+    """For each distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to it, inclusive.
 
-    w and w y are summed in the same way, so that they are equal where all outcomes are 1.
+    w and w y are summed in the same way, so that they are equal if all outcomes are 1.
     """
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
     group = -1

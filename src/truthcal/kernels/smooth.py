@@ -1,4 +1,4 @@
-"""Loops behind the smooth calibration error and the Laplace kernel error. Input: distinct predictions, increasing."""
+"""Loops of the smooth calibration error and the Laplace kernel error. Input: distinct predictions, increasing."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 def smooth_error(r: Rows, cumulative: Rows, fit: Rows) -> float:
     """|C| + min over monotone E from 0 to C of sum of d |C_i - E_i|: the largest sum of c f, f Lipschitz in [-1, 1].
 
-    The minimum is an L1 isotonic regression, solved by the slope trick: a max-heap holds the points where the cost as a
-    function of the last level changes its slope. Points beyond [0, C] are clipped to it at their cost; the clipped ones
-    never enter the heap (those at C wait in `at_top`, those at 0 cost nothing to leave). If `fit` has room, it receives
-    E, on the scale where C is not negative.
+    The minimum is an L1 isotonic regression, solved by the slope trick: a max-heap holds the points where the cost
+    changes its slope as a function of the last level. Points outside [0, C] are clipped to it, and their cost is added;
+    they do not enter the heap (`at_top` holds those at C, those at 0 are not needed). If `fit` has room, it receives E,
+    with the sign that makes C non-negative.
     """
     n = r.size
     sign = 1.0 if cumulative[n - 1] >= 0.0 else -1.0
@@ -28,7 +28,7 @@ def smooth_error(r: Rows, cumulative: Rows, fit: Rows) -> float:
         else:
             level = max(x, 0.0)
             cost += d * (level - x)
-            spent = min(at_top, d)  # the slope d must go: from the largest points down to this one
+            spent = min(at_top, d)  # remove the slope d from the largest points down to this one
             at_top -= spent
             cost += spent * (top - level)
             rest = d - spent
@@ -118,7 +118,7 @@ def steps_of_block(r: Rows, cumulative: Rows, fit: Rows, sign: float, first: int
         else:
             bound += d if x > level else -d
     down = (free - bound) / 2.0
-    if level >= fit[fit.size - 1]:  # E rises no more: f need not come back
+    if level >= fit[fit.size - 1]:  # E no longer rises: f need not come back
         down = free
     elif level <= 0.0:  # E has not risen yet: f need not start at 1
         down = 0.0

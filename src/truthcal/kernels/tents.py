@@ -1,4 +1,4 @@
-"""Sums over all pairs of points under a mixture of tents, for many sets of masses on the same points."""
+"""Sums over all pairs of points with a tent kernel, for many sets of masses on the same points."""
 
 from truthcal.kernels.jit import Rows, compiled
 
@@ -7,8 +7,8 @@ from truthcal.kernels.jit import Rows, compiled
 def tent_sums(x: Rows, c: Rows, before: Rows, slopes: Rows, shares: Rows, out: Rows) -> None:
     """out[k] = sum over s, t of c[k, s] c[k, t] sum_h share_h max(0, 1 - |x_s - x_t| slope_h), x increasing.
 
-    before[h, t] is the first point less than a width below x_t. Sums over the points from there to t of c and of c x
-    are differences of prefix sums, so a set of masses costs one pass for all widths.
+    before[h, t] is the first point that is less than a width below x_t. Sums of c and of c x over the points from there
+    to t are differences of prefix sums, so a set of masses takes one pass for all widths.
     """
     points = x.size
     mass, moment = x.copy(), x.copy()  # sums over the points below

@@ -1,12 +1,12 @@
-"""Loops behind the lower distance to calibration: an interior-point method on a chain, and certificates.
+"""Loops of the lower distance to calibration: an interior-point method on a chain, and certificates.
 
 The linear programme, on nodes x_0 = 0 < ... < x_N = 1 that carry the masses a (outcome 0) and b (outcome 1):
 
     max  sum a F + b G    subject to  |F_{i+1} - F_i| <= h_i,  |G_{i+1} - G_i| <= h_i,  (1 - x_i) F_i + x_i G_i <= 0
 
-Its multipliers are flows along the chain and, for the last constraint, the mass that ends at x_i. Constraints touch
+Its multipliers are flows along the chain and, for the last constraint, the mass that ends at x_i. Constraints involve
 only neighbours, so Newton's normal matrix is block tridiagonal with 2 x 2 blocks, and an iteration costs O(N).
-Arrays with five rows hold, in this order, what belongs to F up, F down, G up, G down (per link) and to x (per node).
+The rows of arrays with five rows belong to F up, F down, G up, G down (per link) and to x (per node).
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 
 @compiled
 def cluster(r: Rows, w: Rows, width: float, nodes: Rows) -> int:
-    """Write the means of runs of predictions that span at most `width`, each within its run; returns how many."""
+    """Write the means of runs of predictions that span at most `width`; returns their number."""
     count, first = 0, 0
     while first < r.size:
         last, mass, moment = first, 0.0, 0.0
@@ -32,7 +32,7 @@ def cluster(r: Rows, w: Rows, width: float, nodes: Rows) -> int:
 
 @compiled
 def spread(r: Rows, mass: Rows, x: Rows, out: Rows) -> None:
-    """Divide each mass between the two nodes around it, so that its mean stays."""
+    """Divide each mass between the two nodes around it, preserving its mean."""
     k = 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:
@@ -44,7 +44,7 @@ def spread(r: Rows, mass: Rows, x: Rows, out: Rows) -> None:
 
 @compiled
 def uses(x: Rows, f: Rows, g: Rows, out: Rows) -> None:
-    """How much of each constraint F and G use up: the transposed constraint matrix. The link after the last is 0."""
+    """Left sides of the constraints at F and G (the transposed constraint matrix). The link after the last is 0."""
     n = x.size
     for i in range(n):
         out[4, i] = (1.0 - x[i]) * f[i] + x[i] * g[i]
@@ -54,11 +54,11 @@ def uses(x: Rows, f: Rows, g: Rows, out: Rows) -> None:
 
 @compiled
 def factor_blocks(x: Rows, d: Rows, inverse: Rows) -> None:
-    """Eliminate A diag(d) A^T node by node; keeps the inverse of each 2 x 2 pivot block.
+    """Eliminate A diag(d) A^T node by node; stores the inverse of each 2 x 2 pivot block.
 
-    A pivot is P + E: E for the links to the next node, P = Q + D v v^T for the node's own constraint on top of what
-    earlier nodes offer through their links, which is a parallel sum, Q = (E^-1 + P^-1)^-1. All terms are sums of
-    non-negative numbers, so that nothing cancels however far apart D and E are (they are in the last iterations).
+    A pivot is P + E, with E for the links to the next node and P = Q + D v v^T for the constraint of the node plus the
+    contribution of earlier nodes through their links, the parallel sum Q = (E^-1 + P^-1)^-1. All terms are sums of
+    non-negative numbers, so that nothing cancels even if D and E differ by many orders, as in the last iterations.
     """
     n = x.size
     q11, q12, q22, det_q = 0.0, 0.0, 0.0, 0.0
@@ -113,9 +113,9 @@ def right_side(x: Rows, a: Rows, b: Rows, u: Rows, out_f: Rows, out_g: Rows) -> 
 
 @compiled
 def solve_precisely(x: Rows, d: Rows, inverse: Rows, rf: Rows, rg: Rows, f: Rows, g: Rows, used: Rows) -> float:
-    """`solve_blocks`, repeated on what is left of the right side; returns its share. `used`: what f and g use up.
+    """`solve_blocks` with iterative refinement; returns the relative residual. `used` receives `uses` of f and g.
 
-    Where mass ends, d is huge and f and g must cancel: without this the last iterations would go astray.
+    Where mass ends, d is huge and f and g must cancel: without refinement the last iterations would fail.
     """
     n = x.size
     left_f, left_g, more_f, more_g, flow = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((5, n))
@@ -142,7 +142,7 @@ def solve_precisely(x: Rows, d: Rows, inverse: Rows, rf: Rows, rg: Rows, f: Rows
 
 @compiled
 def longest_step(z: Rows, dz: Rows) -> float:
-    """The largest step up to 1 that keeps z + step dz from becoming negative."""
+    """Largest step, at most 1, for which z + step dz is not negative."""
     step = 1.0
     for k in range(z.shape[0]):
         for i in range(z.shape[1]):
@@ -153,19 +153,19 @@ def longest_step(z: Rows, dz: Rows) -> float:
 
 @compiled
 def start(x: Rows, z: Rows, s: Rows) -> None:
-    """Slacks s of F = G = -1/2, which is strictly feasible, and flows z with z s equal everywhere."""
+    """Set the slacks s of F = G = -1/2, which is strictly feasible, and flows z with z s equal everywhere."""
     n = x.size
     for k in range(5):
         for i in range(n):
             link = x[i + 1] - x[i] if i < n - 1 else 0.0
             s[k, i] = 0.5 if k == 4 else link
             z[k, i] = 0.5 / (n * s[k, i]) if s[k, i] > 0.0 else 0.0
-            s[k, i] = s[k, i] if s[k, i] > 0.0 else 1.0  # after the last node: no flow, and never in the way
+            s[k, i] = s[k, i] if s[k, i] > 0.0 else 1.0  # after the last node: no flow, never binding
 
 
 @compiled
 def ratios(z: Rows, s: Rows, d: Rows) -> float:
-    """D = z/s; returns the duality gap, the sum of z s."""
+    """Set d = z/s; returns the duality gap, the sum of z s."""
     gap = 0.0
     for k in range(5):
         for i in range(z.shape[1]):
@@ -176,7 +176,7 @@ def ratios(z: Rows, s: Rows, d: Rows) -> float:
 
 @compiled
 def directions(z: Rows, d: Rows, aim: Rows, dz: Rows, ds: Rows) -> None:
-    """Newton's steps of z and s, from what a step of F and G uses up (in ds) and from where z s should go (aim * s)."""
+    """Newton's steps of z and s, from `uses` of the step of F and G (in ds) and the target of z s (aim * s)."""
     for k in range(5):
         for i in range(z.shape[1]):
             dz[k, i] = aim[k, i] - z[k, i] + d[k, i] * ds[k, i]
@@ -185,7 +185,7 @@ def directions(z: Rows, d: Rows, aim: Rows, dz: Rows, ds: Rows) -> None:
 
 @compiled
 def centred(z: Rows, s: Rows, dz: Rows, ds: Rows, mu: float, count: int, aim: Rows) -> None:
-    """Mehrotra's rule: aim at a gap as small as the predictor promises, less what it neglects."""
+    """Mehrotra's rule: the target gap from the predictor, minus its second-order error."""
     primal, dual = longest_step(z, dz), longest_step(s, ds)
     reached = 0.0
     for k in range(5):
@@ -201,8 +201,7 @@ def centred(z: Rows, s: Rows, dz: Rows, ds: Rows, mu: float, count: int, aim: Ro
 def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enough: float, most: int) -> None:
     """Mehrotra's predictor-corrector method until the duality gap is below `enough`.
 
-    F and G stay strictly feasible from the start; the flows become feasible on the way, up to rounding, which the
-    caller repairs.
+    F and G are strictly feasible throughout; the flows become feasible up to rounding, which the caller corrects.
     """
     n = x.size
     count = 5 * n - 4
@@ -222,7 +221,7 @@ def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enou
         centred(z, s, dz, ds, gap / count, count, aim)
         right_side(x, a, b, aim, rf, rg)
         left = solve_precisely(x, d, inverse, rf, rg, df, dg, ds)
-        # Far from the end an imprecise step does no harm. Near it, there is no precision left to gain anything with.
+        # An imprecise step is harmless far from the solution. Near it, there is no precision left to improve.
         if not left < (1e-3 if gap < 1e-4 else 1e3):
             break
         directions(z, d, aim, dz, ds)
@@ -236,7 +235,7 @@ def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enou
 
 @compiled
 def transport_cost(r: Rows, zeros: Rows, ones: Rows, own: Rows, x: Rows, mass: Rows) -> float:
-    """W1 distance of the zeros to (1 - u) m plus that of the ones to u m, m being `own` at r and `mass` at x.
+    """W1 distance of the zeros to (1 - u) m plus that of the ones to u m, where m is `own` at r and `mass` at x.
 
     Both pairs have equal totals.
     """
@@ -260,7 +259,7 @@ def transport_cost(r: Rows, zeros: Rows, ones: Rows, own: Rows, x: Rows, mass: R
 
 @compiled
 def spread_out(r: Rows, mass: Rows, x: Rows, ratio: Rows, out: Rows) -> None:
-    """Mass * ratio at each r, the ratio linear between the nodes."""
+    """Mass times ratio at each r, with the ratio linear between the nodes."""
     k = 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:
@@ -271,7 +270,7 @@ def spread_out(r: Rows, mass: Rows, x: Rows, ratio: Rows, out: Rows) -> None:
 
 @compiled
 def dual_value(r: Rows, zeros: Rows, ones: Rows, x: Rows, f: Rows, g: Rows) -> float:
-    """Sum of zeros F(r) + ones G(r), F and G linear between the nodes."""
+    """Sum of zeros F(r) + ones G(r), with F and G linear between the nodes."""
     high, low, k = 0.0, 0.0, 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:
@@ -284,7 +283,7 @@ def dual_value(r: Rows, zeros: Rows, ones: Rows, x: Rows, f: Rows, g: Rows) -> f
 
 @compiled
 def make_lipschitz(x: Rows, f: Rows) -> None:
-    """The largest 1-Lipschitz function below f: undoes what rounding did to its steps."""
+    """Replace f by the largest 1-Lipschitz function below it, which corrects rounding errors of its steps."""
     for i in range(1, x.size):
         f[i] = min(f[i], f[i - 1] + (x[i] - x[i - 1]))
     for i in range(x.size - 2, -1, -1):
@@ -293,13 +292,13 @@ def make_lipschitz(x: Rows, f: Rows) -> None:
 
 @compiled
 def violations(x: Rows, f: Rows, g: Rows, where: Rows, size: Rows) -> None:
-    """Per link, the maximum of (1 - u) F(u) + u G(u), which is quadratic there, and the u that attains it."""
+    """For each link, the maximum of (1 - u) F(u) + u G(u), which is quadratic there, and the u that attains it."""
     for i in range(x.size - 1):
         left = (1.0 - x[i]) * f[i] + x[i] * g[i]
         right = (1.0 - x[i + 1]) * f[i + 1] + x[i + 1] * g[i + 1]
         where[i], size[i] = (x[i], left) if left > right else (x[i + 1], right)
         bend = (x[i + 1] - x[i]) * ((g[i + 1] - g[i]) - (f[i + 1] - f[i]))
-        if bend < 0.0:  # left + t (right - left) - bend t (1 - t) has its peak inside if the ends differ little
+        if bend < 0.0:  # left + t (right - left) - bend t (1 - t) may peak inside the link
             t = 0.5 - (right - left) / (2.0 * bend)
             if 0.0 < t < 1.0:
                 where[i] = x[i] + t * (x[i + 1] - x[i])
