@@ -23,7 +23,7 @@ from truthcal.core.sketch import COLUMNS
 from truthcal.core.sketch_table import SketchTable
 
 sizes = st.sampled_from([1, 2, 8, 64, 4096])
-OLD_FILE = Path(__file__).parent / "data" / "sketch-v1.bin"
+OLD_FILE = Path(__file__).parents[1] / "data" / "sketch-v1.bin"
 
 
 def some_rows(n, seed=0, bias=1.0):
