@@ -17,7 +17,6 @@ from scipy import optimize, special, stats
 
 import truthcal as tc
 from truthcal.core.sample import Sample
-from truthcal.inference.cells import Cells
 from truthcal.inference.classical_tests import _bins
 from truthcal.inference.laws import brownian
 from truthcal.inference.laws.outcomes import Outcomes
@@ -77,7 +76,7 @@ def statistic(test: str, sample: Sample) -> Statistic:
 def critical(test: str, sample: Sample, alpha: float) -> float:
     """Return the value of the statistic at which the asymptotic p-value is alpha."""
     if test in TENTS:
-        return upper_quantile(alpha, Cells.of_sample(sample).null_scales(TentKernel.of(test, sample)))
+        return upper_quantile(alpha, TentKernel.of(test, sample.points()).null_scales(sample.points().merged()))
     if test in ("ks_ce", "kuiper_ce"):
         tail = {"ks_ce": brownian.maximum_tail, "kuiper_ce": brownian.range_tail}[test]
         unit = math.sqrt(sample.moments.wwv) / sample.weight

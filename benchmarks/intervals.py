@@ -16,7 +16,6 @@ import numpy as np
 import truthcal as tc
 from truthcal.core.sample import Sample
 from truthcal.inference import comparison, intervals
-from truthcal.inference.cells import Cells
 from truthcal.inference.intervals import LengthOfMean, interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.results.tests import ConfidenceInterval
@@ -81,9 +80,9 @@ def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
         if math.isnan(interval.low):  # no interval: a few rows have nearly all of the weight
             continue
         given += 1
-        cells = Cells.of_sample(sample, 48)
+        cells = sample.points().merged(48)
         for k, measure in enumerate(("atb", "multiscale_atb")):
-            kernel = TentKernel.of(measure, sample)
+            kernel = TentKernel.of(measure, sample.points())
             square = 0.0 if name == "calibrated" else float(kernel.sums(groups.r, groups.c[None, :])[0])
             true = math.sqrt(max(square, 0.0)) / everyone.weight
             hits[k] += covers(LengthOfMean.of(cells, kernel), true, interval)

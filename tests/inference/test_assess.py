@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from support.simulation import REPEATS
 
 import truthcal as tc
-from truthcal.inference import calibration_test as calibration_test_module
+from truthcal.core import summarize
 
 N = 2000
 
@@ -253,7 +253,7 @@ def test_decomposition_of_a_sketch_adds_up():
 def test_more_rows_than_can_be_sorted(monkeypatch):
     y, p = some_rows("too high", 20_000)
     exact = tc.assess(y, p)
-    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 10_000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 10_000)
     found = tc.assess(y, p)
     assert "from a sketch of 16,384 buckets" in found.test.why
     assert "sketch" not in exact.test.why
@@ -465,7 +465,7 @@ def test_one_certain_prediction_that_is_wrong():
 
 
 def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
-    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 10_000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 10_000)
     y, p = np.zeros(20_000, int), np.full(20_000, 0.001)
     y[:40] = 1
     result = tc.assess(y, p)

@@ -15,6 +15,7 @@ from support.strategies import examples, weighted_rows
 
 import truthcal as tc
 from truthcal import MEASURES
+from truthcal.core import summarize
 from truthcal.core.params import check_level
 from truthcal.core.sample import Sample
 from truthcal.inference import calibration_test as calibration_test_module
@@ -261,10 +262,10 @@ def test_drawing_surprises_alone_has_the_same_distribution(kind, weighted):
     p, w = RARE[kind](rng, 400), rng.uniform(0.2, 3.0, 400) if weighted else None
     sample = Sample.of(np.zeros(400), p, w)
     for measure in TENTS:
-        kernel = TentKernel.of(measure, sample)
+        kernel = TentKernel.of(measure, sample.points())
         drawn = SparseRedraw(sample, kernel)(np.random.default_rng(1), 4000)
         usual = Outcomes(sample).values(measure)(Outcomes(sample).draw(np.random.default_rng(2), 4000))
-        moments = null_moments(kernel, sample)
+        moments = null_moments(kernel, sample.points())
         assert drawn.mean() == pytest.approx(moments.mean, abs=4.5 * moments.sd / math.sqrt(4000))
         assert drawn.min() >= -1e-12 * moments.mean
         assert stats.ks_2samp(np.round(drawn, 12), np.round(usual, 12)).pvalue > 1e-3
@@ -428,8 +429,8 @@ def test_bound_is_never_below_the_exact_tail(measure, data):
     value, chance = zip(*((values(positive), chance) for positive, chance in outcomes.all()), strict=True)
     value, chance = np.concatenate(value), np.concatenate(chance)
     for observed in np.unique(value)[:: max(1, len(value) // 12)]:
-        found = calibration_test_module.of_measure(measure, sample)
-        tails = calibration_test_module._Noise.of(sample).tails(float(observed), found.moments[1] ** 2)
+        found = calibration_test_module.statistic_of(sample, measure)
+        tails = calibration_test_module.bound_tails(float(observed), sample.points(), found.moments[1] ** 2)
         assert tails.greater >= chance[value >= observed + 1e-12].sum() * (1 - 1e-9)
         assert tails.less >= chance[value <= observed - 1e-12].sum() * (1 - 1e-9)
 
@@ -509,7 +510,7 @@ def test_a_sketch_with_little_information_gives_a_bound():
 def test_very_many_rows_are_not_sorted(monkeypatch, measure, weighted):
     y, p, w = some_rows(12_000, weighted=weighted, slope=0.95)
     sorted_rows = tc.calibration_test(y, p, measure=measure, sample_weight=w, method="asymptotic")
-    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 1000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 1000)
     for method in ("auto", "asymptotic"):
         result = tc.calibration_test(y, p, measure=measure, sample_weight=w, method=method)
         assert "sketch of 16,384" in result.why
@@ -519,7 +520,7 @@ def test_very_many_rows_are_not_sorted(monkeypatch, measure, weighted):
 
 
 def test_very_many_rows_are_sorted_where_a_sketch_would_not_do(monkeypatch):
-    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 1000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 1000)
     y, p, _ = some_rows(1500)
     for arguments in ({"method": "exact"}, {"method": "bound"}, {"measure": "ks_ce"}):
         assert "sketch" not in tc.calibration_test(y, p, **arguments, n_resamples=9).why
@@ -530,7 +531,7 @@ def test_very_many_rows_are_sorted_where_a_sketch_would_not_do(monkeypatch):
 
 
 def test_very_many_rows_are_checked_all_the_same(monkeypatch):
-    monkeypatch.setattr(calibration_test_module, "TOO_MANY_TO_SORT", 1000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 1000)
     y, p, w = some_rows(1500, weighted=True)
     bad = p.copy()
     bad[7] = np.nan

@@ -13,9 +13,9 @@ from support.strategies import examples, weighted_rows
 
 import truthcal as tc
 from truthcal import MEASURES
+from truthcal.core import summarize
 from truthcal.core.sample import Sample
 from truthcal.inference import intervals
-from truthcal.inference.cells import Cells
 from truthcal.inference.intervals import LengthOfMean, interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.power import FAMILIES
@@ -87,7 +87,7 @@ def hits_of_scenario(design, truth, n):
     for _ in range(REPEATS):
         sample = Sample.of(*drawn(design, truth, n, rng))
         for measure in ("atb", "multiscale_atb"):
-            true = 0.0 if truth == "calibrated" else length_in(everyone, TentKernel.of(measure, sample)) ** 2
+            true = 0.0 if truth == "calibrated" else length_in(everyone, TentKernel.of(measure, sample.points())) ** 2
             hits[measure] += true in interval_of(sample, measure, 0.95, "auto")
         hits["bias"] += bias in interval_of(sample, "bias", 0.95, "auto")
     return hits
@@ -111,7 +111,9 @@ def test_interval_is_that_of_the_length_of_the_mean():
     for seed in range(4):
         y, p, _ = some_rows(200, seed, truth="shift")
         sample = Sample.of(y, p)
-        low, high = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample), tc.atb(y, p)).interval(0.95)
+        low, high = LengthOfMean.of(
+            sample.points().merged(), TentKernel.of("atb", sample.points()), tc.atb(y, p)
+        ).interval(0.95)
         interval = tc.confidence_interval(y, p)
         assert interval.low == low
         assert interval.high >= high
@@ -120,8 +122,8 @@ def test_interval_is_that_of_the_length_of_the_mean():
 def test_few_cells_give_the_interval_of_many():
     for truth in TRUTHS:
         sample = Sample.of(*some_rows(2000, truth=truth))
-        kernel = TentKernel.of("atb", sample)
-        few, many = (LengthOfMean.of(Cells.of_sample(sample, most), kernel).interval(0.95) for most in (40, 192))
+        kernel = TentKernel.of("atb", sample.points())
+        few, many = (LengthOfMean.of(sample.points().merged(most), kernel).interval(0.95) for most in (40, 192))
         np.testing.assert_allclose(few, many, rtol=0.02, atol=1e-5)
 
 
@@ -178,12 +180,12 @@ def test_length_of_mean_against_brute_force(weighted):
         covariance += share**2 * np.outer(error - mean, error - mean)
     covariance /= 1 - ww
     sample = Sample.of(y, p, w if weighted else None)
-    length = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample))
+    length = LengthOfMean.of(sample.points().merged(), TentKernel.of("atb", sample.points()))
     own = sum(share**2 * error @ error for share, error in zip(shares, errors, strict=True))
     assert length.square == pytest.approx(mean @ mean, rel=1e-9, abs=0)
     assert length.square == pytest.approx(tc.atb(y, p, sample_weight=w), rel=1e-9, abs=0)
-    assert length.own == pytest.approx(own, rel=1e-12, abs=0)
-    assert length.ww == pytest.approx(ww, rel=1e-12, abs=0)
+    assert length.self_pairs == pytest.approx(own, rel=1e-12, abs=0)
+    assert length.one_row == pytest.approx(ww, rel=1e-12, abs=0)
     assert length.excess == pytest.approx((mean @ mean - own) / (1 - ww), rel=1e-8, abs=0)
     assert length.excess == pytest.approx(tc.atb_summary(y, p, sample_weight=w).excess, rel=1e-8, abs=0)
     # Calibrated rows vary by p(1 - p) around 0.
@@ -207,14 +209,14 @@ def test_scales_of_unweighted_rows_are_those_of_numpy():
     errors = np.array([(pi - yi) * thresholds(pi, 8) for pi, yi in zip(p, y, strict=True)])
     expected = np.linalg.eigvalsh(np.cov(errors.T) / 30)
     sample = Sample.of(y, p)
-    scales = LengthOfMean.of(Cells.of_sample(sample), TentKernel.of("atb", sample)).as_seen.scales
+    scales = LengthOfMean.of(sample.points().merged(), TentKernel.of("atb", sample.points())).as_seen.scales
     np.testing.assert_allclose(scales, expected[-len(scales) :], rtol=1e-9, atol=1e-13)
 
 
 def test_tails_against_draws_of_the_normal_vector():
     y, p, w = some_rows(150, design="weighted")
     sample = Sample.of(y, p, w)
-    length = LengthOfMean.of(Cells.of_sample(sample, 32), TentKernel.of("atb", sample))
+    length = LengthOfMean.of(sample.points().merged(32), TentKernel.of("atb", sample.points()))
     rng = np.random.default_rng(0)
     for axes in (length.as_seen, length.calibrated):
         for times in (0.0, 0.5, 2.0):
@@ -230,7 +232,7 @@ def test_tails_against_draws_of_the_normal_vector():
 def test_ends_are_where_the_tails_reject():
     y, p, _ = some_rows(2000)
     sample = Sample.of(y, p)
-    length = LengthOfMean.of(Cells.of_sample(sample, 96), TentKernel.of("atb", sample))
+    length = LengthOfMean.of(sample.points().merged(96), TentKernel.of("atb", sample.points()))
     low, high = length.interval(0.9)
     seen, size = length.as_seen, math.sqrt(length.square)
     above = [
@@ -580,7 +582,7 @@ def test_narrow_errors_are_not_lost_in_cells():
 def test_more_rows_than_can_be_sorted(measure, monkeypatch):
     y, p, _ = some_rows(3000, truth="shift")
     sorted_rows = tc.confidence_interval(y, p, measure=measure)
-    monkeypatch.setattr(intervals, "TOO_MANY_TO_SORT", 1000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 1000)
     assert tc.confidence_interval(y, p, measure=measure) == tc.confidence_interval(
         tc.Sketch(1 << 14).update(y, p), measure=measure
     )

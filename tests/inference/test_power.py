@@ -310,7 +310,7 @@ def test_detectable_error_of_a_sketch_that_cannot_be():
 def test_design_agrees_with_its_rows():
     rng = np.random.default_rng(0)
     p, w = rng.random(3000), rng.exponential(1.0, 3000)
-    design = Design.of(Sample.of(rng.integers(0, 2, 3000), p, w), "atb")
+    design = Design.of(Sample.of(rng.integers(0, 2, 3000), p, w).points(), "atb")
     assert len(design.x) <= 128
     assert design.share.sum() == pytest.approx(1.0, rel=1e-12, abs=0)
     assert design.noise.sum() == pytest.approx(np.sum(w**2) / np.sum(w) ** 2, rel=1e-12, abs=0)

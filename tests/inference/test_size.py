@@ -14,7 +14,6 @@ from support.simulation import REPEATS
 
 import truthcal as tc
 from truthcal.core.sample import Sample
-from truthcal.inference.cells import Cells
 from truthcal.inference.classical_tests import _bins
 from truthcal.inference.laws import brownian
 from truthcal.inference.laws.outcomes import Outcomes
@@ -80,7 +79,9 @@ class Null:
     def critical(self, test, alpha):
         """Where the asymptotic p-value is alpha."""
         if test in TENT_TESTS:
-            return upper_quantile(alpha, Cells.of_sample(self.sample).null_scales(TentKernel.of(test, self.sample)))
+            return upper_quantile(
+                alpha, TentKernel.of(test, self.sample.points()).null_scales(self.sample.points().merged())
+            )
         if test in PATH_TESTS:
             tail = {"ks_ce": brownian.maximum_tail, "kuiper_ce": brownian.range_tail}[test]
             unit = math.sqrt(self.sample.moments.wwv) / self.sample.weight

@@ -110,11 +110,16 @@ def test_a_prediction_of_one_is_in_the_last_fixed_bin():
     assert tc.ubse([0, 1], [1.0, 0.75], tc.FixedBins([0, 0.5, 1])) == (1 - 0.25) ** 2 / 4
 
 
+def _columns(y, p):
+    sample = Sample.of(y, p)
+    return sample.p, sample.w
+
+
 @given(rows(min_size=2, max_size=9))
 def test_multiscale_shares_depend_on_predictions_alone_and_add_up_to_one(data):
     y, p = data
-    shares = tc.Multiscale().shares(Sample.of(y, p))
-    assert shares == tc.Multiscale().shares(Sample.of([0] * len(p), p))
+    shares = tc.Multiscale().shares(*_columns(y, p))
+    assert shares == tc.Multiscale().shares(*_columns([0] * len(p), p))
     assert math.fsum(shares.values()) == pytest.approx(1)
 
 
@@ -126,7 +131,7 @@ def test_multiscale_noise_is_the_null_deviation_to_first_order():
         pairs = sum(oracles.tent(width)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
         exact = oracles.null_variance(p, [1] * len(p), oracles.tent(width))
         assert exact == pytest.approx(2 * pairs + sum(x * (1 - 6 * x) for x in v), rel=1e-12, abs=0)
-    shares = tc.Multiscale().shares(Sample.of([0] * len(p), p))
+    shares = tc.Multiscale().shares(*_columns([0] * len(p), p))
     ratio = math.sqrt(
         sum(oracles.tent(1.0)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905
         / sum(oracles.tent(0.25)(a, b) ** 2 * va * vb for a, va in zip(p, v) for b, vb in zip(p, v))  # noqa: B905

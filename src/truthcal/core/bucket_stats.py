@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.points import excess
 from truthcal.kernels import buckets, groups
 from truthcal.results.measures import Bounded, BoundedArray
 
@@ -33,7 +34,7 @@ class BucketStats:
         self.mean_proba, self.bias = wp / w, (pos - neg) / w
         self.mean_true = np.clip((wp - (pos - neg)) / w, 0.0, 1.0)
         self.brier, self.noise_floor = wcc / w, wwv / w**2
-        self.one_row = ww / w**2
+        self.one_row = np.where(n > 1, ww / w**2, 1.0)
 
     @cached_property
     def _bounds(self) -> NDArray[np.float64]:
@@ -54,11 +55,7 @@ class BucketStats:
     @property
     def excess(self) -> NDArray[np.float64]:
         """Unbiased estimate of the ATB without the noise; nan for one row."""
-        known = (self.n > 1) & (self.one_row < 1.0)
-        self_pairs = self.totals[buckets.WWCC] / self.weight**2
-        excess = np.full(len(known), np.nan)
-        np.divide(self.atb.value - self_pairs, 1.0 - self.one_row, out=excess, where=known)
-        return excess
+        return excess(self.atb.value, self.totals[buckets.WWCC] / self.weight**2, self.one_row)
 
     @property
     def rms(self) -> NDArray[np.float64]:

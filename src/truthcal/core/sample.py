@@ -2,13 +2,14 @@
 
 import math
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
 from truthcal.core.parallel import in_halves, run_parts, use_threads
+from truthcal.core.points import Points
 from truthcal.kernels import prepare
 
 
@@ -42,6 +43,8 @@ class Sample:
     Memory a row, beyond the input: 9 bytes for 0/1 outcomes without weights (5 for float32); with fractional outcomes
     16 bytes and 33 while sorting; with weights 24, and 57 while sorting.
     """
+
+    sketched: ClassVar[Literal[False]] = False
 
     def __init__(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[np.float64] | None, exponent: int = 0) -> None:
         self.p, self.y = p, y
@@ -106,6 +109,39 @@ class Sample:
     def starts(self) -> NDArray[np.intp]:
         """The first row of each different prediction."""
         return np.searchsorted(self.p, self.groups.r.astype(self.p.dtype))
+
+    def points(self) -> Points:
+        """One point for each distinct prediction."""
+        return self._points
+
+    @cached_property
+    def _points(self) -> Points:
+        r, weight, wy, bias, cumulative = self.groups
+        v = r * (1.0 - r)
+        if self.weighted:
+            n = np.diff(self.starts, append=self.n)
+            wc = self.w * (self.p - self.y)
+            powers = self.w**2, self.w**4, self.w * wc, wc**2
+            ww, fourth, wwc, wwcc = (np.add.reduceat(column, self.starts) for column in powers)
+            row_ww = fourth / ww
+        else:
+            n, ww, wwc = weight.astype(np.int64), weight, bias
+            row_ww = np.broadcast_to(np.float64(1.0), r.shape)
+            if self.counted:
+                wwcc = wy * (1.0 - r) ** 2 + (weight - wy) * r**2
+            else:
+                wwcc = np.add.reduceat((self.p - self.y) ** 2, self.starts)
+        return Points(
+            p=r, low=r, high=r, n=n, weight=weight, ww=ww, wp=weight * r, wy=wy, wcp=bias * r, wwc=wwc, wwcc=wwcc,
+            wwv=ww * v, bias=bias, cumulative=cumulative, row_ww=row_ww,
+            largest_weight=float(self.w.max()), impossible=self._impossible(),
+        )  # fmt: skip
+
+    def _impossible(self) -> int:
+        """Number of rows whose outcome had a predicted chance of exactly 0."""
+        zeros = np.searchsorted(self.p, self.p.dtype.type(0), side="right")
+        ones = np.searchsorted(self.p, self.p.dtype.type(1), side="left")
+        return int(np.count_nonzero(self.y[:zeros] == 1) + np.count_nonzero(self.y[ones:] == 0))
 
     @cached_property
     def repetitions(self) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ Its file format is in docs/reference/sketch-format.md.
 """
 
 import struct
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from truthcal.core.checks import (
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.parallel import in_halves
 from truthcal.core.params import check_power_of_two
+from truthcal.core.points import Points
 from truthcal.kernels import buckets, groups
 from truthcal.results.measures import AtbSummary, Bounded, DistanceBracket
 
@@ -65,6 +66,7 @@ class Sketch(BinaryFile):
     0.00992, certain to 1e-14
     """
 
+    sketched: ClassVar[Literal[True]] = True
     _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHCAL", 1, "sketch", struct.Struct("<8sIII")
 
     def __init__(self, n_buckets: int = 4096) -> None:
@@ -259,15 +261,23 @@ class Sketch(BinaryFile):
             **{name: raw[name] for name in ("min", "max", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv")},
         }
 
+    def points(self) -> Points:
+        """The filled buckets as points: predictions with the sums of their rows."""
+        self._refuse_empty()
+        return Points.of_buckets(self._filled()[1], self.n_buckets)
+
     def _filled(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers of the filled buckets and their COLUMNS."""
         filled = np.flatnonzero(self._sums[buckets.N])
         sums = self._sums.take(filled, axis=1) + self._lost.take(filled, axis=1)
         return filled, np.vstack([sums, self._low[filled] + 0.0, self._high[filled] + 0.0])  # -0.0 becomes 0.0
 
-    def _answers(self) -> BucketStats:
+    def _refuse_empty(self) -> None:
         if not self._sums[buckets.N].any():
             raise ValueError("the sketch is empty; add rows with .update(y_true, y_proba) first.")
+
+    def _answers(self) -> BucketStats:
+        self._refuse_empty()
         filled, columns = self._filled()
         return BucketStats(np.array([0, len(filled)]), columns)
 

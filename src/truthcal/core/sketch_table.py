@@ -23,6 +23,7 @@ from truthcal.core.group_keys import (
     users_key,
 )
 from truthcal.core.params import check_power_of_two, shown
+from truthcal.core.points import Points
 from truthcal.core.sketch import (
     CELL_SIZE,
     COLUMNS,
@@ -219,14 +220,22 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # --- a mapping -------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Sketch:
+        filled, columns = self._filled(key)
+        return Sketch._from_columns(self.n_buckets, filled, columns, "")
+
+    def points(self, key: Any) -> Points:
+        """The points of one group: as ``table[key].points()``, without making a sketch of it."""
+        return Points.of_buckets(self._filled(key)[1], self.n_buckets)
+
+    def _filled(self, key: Any) -> tuple[_Ints, _Floats]:
+        """Numbers of the filled buckets of one group, and their COLUMNS."""
         place = self._find(key)
         if place is None:
             few = ", ".join(named(known) for known in self._keys[:3])
             groups_it_has = f"the {len(self):,} are {few}{', ...' if len(self) > 3 else ''}" if few else "it has none"
             raise KeyError(f"no group {shown(key)} in this table by {', '.join(self.by)}; {groups_it_has}.")
-        own = slice(self._starts[place], self._starts[place + 1])
-        columns = np.ascontiguousarray(self._columns[:, own])
-        return Sketch._from_columns(self.n_buckets, self._buckets[own], columns, "")
+        cells = slice(self._starts[place], self._starts[place + 1])
+        return self._buckets[cells], np.ascontiguousarray(self._columns[:, cells])
 
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not None

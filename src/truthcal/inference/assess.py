@@ -1,17 +1,16 @@
 """The verdict: can these probabilities be trusted, what is wrong with them, what could these rows have shown?"""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from truthcal.core.params import check_level, check_whole
+from truthcal.core.params import check_level, check_rng, check_whole
+from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.inference.calibration_test import calibration_test_of, summary_of
-from truthcal.inference.cells import bucket_sample
+from truthcal.core.summarize import summarize
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibration_test_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.planning import detectable_of
 from truthcal.measures.atb import atb_summary_of
@@ -21,156 +20,19 @@ from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.tests import CalibrationTest, ConfidenceInterval
 from truthcal.results.text import count, percent
 
-_Array = NDArray[np.float64]
-
 _POWER = 0.8
 # To say that predictions are too good is to accuse somebody: it takes five times as small a p-value.
 _ACCUSATION = 5.0
 # A direction is named if the error along it is this many standard errors from 0, and about as improbable as all of it.
 _CLEAR = 2.0
 # And if both directions together explain at least this share of what ten bins show beyond chance.
-_MOST_OF_IT, _BINS = 0.5, 10
+_LEAST_SHARE, _BINS = 0.5, 10
 # Predictions that run against outcomes by so many standard errors are worth a word.
 _AGAINST = 4.0
 # Fewer different predictions than this are worth a word, if there are many rows.
 _COARSE = 20
 # Biases below this are rounding.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    """Errors along the predictions: points `x` with the sums `c` of w c and `noise` of w^2 v."""
-
-    x: _Array
-    c: _Array
-    noise: _Array
-
-    def directions(self) -> tuple[float, float]:
-        """How many standard errors predictions are too high, and too extreme beside that."""
-        total = float(np.sum(self.noise))
-        if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
-            return math.copysign(math.inf, float(np.sum(self.c))), 0.0
-        middle = float(np.sum(self.noise * self.x)) / total
-        spread = float(np.sum(self.noise * (self.x - middle) ** 2))
-        high = float(np.sum(self.c)) / math.sqrt(total)
-        extreme = float(np.sum(self.c * (self.x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
-        return high, extreme
-
-    def surplus(self) -> float:
-        """How much the squared errors of ten bins of equal noise, in their variances, exceed what chance gives."""
-        if not np.sum(self.noise) > 0.0:
-            return 0.0
-        share = np.cumsum(self.noise) - 0.5 * self.noise
-        bins = (share * (_BINS / float(np.sum(self.noise)))).astype(np.int64)
-        noise = np.bincount(bins, self.noise)
-        some = noise > 0.0
-        return float(np.sum(np.bincount(bins, self.c)[some] ** 2 / noise[some])) - np.count_nonzero(some)
-
-    def kind(self, pvalue: float) -> str:
-        """What is wrong with predictions that are: the clearer of two directions, if either explains the p-value."""
-        high, extreme = self.directions()
-        size = high**2 + extreme**2
-        # Two normals have so large a square with probability exp(-size / 2).
-        if size < _CLEAR**2 or size < _MOST_OF_IT * self.surplus() or math.exp(-size / 2.0) > 10.0 * pvalue:
-            return "miscalibrated"
-        if abs(high) >= abs(extreme):
-            return "too high" if high > 0.0 else "too low"
-        return "overconfident" if extreme > 0.0 else "underconfident"
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What sorted rows and sketches both know. `x`, `w`, `c`, `noise`: per point, sums of w, w c and w^2 v."""
-
-    n: int
-    ww: float
-    x: _Array
-    w: _Array
-    c: _Array
-    noise: _Array
-    atb: float
-    noise_floor: float
-    excess: float
-    brier: float
-    decomposition: ScoreDecomposition
-    distinct: int | None
-
-    @classmethod
-    def of(cls, summary: Sample | Sketch) -> "_Facts":
-        return cls.of_sketch(summary) if isinstance(summary, Sketch) else cls.of_sample(summary)
-
-    @classmethod
-    def of_sample(cls, sample: Sample) -> "_Facts":
-        s, groups = atb_summary_of(sample), sample.groups
-        p = sample.p.astype(np.float64)
-        starts = sample.starts
-        return cls(
-            n=sample.n,
-            ww=1.0 / s.n_effective,
-            x=groups.r,
-            w=groups.w,
-            c=groups.c,
-            noise=np.add.reduceat(sample.w**2 * p * (1.0 - p), starts),
-            atb=s.value,
-            noise_floor=s.noise_floor,
-            excess=s.excess,
-            brier=s.brier,
-            decomposition=brier_decomposition_of(sample),
-            distinct=len(groups.r),
-        )
-
-    @classmethod
-    def of_sketch(cls, sketch: Sketch) -> "_Facts":
-        table, total = sketch.table(), sketch.weight
-        atb, ww = sketch.atb().value, float(np.sum(table["ww"])) / total**2
-        own = float(np.sum(table["wwcc"])) / total**2
-        # Of the buckets as rows: what happens within them is in the score and in the uncertainty alike.
-        coarse = brier_decomposition_of(bucket_sample(sketch))
-        base = float(np.sum(table["weight"] * table["mean_true"])) / total
-        uncertainty, brier = base * (1.0 - base), sketch.brier()
-        miscalibration = max(brier - uncertainty + coarse.discrimination, 0.0)
-        return cls(
-            n=sketch.n,
-            ww=ww,
-            x=table["mean_proba"],
-            w=table["weight"],
-            c=table["pos"] - table["neg"],
-            noise=table["wwv"],
-            atb=atb,
-            noise_floor=sketch.noise_floor(),
-            excess=(atb - own) / (1.0 - ww) if ww < 1.0 else math.nan,
-            brier=brier,
-            decomposition=ScoreDecomposition(coarse.name, brier, miscalibration, coarse.discrimination, uncertainty),
-            distinct=None,
-        )
-
-    @property
-    def mean_proba(self) -> float:
-        return float(np.sum(self.w * self.x) / np.sum(self.w))
-
-    @property
-    def mean_true(self) -> float:
-        return min(max(self.mean_proba - float(np.sum(self.c) / np.sum(self.w)), 0.0), 1.0)
-
-    def against(self) -> float:
-        """How many standard errors predictions run against outcomes, were the two independent."""
-        w, x = self.w / np.sum(self.w), self.x - self.mean_proba
-        slope = float(np.sum(w * x * (self.x - self.c / self.w)))
-        spread = float(np.sum(w * x * x)) * self.mean_true * (1.0 - self.mean_true) * self.ww
-        return -slope / math.sqrt(spread) if spread > 0.0 else 0.0
-
-    def stretch(self) -> BiasedStretch:
-        """From where the cumulative bias is lowest to where it is highest, or the other way round."""
-        curve = np.concatenate([[0.0], np.cumsum(self.c)])
-        first, last = sorted((int(np.argmin(curve)), int(np.argmax(curve))))
-        if first == last:  # no bias anywhere
-            first, last = 0, len(self.x)
-        w = float(np.sum(self.w[first:last]))
-        bias = float(curve[last] - curve[first]) / w
-        if abs(bias) < _ROUNDING:
-            bias = 0.0
-        return BiasedStretch(float(self.x[first]), float(self.x[last - 1]), bias, w / float(np.sum(self.w)))
 
 
 def assess(
@@ -223,47 +85,130 @@ def assess(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    summary = summary_of(y_true, y_proba, sample_weight, pos_label)
-    test = calibration_test_of(summary, "multiscale_atb", "auto", "two-sided", n_resamples, rng)
-    return _assessed(summary, test, alpha, level)
+    plan = Plan("auto", "two-sided", n_resamples, check_rng(rng))
+    summary = summarize(
+        y_true,
+        y_proba,
+        sample_weight,
+        pos_label,
+        binary=True,
+        sketch_many=True,
+        least_information=ENOUGH_INFORMATION,
+    )
+    return _assess_summary(summary, calibration_test_of(summary, "multiscale_atb", plan), alpha, level)
 
 
-def _assessed(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
-    facts = _Facts.of(summary)
+def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
+    points, s = summary.points(), atb_summary_of(summary)
     rms = interval_of(summary, "rms", level, "auto")
-    detectable = detectable_of(summary, _POWER, alpha, test.measure).largest
-    kind = _kind(facts, test, alpha, detectable)
+    detectable = detectable_of(points, _POWER, alpha, test.measure).largest
+    kind = _kind(points, test, alpha, detectable)
     return Assessment(
         kind=kind,
-        verdict=_verdict(kind, facts, test, rms, detectable, alpha),
-        atb=facts.atb,
-        noise_floor=facts.noise_floor,
-        excess=facts.excess,
-        rms=math.sqrt(max(facts.excess, 0.0)) if not math.isnan(facts.excess) else math.nan,
-        brier=facts.brier,
+        verdict=_verdict(kind, points, test, rms, detectable, alpha),
+        atb=s.value,
+        noise_floor=s.noise_floor,
+        excess=s.excess,
+        rms=s.rms,
+        brier=s.brier,
         rms_interval=rms,
         bias_interval=interval_of(summary, "bias", level, "auto"),
         test=test,
         detectable=detectable,
-        largest_bias=facts.stretch(),
-        decomposition=facts.decomposition,
-        mean_proba=facts.mean_proba,
-        mean_true=facts.mean_true,
-        n=facts.n,
-        n_effective=1.0 / facts.ww,
-        warnings=tuple(_warnings(facts, test)),
+        largest_bias=_largest_bias(points),
+        decomposition=_decomposition(summary, points, s.brier),
+        mean_proba=points.mean_proba,
+        mean_true=points.mean_true,
+        n=s.n,
+        n_effective=s.n_effective,
+        warnings=tuple(_warnings(points, test)),
         _summary=summary,
     )
 
 
-def _kind(facts: _Facts, test: CalibrationTest, alpha: float, detectable: float) -> str:
+def _decomposition(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
+    """The decomposition of the Brier score."""
+    if not summary.sketched:
+        return brier_decomposition_of(summary)
+    # Of the buckets as rows: what happens within them is in the score and in the uncertainty alike.
+    coarse = brier_decomposition_of(Sample(points.p, points.wy / points.weight, points.weight))
+    uncertainty = points.mean_true * (1.0 - points.mean_true)
+    miscalibration = max(brier - uncertainty + coarse.discrimination, 0.0)
+    return ScoreDecomposition(coarse.name, brier, miscalibration, coarse.discrimination, uncertainty)
+
+
+# --- the kind of error ------------------------------------------------------------------------------------------------
+
+
+def _kind(points: Points, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
-        return Gaps(facts.x, facts.c, facts.noise).kind(test.greater)
+        return kind_of_error(points, test.greater)
     if test.impossible:  # whatever the p-value, which does not look at them
         return "miscalibrated"
     if test.less <= alpha / _ACCUSATION:
         return "too good"
     return "too few rows" if math.isnan(detectable) and test.information > 0.0 else "calibrated"
+
+
+def kind_of_error(points: Points, pvalue: float) -> str:
+    """The clearer of two directions of a significant error, if either explains the p-value."""
+    high, extreme = _directions(points)
+    size = high**2 + extreme**2
+    # Two normals have so large a square with probability exp(-size / 2).
+    if size < _CLEAR**2 or size < _LEAST_SHARE * _surplus(points) or math.exp(-size / 2.0) > 10.0 * pvalue:
+        return "miscalibrated"
+    if abs(high) >= abs(extreme):
+        return "too high" if high > 0.0 else "too low"
+    return "overconfident" if extreme > 0.0 else "underconfident"
+
+
+def _directions(points: Points) -> tuple[float, float]:
+    """How many standard errors predictions are too high, and too extreme beside that."""
+    x, c, noise = points.p, points.bias, points.wwv
+    total = float(np.sum(noise))
+    if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
+        return math.copysign(math.inf, float(np.sum(c))), 0.0
+    middle = float(np.sum(noise * x)) / total
+    spread = float(np.sum(noise * (x - middle) ** 2))
+    high = float(np.sum(c)) / math.sqrt(total)
+    extreme = float(np.sum(c * (x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
+    return high, extreme
+
+
+def _surplus(points: Points) -> float:
+    """Sum of the squared errors of ten bins of equal noise, in units of their variances, less what chance gives."""
+    total = float(np.sum(points.wwv))
+    if not total > 0.0:
+        return 0.0
+    share = np.cumsum(points.wwv) - 0.5 * points.wwv
+    bins = (share * (_BINS / total)).astype(np.int64)
+    noise = np.bincount(bins, points.wwv)
+    filled = noise > 0.0
+    return float(np.sum(np.bincount(bins, points.bias)[filled] ** 2 / noise[filled])) - np.count_nonzero(filled)
+
+
+def _largest_bias(points: Points) -> BiasedStretch:
+    """The stretch between the lowest and the highest point of the cumulative bias curve."""
+    curve = np.concatenate([[0.0], np.cumsum(points.bias)])
+    first, last = sorted((int(np.argmin(curve)), int(np.argmax(curve))))
+    if first == last:  # no bias anywhere
+        first, last = 0, len(points)
+    weight = float(np.sum(points.weight[first:last]))
+    bias = float(curve[last] - curve[first]) / weight
+    if abs(bias) < _ROUNDING:
+        bias = 0.0
+    return BiasedStretch(float(points.p[first]), float(points.p[last - 1]), bias, weight / points.total)
+
+
+def _against(points: Points) -> float:
+    """How many standard errors predictions run against outcomes, were the two independent."""
+    w, x = points.weight / points.total, points.p - points.mean_proba
+    slope = float(np.sum(w * x * (points.p - points.bias / points.weight)))
+    spread = float(np.sum(w * x * x)) * points.mean_true * (1.0 - points.mean_true) * points.one_row
+    return -slope / math.sqrt(spread) if spread > 0.0 else 0.0
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
 
 
 _WRONG = {
@@ -276,9 +221,9 @@ _WRONG = {
 
 
 def _verdict(
-    kind: str, facts: _Facts, test: CalibrationTest, rms: ConfidenceInterval, detectable: float, alpha: float
+    kind: str, points: Points, test: CalibrationTest, rms: ConfidenceInterval, detectable: float, alpha: float
 ) -> str:
-    rows = count(facts.n, "row")
+    rows = count(points.rows, "row")
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
         return (
             f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted chance of exactly 0.\n"
@@ -291,7 +236,7 @@ def _verdict(
             return f"{_WRONG[kind]} ({chance})."
         if kind == "miscalibrated":
             size = f"Errors change sign along the predictions and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
-        return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {facts.stretch()}."
+        return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {_largest_bias(points)}."
     if kind == "too good":
         return (
             f"Better than any honest forecaster could be ({test.format_p(test.less)}): "
@@ -299,31 +244,31 @@ def _verdict(
         )
     if kind == "too few rows":
         doubt = f"sum p(1 - p) is {test.information:.2g}"
-        these = "like these leave" if facts.n != 1 else "like this leaves"
+        these = "like these leave" if points.rows != 1 else "like this leaves"
         return f"Too few rows to tell: {rows} {these} little to chance ({doubt}), so errors may not show."
     if test.information == 0.0:
         return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
-    far = "" if detects_large_errors(detectable, facts.mean_proba) else ", which is not far"
+    far = "" if detects_large_errors(detectable, points.mean_proba) else ", which is not far"
     power = f"an error of {detectable:.2g} or more would have been detected with 80% power"
     return f"Calibrated as far as {rows} can tell{far}: {power}."
 
 
-def _warnings(facts: _Facts, test: CalibrationTest) -> list[str]:
-    found = []
-    if facts.against() > _AGAINST:
-        found.append("predictions fall where outcomes rise: are they probabilities of the opposite event?")
-    if facts.mean_true in (0.0, 1.0):
-        found.append(f"all outcomes are {facts.mean_true:.0f}: nothing is known of the other class.")
+def _warnings(points: Points, test: CalibrationTest) -> list[str]:
+    warnings, n, one_row = [], points.rows, points.one_row
+    if _against(points) > _AGAINST:
+        warnings.append("predictions fall where outcomes rise: are they probabilities of the opposite event?")
+    if points.mean_true in (0.0, 1.0):
+        warnings.append(f"all outcomes are {points.mean_true:.0f}: nothing is known of the other class.")
     if test.impossible:
-        found.append(
+        warnings.append(
             f"predictions of exactly 0 or 1 were wrong ({test.impossible:,} of them): that cannot happen to a "
             "calibrated forecaster, whatever the p-value."
         )
-    if facts.distinct is not None and facts.distinct < min(_COARSE, facts.n / 10):
-        values = f"{facts.distinct} different values" if facts.distinct > 1 else "one value"
-        found.append(f"predictions take only {values}: were they rounded or binned?")
-    if facts.ww * facts.n > 2.0:
-        found.append(f"weights are uneven: {facts.n:,} rows are worth {1.0 / facts.ww:,.1f} of equal weight.")
-    if 0.0 < test.information < 5.0 and facts.n > 1:
-        found.append(f"outcomes leave little to chance here: sum p(1 - p) is {test.information:.2g}.")
-    return found
+    if not points.sketched and len(points) < min(_COARSE, n / 10):
+        values = f"{len(points)} different values" if len(points) > 1 else "one value"
+        warnings.append(f"predictions take only {values}: were they rounded or binned?")
+    if one_row * n > 2.0:
+        warnings.append(f"weights are uneven: {n:,} rows are worth {1.0 / one_row:,.1f} of equal weight.")
+    if 0.0 < test.information < 5.0 and n > 1:
+        warnings.append(f"outcomes leave little to chance here: sum p(1 - p) is {test.information:.2g}.")
+    return warnings

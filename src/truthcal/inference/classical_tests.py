@@ -13,7 +13,7 @@ from scipy import special
 from truthcal.core.checks import check_rows, refuse_fractional
 from truthcal.core.params import check_choice, check_rng, check_whole, refuse_no_freedom, refuse_no_spread
 from truthcal.core.sample import Sample
-from truthcal.inference.calibration_test import ALTERNATIVES, Rows, Statistic, finish
+from truthcal.inference.calibration_test import ALTERNATIVES, Plan, Statistic, run_test
 from truthcal.inference.laws.outcomes import Outcomes, Values
 from truthcal.inference.laws.redraw import Tails
 from truthcal.results.tests import CalibrationTest
@@ -68,9 +68,8 @@ def spiegelhalter_test(
     >>> print(f"{tc.spiegelhalter_test([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]).statistic:.4f}")
     -1.0050
     """
-    sample, generator = _checked(y_true, y_proba, sample_weight, pos_label, method, alternative, rng)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    return finish(spiegelhalter_of(sample), Rows.of(sample), method, alternative, sample, n_resamples, generator)
+    plan = _checked_plan(method, alternative, n_resamples, rng)
+    return run_test(spiegelhalter_of(_binary_sample(y_true, y_proba, sample_weight, pos_label)), plan)
 
 
 def spiegelhalter_of(sample: Sample) -> Statistic:
@@ -87,6 +86,8 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
     return Statistic(
         "spiegelhalter",
         z,
+        sample.points(),
+        sample,
         values,
         limit=lambda: Tails(float(special.ndtr(-z)), float(special.ndtr(z)), 0.0, 1.0, 0),
         moments=(0.0, 1.0),
@@ -146,11 +147,10 @@ def hosmer_lemeshow_test(
     >>> print(f"{result.statistic:.4f}")
     1.3333
     """
-    sample, generator = _checked(y_true, y_proba, sample_weight, pos_label, method, alternative, rng)
+    plan = _checked_plan(method, alternative, n_resamples, rng)
     n_bins, ddof = check_whole(n_bins, "n_bins", 1), check_whole(ddof, "ddof", 0)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    statistic = hosmer_lemeshow_of(sample, n_bins, ddof)
-    return finish(statistic, Rows.of(sample), method, alternative, sample, n_resamples, generator)
+    sample = _binary_sample(y_true, y_proba, sample_weight, pos_label)
+    return run_test(hosmer_lemeshow_of(sample, n_bins, ddof), plan)
 
 
 def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Statistic:
@@ -170,6 +170,8 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
     return Statistic(
         "hosmer_lemeshow",
         observed,
+        sample.points(),
+        sample,
         (lambda outcomes: lambda positive: statistic_of(outcomes.bias(positive))) if ddof == 0 else None,
         limit=lambda: Tails(
             float(special.chdtrc(freedom, observed)),
@@ -182,21 +184,17 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
     )
 
 
-def _checked(
-    y_true: object,
-    y_proba: object,
-    sample_weight: object,
-    pos_label: object,
-    method: str,
-    alternative: str,
-    rng: Any,
-) -> tuple[Sample, np.random.Generator]:
-    """What both tests check alike."""
+def _checked_plan(method: str, alternative: str, n_resamples: int, rng: Any) -> Plan:
     check_choice(method, "method", _METHODS)
     check_choice(alternative, "alternative", ALTERNATIVES)
+    return Plan(method, alternative, check_whole(n_resamples, "n_resamples", 1), check_rng(rng))
+
+
+def _binary_sample(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sample:
+    """Check rows with 0/1 outcomes and sort them."""
     rows = check_rows(y_true, y_proba, sample_weight, pos_label)
     refuse_fractional(rows.y)
-    return Sample.from_checked(rows), check_rng(rng)
+    return Sample.from_checked(rows)
 
 
 def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.int64], _Array]:

@@ -16,12 +16,12 @@ from truthcal.core.params import (
     refuse_one_row,
     refuse_unique,
 )
+from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
-from truthcal.inference.cells import CERTAIN, axes_of, equal_cells
 from truthcal.inference.intervals import has_no_population, noise_of_norm
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
-from truthcal.inference.laws.tent_kernel import TentKernel, excess_of
+from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel, excess_of
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.tests import Comparison
 
@@ -104,7 +104,7 @@ def compare(
     a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in given.items())
     refuse_fractional(a.y)
     samples = Sample.from_checked(a), Sample.from_checked(b)
-    refuse_one_row(samples[0].moments.ww / samples[0].moments.w ** 2)
+    refuse_one_row(samples[0].points().one_row)
     if measure in TENTS:
         found = _of_squares(a, b, samples, measure, level)
     else:
@@ -162,7 +162,7 @@ class _Side(NamedTuple):
         number[filled] = equal_cells(noise[filled], _CELLS) if len(filled) > _CELLS else np.arange(len(filled))
         cell = number[bucket]
         x = np.bincount(cell, w * p) / np.bincount(cell, w)
-        return cls(cell, axes_of(x, kernel), w, p, w * (p - rows.y))
+        return cls(cell, kernel.axes(x), w, p, w * (p - rows.y))
 
     def mean(self) -> _Array:
         """The mean of w c phi."""
@@ -195,10 +195,11 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. In sums of
     products of rows the term with the mean's own square is left out, which makes Z vary a little more than it should.
     """
-    sides = [_Side.of(rows, TentKernel.of(measure, sample)) for rows, sample in zip((a, b), samples, strict=True)]
+    kernels = [TentKernel.of(measure, sample.points()) for sample in samples]
+    sides = [_Side.of(rows, kernel) for rows, kernel in zip((a, b), kernels, strict=True)]
     means = [side.mean() for side in sides]
     covariance = _covariance(*sides)
-    rest = 1.0 - samples[0].moments.ww / samples[0].moments.w ** 2
+    rest = 1.0 - samples[0].points().one_row
     values = [excess_of(measure, sample) for sample in samples]
     sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
     mean = _without_noise(np.concatenate(means), covariance, sign)

@@ -19,30 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from truthcal.core.checks import as_columns, check_rows
-from truthcal.core.params import (
-    check_choice,
-    check_level,
-    check_rng,
-    check_whole,
-    refuse_beside_sketch,
-    refuse_no_proba,
-)
+from truthcal.core.params import check_choice, check_level, check_rng, check_whole
+from truthcal.core.points import CELLS, Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.inference.cells import (
-    BUCKETS,
-    CELLS,
-    CERTAIN,
-    TOO_MANY_TO_SORT,
-    Cells,
-    axes_of,
-    bucket_sample,
-    tent_measure,
-)
+from truthcal.core.summarize import summarize
 from truthcal.inference.laws.outcomes import blocks
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
-from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.tests import ConfidenceInterval
 
@@ -88,35 +72,38 @@ class _Axes:
 class LengthOfMean:
     """The mean of w c phi(p), with the covariance seen in the rows, and with that of calibrated rows.
 
-    `own`: what rows with themselves add to the squared length. `ww`: one over the number of rows. `of_shift`: the
-    length if all predictions were too high by 1.
+    `self_pairs`: what pairs of a row with itself add to the squared length. `one_row`: one over the effective number of
+    rows. `of_shift`: the length if all predictions were too high by 1.
     """
 
     as_seen: _Axes
     calibrated: _Axes
-    own: float
-    ww: float
+    self_pairs: float
+    one_row: float
     of_shift: float
 
     @classmethod
-    def of(cls, cells: Cells, kernel: TentKernel, square: float | None = None) -> Self:
-        """Of cells: their covariance is that of independent draws of (p, y), with their w.
+    def of(cls, points: Points, kernel: TentKernel, square: float | None = None) -> Self:
+        """From a few hundred points: their covariance is that of independent draws of (p, y), with their w.
 
-        The mean gets the length that the measure has, where that is given: cells are too coarse for narrow errors.
+        The mean gets the length `square` that the measure has, where that is given: merged points are too coarse for
+        narrow errors.
         """
-        phi = axes_of(cells.x, kernel)
-        mean, drift = cells.s @ phi, cells.u @ phi
+        points = points.normalized()
+        phi = kernel.axes(points.p)
+        mean, drift = points.bias @ phi, points.wwc @ phi
         length = math.sqrt(float(mean @ mean))
         if square is not None and length > 0.0:
             mean *= math.sqrt(square) / length
-        covariance = (phi.T * cells.q) @ phi - np.outer(drift, mean) - np.outer(mean, drift)
-        covariance += cells.ww * np.outer(mean, mean)
-        shift = cells.d / np.sum(cells.d) @ phi
+        one_row = points.one_row
+        covariance = (phi.T * points.wwcc) @ phi - np.outer(drift, mean) - np.outer(mean, drift)
+        covariance += one_row * np.outer(mean, mean)
+        shift = points.ww / np.sum(points.ww) @ phi
         return cls(
-            as_seen=_Axes.of(mean, covariance / max(1.0 - cells.ww, cells.ww)),
-            calibrated=_Axes.of(mean, (phi.T * cells.a) @ phi),
-            own=float(np.sum(cells.q)),
-            ww=cells.ww,
+            as_seen=_Axes.of(mean, covariance / max(1.0 - one_row, one_row)),
+            calibrated=_Axes.of(mean, (phi.T * points.wwv) @ phi),
+            self_pairs=points.self_pairs,
+            one_row=one_row,
             of_shift=math.sqrt(float(shift @ shift)),
         )
 
@@ -128,7 +115,7 @@ class LengthOfMean:
     @property
     def excess(self) -> float:
         """The unbiased estimate of the squared length that infinitely many rows would have."""
-        return (self.square - self.own) / (1.0 - self.ww) if self.ww < 1.0 else math.nan
+        return excess(self.square, self.self_pairs, self.one_row)
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
         """All lengths that neither tail rejects."""
@@ -246,20 +233,7 @@ def confidence_interval(
     check_choice(measure, "measure", (*_OTHERS, *MEASURES))
     confidence_level = check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    summary: Sample | Sketch
-    if isinstance(y_true, Sketch):
-        refuse_beside_sketch(y_proba, sample_weight, pos_label)
-        check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
-        y_true.bias()  # refuses an empty sketch
-        summary = y_true
-    else:
-        refuse_no_proba(y_proba)
-        truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
-        w = weight[0] if weight else None
-        if len(proba) > TOO_MANY_TO_SORT and measure in (*_OTHERS, *TENTS):
-            summary = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
-        else:
-            summary = Sample.from_checked(check_rows(truth, proba, w, pos_label))
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=measure in (*_OTHERS, *TENTS))
     return interval_of(summary, measure, confidence_level, method, n_resamples, rng)
 
 
@@ -271,22 +245,25 @@ def interval_of(
     n_resamples: int = _DRAWS,
     rng: Any = 0,
     *,
-    most: int = CELLS,
+    at_most: int = CELLS,
 ) -> ConfidenceInterval:
-    """The interval, from sorted rows or a sketch, reduced to so many cells at `most`."""
-    own = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
-    check_choice(method, "method", ("auto", own), f" for {measure}")
-    cells = Cells.of_sketch(summary, most) if isinstance(summary, Sketch) else Cells.of_sample(summary, most)
-    if summary.n < 2 or cells.ww >= 1.0 or (cells.ww * summary.n > 2.0 and cells.ww * _FEW > 1.0):
-        estimate = float(np.sum(cells.s)) if measure == "bias" else math.nan
-        why = "one row says nothing of the next" if summary.n < 2 else "a few rows have nearly all of the weight"
+    """The interval, from sorted rows or a sketch, whose points are merged into at most so many."""
+    if summary.sketched:
+        check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
+    known = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
+    check_choice(method, "method", ("auto", known), f" for {measure}")
+    points = summary.points()
+    cells, one_row = points.merged(at_most).normalized(), points.one_row
+    if points.rows < 2 or one_row >= 1.0 or (one_row * points.rows > 2.0 and one_row * _FEW > 1.0):
+        estimate = float(np.sum(cells.bias)) if measure == "bias" else math.nan
+        why = "one row says nothing of the next" if points.rows < 2 else "a few rows have nearly all of the weight"
         return _none(measure, estimate, confidence_level, why)
     if measure == "bias":
         return _of_bias(cells, confidence_level)
-    if measure in NORMS and isinstance(summary, Sample):
+    if measure in NORMS and not summary.sketched:
         return _of_norm(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
-        return _of_square(summary, cells, measure, confidence_level)
+        return _of_square(summary, points, cells, measure, confidence_level)
     value = MEASURES[measure].of_sample(summary)
     return _none(
         measure,
@@ -300,44 +277,48 @@ def _none(measure: str, estimate: float, level: float, why: str) -> ConfidenceIn
     return ConfidenceInterval(math.nan, math.nan, level, measure, estimate, "none", why)
 
 
-def _of_bias(cells: Cells, level: float) -> ConfidenceInterval:
+def _of_bias(cells: Points, level: float) -> ConfidenceInterval:
     """All biases that these rows do not contradict, by Student's quantile of a score.
 
     The variance is the one seen, or that of outcomes with the supposed bias if that is larger: where few events have
     happened, or none, the variance seen knows nothing of those that could have.
     """
-    bias = float(np.sum(cells.s))
-    seen = max(float(np.sum(cells.q) - 2.0 * bias * np.sum(cells.u)) + cells.ww * bias**2, 0.0) / (1.0 - cells.ww)
-    quantile = float(special.stdtrit(max(1.0 / cells.ww - 1.0, 1e-9), (1.0 + level) / 2.0))
+    bias, one_row = float(np.sum(cells.bias)), cells.one_row
+    squares = float(np.sum(cells.wwcc) - 2.0 * bias * np.sum(cells.wwc)) + one_row * bias**2
+    seen = max(squares, 0.0) / (1.0 - one_row)
+    quantile = float(special.stdtrit(max(1.0 / one_row - 1.0, 1e-9), (1.0 + level) / 2.0))
 
     def beyond(distance: float, sign: float) -> float:
         distance = max(distance, 1e-12)  # at 0 itself all is equal if nothing was left to chance
-        truth = np.clip(cells.x - bias - sign * distance, 0.0, 1.0)
-        return distance - quantile * math.sqrt(max(seen, float(np.sum(cells.d * truth * (1.0 - truth)))))
+        truth = np.clip(cells.p - bias - sign * distance, 0.0, 1.0)
+        return distance - quantile * math.sqrt(max(seen, float(np.sum(cells.ww * truth * (1.0 - truth)))))
 
     low, high = (bias + sign * _crossing(lambda far, sign=sign: beyond(far, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
     why = "all biases that the mean of these rows does not contradict"
     return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
 
-def _of_square(summary: Sample | Sketch, cells: Cells, measure: str, level: float) -> ConfidenceInterval:
+def _of_square(
+    summary: Sample | Sketch, points: Points, cells: Points, measure: str, level: float
+) -> ConfidenceInterval:
     name = "atb" if measure in _OTHERS else measure
-    kernel = TentKernel.of(name, bucket_sample(summary) if isinstance(summary, Sketch) else summary)
-    square = tent_measure(summary, kernel) if isinstance(summary, Sketch) else MEASURES[name].of_sample(summary)
+    kernel = TentKernel.of(name, points)
+    square = kernel.measure(points) if summary.sketched else MEASURES[name].of_sample(summary)
     length = LengthOfMean.of(cells, kernel, square)
-    excess = length.excess
+    estimate = length.excess
     low, high = length.interval(level)
     bias = _of_bias(cells, level)  # it allows for events that could have happened and did not; so must this
-    high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(excess, 0.0))), 1.0)
-    low = min(low, math.sqrt(max(excess, 0.0)))  # two or three rows: what is impossible may still average out
+    high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
+    low = min(low, math.sqrt(max(estimate, 0.0)))  # two or three rows: what is impossible may still average out
     why = "all lengths of the mean error that these rows do not contradict"
     if measure == "rms":
-        return ConfidenceInterval(low, high, level, measure, math.sqrt(max(excess, 0.0)), "quadratic", why)
-    return ConfidenceInterval(low**2, high**2, level, measure, excess, "quadratic", why, noise_removed=measure in TENTS)
+        return ConfidenceInterval(low, high, level, measure, math.sqrt(max(estimate, 0.0)), "quadratic", why)
+    ends, removed = (low**2, high**2), measure in TENTS
+    return ConfidenceInterval(*ends, level, measure, estimate, "quadratic", why, noise_removed=removed)
 
 
 def _of_norm(
-    sample: Sample, cells: Cells, measure: str, level: float, n_resamples: int, rng: Any
+    sample: Sample, cells: Points, measure: str, level: float, n_resamples: int, rng: Any
 ) -> ConfidenceInterval:
     value = MEASURES[measure].of_sample(sample)
     if has_no_population(sample, measure):
@@ -357,10 +338,10 @@ def has_no_population(sample: Sample, measure: str) -> bool:
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
     """Draws of the measure of what noise adds to the bias: independent normals with the variances seen, or of H0."""
-    cells = Cells.of_sample(sample, most=_NOISY)
+    cells = sample.points().merged(_NOISY).normalized()
     # Where few events have happened, the variances seen know nothing of those that could have.
-    root = np.sqrt(cells.q if np.sum(cells.q) >= np.sum(cells.a) else cells.a)
+    root = np.sqrt(cells.wwcc if np.sum(cells.wwcc) >= np.sum(cells.wwv) else cells.wwv)
     sizes = blocks(n_resamples, max(1, (1 << 18) // len(root)))
     norm = MEASURES[measure].norm
     assert norm is not None  # callers pass a name in NORMS
-    return np.concatenate([norm(cells.x, generator.standard_normal((size, len(root))) * root) for size in sizes])
+    return np.concatenate([norm(cells.p, generator.standard_normal((size, len(root))) * root) for size in sizes])

@@ -5,9 +5,8 @@ import math
 import numpy as np
 
 from truthcal.core.checks import check_rows, refuse_fractional
-from truthcal.core.params import refuse_beside_sketch, refuse_coarse_sketch, refuse_no_proba
-from truthcal.core.sketch import Sketch
-from truthcal.inference.calibration_test import refuse_fractions_in
+from truthcal.core.params import refuse_coarse_sketch
+from truthcal.core.summarize import given_sketch, refuse_fractional_buckets
 from truthcal.measures.atb import atb_approx
 from truthcal.results.tests import LinearTimeTest
 
@@ -53,13 +52,13 @@ def linear_time_test(
     (Calibrated predictions are accepted, and predictions at least 0.341 from calibrated rejected,
     with probability 3/4 or more.)
     """
-    if isinstance(y_true, Sketch):
-        refuse_beside_sketch(y_proba, sample_weight, pos_label)
-        refuse_fractions_in(y_true)
-        value, ww = y_true.atb(), float(np.sum(y_true.table()["ww"])) / y_true.weight**2
+    sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
+    if sketch is not None:
+        points = sketch.points()
+        refuse_fractional_buckets(points)
+        value, ww = sketch.atb(), points.one_row
         refuse_coarse_sketch(value.width, ww / 2.0)
     else:
-        refuse_no_proba(y_proba)
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)
         ww = 1.0 / len(rows.p) if rows.w is None else float(np.sum((rows.w / np.sum(rows.w)) ** 2))

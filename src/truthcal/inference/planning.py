@@ -8,19 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from truthcal.core.checks import check_proba, check_report
-from truthcal.core.params import (
-    check_choice,
-    check_family,
-    check_level,
-    refuse_beside_sketch,
-    refuse_unreachable,
-)
-from truthcal.core.sample import Sample
-from truthcal.core.sketch import Sketch
-from truthcal.inference.cells import CERTAIN, axes_of, bucket_sample, equal_cells
+from truthcal.core.checks import check_proba
+from truthcal.core.params import check_choice, check_family, check_level, refuse_unreachable
+from truthcal.core.points import Points, equal_cells
+from truthcal.core.summarize import summarize_predictions
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
-from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.inference.power import FAMILIES, Family, shifted
 from truthcal.measures.registry import TENTS
 from truthcal.results.tests import DetectableError
@@ -47,21 +40,14 @@ class Design:
     phi: _Array
 
     @classmethod
-    def of(cls, summary: Sample | Sketch, measure: str) -> Self:
-        """From sorted rows or a sketch, with neighbours as one where there are many."""
-        if isinstance(summary, Sketch):
-            table, rows = summary.table(), bucket_sample(summary)
-            x, share, noise = table["mean_proba"], table["weight"], table["ww"]
-        else:
-            rows, x = summary, summary.groups.r
-            starts = rows.starts
-            share, noise = rows.groups.w, np.add.reduceat(rows.w**2, starts)
-        share, noise = share / np.sum(share), noise / np.sum(share) ** 2
-        if len(x) > _PLANNING_CELLS:
-            cell = equal_cells(share * (x * (1.0 - x) + 1e-12), _PLANNING_CELLS)
-            x = np.bincount(cell, share * x) / np.bincount(cell, share)
-            share, noise = (np.bincount(cell, mass).astype(np.float64) for mass in (share, noise))
-        phi = axes_of(x, TentKernel.of(measure, rows))
+    def of(cls, points: Points, measure: str) -> Self:
+        """From the points of sorted rows or of a sketch; where there are many, neighbours are merged."""
+        kernel = TentKernel.of(measure, points)
+        if len(points) > _PLANNING_CELLS:
+            cell = equal_cells(points.weight * (points.p * (1.0 - points.p) + 1e-12), _PLANNING_CELLS)
+            points = points.runs(np.flatnonzero(np.diff(cell, prepend=-1)))
+        x, share, noise = points.p, points.weight / points.total, points.ww / points.total**2
+        phi = kernel.axes(x)
         _, axes = np.linalg.eigh((phi.T * (noise * x * (1.0 - x))) @ phi)
         return cls(x, share, noise, phi @ axes)
 
@@ -143,24 +129,18 @@ def detectable_error(
     """
     check_choice(measure, "measure", TENTS)
     power, alpha = check_level(power, "power"), check_level(alpha, "alpha")
-    if isinstance(y_proba, Sketch):
-        refuse_beside_sketch(None, sample_weight, None)
-        y_proba.bias()  # refuses an empty sketch
-        return detectable_of(y_proba, power, alpha, measure)
-    p = check_proba(y_proba, "y_proba")
-    sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
-    return detectable_of(sample, power, alpha, measure)
+    return detectable_of(summarize_predictions(y_proba, sample_weight).points(), power, alpha, measure)
 
 
-def detectable_of(summary: Sample | Sketch, power: float, alpha: float, measure: str) -> DetectableError:
-    """The same for sorted rows or a sketch."""
-    design = Design.of(summary, measure)
+def detectable_of(points: Points, power: float, alpha: float, measure: str) -> DetectableError:
+    """The detectable error, from the points of sorted rows or of a sketch."""
+    design = Design.of(points, measure)
     found = [math.nan] * 3
     if design.information >= LEAST_INFORMATION:
         ways: list[tuple[Family, float]] = [FAMILIES["shift"], (_lowered, FAMILIES["shift"][1]), FAMILIES["slope"]]
         found = [_least(design, wrong, most, power, design.critical(alpha)) for wrong, most in ways]
     high, low, extreme = found
-    return DetectableError(high, low, extreme, power, alpha, measure, summary.n, design.information)
+    return DetectableError(high, low, extreme, power, alpha, measure, points.rows, design.information)
 
 
 def _lowered(p: _Array, strength: float) -> _Array:
@@ -232,8 +212,8 @@ def required_sample_size(
     power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")
     p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _evenly()
     _, wrong, most = check_family(family, FAMILIES, p)
-    sample = Sample.from_checked(check_report(p, p, name="y_proba"))
-    design = Design.of(sample, measure)
+    points = summarize_predictions(p).points()
+    design = Design.of(points, measure)
 
     def short(strength: float) -> float:
         return design.error(wrong(design.x, strength)) - effect
@@ -245,11 +225,11 @@ def required_sample_size(
     def missing(log_times: float) -> float:
         return design.power(truth, critical, math.exp(log_times)) - power
 
-    fewest = -math.log(sample.n)
+    fewest = -math.log(points.rows)
     if missing(fewest) >= 0.0:
         return 1
     times = math.exp(optimize.brentq(missing, fewest, 40.0, xtol=1e-6))
-    return math.ceil(times * sample.n * (1.0 - 1e-9))
+    return math.ceil(times * points.rows * (1.0 - 1e-9))
 
 
 def _evenly() -> _Array:

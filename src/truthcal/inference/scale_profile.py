@@ -8,52 +8,31 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
 from truthcal.core.params import check_level, check_rng, check_whole, refuse_few_for_band
+from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.inference.calibration_test import (
-    ENOUGH_INFORMATION,
-    MANY_ROWS,
-    Rows,
-    refuse_fractions_in,
-    rows_of,
-    summary_of,
-)
-from truthcal.inference.cells import Cells, tent_measure
+from truthcal.core.summarize import refuse_fractional_buckets, summarize
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION, MANY_ROWS
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
-from truthcal.measures.curves import MOST_RESAMPLES, Points, redrawn, thinned
+from truthcal.measures.curves import MOST_RESAMPLES, redrawn
 from truthcal.measures.ubse import ShiftedGrid
 from truthcal.results.curves import ScaleProfile
 
 _Array = NDArray[np.float64]
 
 WIDTHS = tuple(0.5**k for k in range(6))
-# Outcomes are redrawn at so many points at most: 60 and more in the narrowest tent, if they are spread out.
+# Outcomes are redrawn at this many points at most: 60 and more in the narrowest tent, if they are spread out.
 _MOST_POINTS, _AT_A_TIME = 2000, 100
 
 
 class _Null(NamedTuple):
-    """What a value would be by chance at one width: its range, and how often it is so large."""
+    """The range of a value under calibration at one width, and its p-value."""
 
     low: float
     high: float
     pvalue: float
-
-
-class _Facts(NamedTuple):
-    """What is known of the rows at each width; `own`: what pairs of a row with itself add; `ww`: sum of (w/W)^2.
-
-    `common`: the share of pairs of rows in the same bin.
-    """
-
-    values: list[float]
-    common: list[float]
-    mean: float
-    sds: list[float]
-    own: float
-    ww: float
-    rows: Rows
 
 
 def scale_profile(
@@ -111,7 +90,15 @@ def scale_profile(
     >>> print(profile.null_mean[0])
     0.00234375
     """
-    summary = summary_of(y_true, y_proba, sample_weight, pos_label)
+    summary = summarize(
+        y_true,
+        y_proba,
+        sample_weight,
+        pos_label,
+        binary=True,
+        sketch_many=True,
+        least_information=ENOUGH_INFORMATION,
+    )
     return scale_profile_of(summary, confidence_level, n_resamples, rng)
 
 
@@ -123,22 +110,24 @@ def scale_profile_of(
     n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
     refuse_few_for_band(n_resamples, level)
     kernels = [TentKernel(np.array([width]), np.ones(1)) for width in WIDTHS]
-    facts = _of_sketch(summary, kernels) if isinstance(summary, Sketch) else _of_sample(summary, kernels)
-    many = facts.rows.n > MANY_ROWS and facts.rows.effective >= ENOUGH_INFORMATION
+    points = summary.points()
+    refuse_fractional_buckets(points)
+    values = _values(summary, points, kernels)
+    many = points.rows > MANY_ROWS and points.effective_information >= ENOUGH_INFORMATION
     if many:
-        cells = Cells.of_sketch(summary) if isinstance(summary, Sketch) else Cells.of_sample(summary)
-        null = [_limit(value, cells, kernel, level) for value, kernel in zip(facts.values, kernels, strict=True)]
+        cells = points.merged()
+        null = [_limit(value, cells, kernel, level) for value, kernel in zip(values, kernels, strict=True)]
     else:
-        null = _redraws(summary, kernels, level, n_resamples, generator)
-    excess = [(v - facts.own) / (1.0 - facts.ww) if facts.ww < 1.0 else math.nan for v in facts.values]
+        null = _redraws(points, kernels, level, n_resamples, generator)
+    shares = np.ascontiguousarray(points.weight / points.total)[None, :]
     columns = (
         WIDTHS,
-        facts.values,
-        [facts.mean] * len(WIDTHS),
-        facts.sds,
+        values,
+        [points.noise_floor] * len(WIDTHS),
+        [null_moments(kernel, points).sd for kernel in kernels],
         *zip(*null, strict=True),
-        excess,
-        facts.common,
+        [excess(value, points.self_pairs, points.one_row) for value in values],
+        [float(kernel.sums(points.p, shares)[0]) for kernel in kernels],
     )
     width, value, mean, sd, low, high, pvalue, excesses, common = (read_only(np.array(column)) for column in columns)
     return ScaleProfile(
@@ -146,52 +135,33 @@ def scale_profile_of(
         confidence_level=level,
         method="asymptotic" if many else "redrawn",
         n_resamples=0 if many else n_resamples,
-        n=summary.n,
-        sketched=isinstance(summary, Sketch),
+        n=points.rows,
+        sketched=points.sketched,
     )  # fmt: skip
 
 
-def _of_sample(sample: Sample, kernels: list[TentKernel]) -> _Facts:
-    values = [atb_of(sample) if width == 1.0 else ShiftedGrid(width).ubse_of(sample) for width in WIDTHS]
-    moments = [null_moments(kernel, sample) for kernel in kernels]
-    m = sample.moments
-    ww = m.ww / m.w**2 if sample.n > 1 else 1.0
-    common = _common(sample.groups.r, sample.groups.w, kernels)
-    return _Facts(values, common, moments[0].mean, [each.sd for each in moments], m.wwcc / m.w**2, ww, Rows.of(sample))
+def _values(summary: Sample | Sketch, points: Points, kernels: list[TentKernel]) -> list[float]:
+    """The measure at each width, from the rows themselves if they were kept."""
+    if summary.sketched:
+        return [summary.atb().value, *(kernel.measure(points) for kernel in kernels[1:])]
+    return [atb_of(summary), *(ShiftedGrid(width).ubse_of(summary) for width in WIDTHS[1:])]
 
 
-def _of_sketch(sketch: Sketch, kernels: list[TentKernel]) -> _Facts:
-    """Rows of a bucket count as if all were at its mean prediction, with its mean of w^2."""
-    floor, table, total = sketch.noise_floor(), sketch.table(), sketch.weight  # refuses an empty sketch
-    refuse_fractions_in(sketch)
-    x, ww, wwv = table["mean_proba"], table["ww"] / total**2, table["wwv"] / total**2
-    own = float(np.sum(wwv * ww / table["n"] * (1.0 - 6.0 * x * (1.0 - x))))
-    values = [sketch.atb().value, *(tent_measure(sketch, kernel) for kernel in kernels[1:])]
-    sds = [math.sqrt(max(2.0 * kernel.squares(x, wwv) + own, 0.0)) for kernel in kernels]
-    one_row = float(np.sum(ww)) if sketch.n > 1 else 1.0
-    common = _common(x, table["weight"], kernels)
-    return _Facts(values, common, floor, sds, float(np.sum(table["wwcc"])) / total**2, one_row, rows_of(sketch))
-
-
-def _common(x: _Array, w: _Array, kernels: list[TentKernel]) -> list[float]:
-    """The share of pairs of rows, by weight, that are in the same bin."""
-    masses = np.ascontiguousarray(w / np.sum(w))[None, :]
-    return [float(kernel.sums(np.ascontiguousarray(x), masses)[0]) for kernel in kernels]
-
-
-def _limit(value: float, cells: Cells, kernel: TentKernel, level: float) -> _Null:
-    """From the distribution for many rows."""
-    scales, tail = cells.null_scales(kernel), (1.0 - level) / 2.0
+def _limit(value: float, cells: Points, kernel: TentKernel, level: float) -> _Null:
+    """The null range and p-value from the distribution for many rows."""
+    scales, tail = kernel.null_scales(cells), (1.0 - level) / 2.0
     return _Null(upper_quantile(1.0 - tail, scales), upper_quantile(tail, scales), upper_tail(value, scales))
 
 
 def _redraws(
-    summary: Sample | Sketch, kernels: list[TentKernel], level: float, n_resamples: int, rng: np.random.Generator
+    points: Points, kernels: list[TentKernel], level: float, n_resamples: int, rng: np.random.Generator
 ) -> list[_Null]:
-    """From redrawn outcomes, the same for all widths. Observed values are measured by the same arithmetic."""
-    points = Points.of(summary)
-    points = points.merged(thinned(points.w, _MOST_POINTS))
-    x, total = points.mean_proba, float(np.sum(points.w)) ** 2
+    """Null ranges and p-values from redrawn outcomes, the same for all widths.
+
+    Observed values are measured by the same arithmetic.
+    """
+    points = points.thinned(_MOST_POINTS)
+    x, total = points.p, points.total**2
     observed = [float(kernel.sums(x, (points.wp - points.wy)[None, :])[0]) / total for kernel in kernels]
     drawn = np.empty((len(kernels), n_resamples))
     for first in range(0, n_resamples, _AT_A_TIME):

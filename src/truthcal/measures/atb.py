@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import check_rows, read_only, refuse_wide_weight
 from truthcal.core.parallel import run_parts
-from truthcal.core.params import check_number, refuse_beside_sketch, refuse_no_proba
+from truthcal.core.params import check_number
+from truthcal.core.points import excess
 from truthcal.core.sample import Sample, relative_weights
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
+from truthcal.core.summarize import summarize
 from truthcal.kernels import integrals
 from truthcal.results.curves import BiasCurve
 from truthcal.results.measures import AtbSummary, Bounded
@@ -198,21 +200,6 @@ def _power_of_two_from(x: float) -> int:
     return 1 << max(math.ceil(math.log2(x)), 0)
 
 
-def sketch_instead(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sketch | None:
-    """The sketch that was passed in place of all rows, if one was."""
-    if isinstance(y_true, Sketch):
-        refuse_beside_sketch(y_proba, sample_weight, pos_label)
-        return y_true
-    refuse_no_proba(y_proba)
-    return None
-
-
-def summary_given(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sample | Sketch:
-    """Checked rows in order, or the sketch that was passed in their place."""
-    sketch = sketch_instead(y_true, y_proba, sample_weight, pos_label)
-    return Sample.of(y_true, y_proba, sample_weight, pos_label) if sketch is None else sketch
-
-
 def atb_summary(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> AtbSummary:
@@ -252,26 +239,24 @@ def atb_summary(
       Brier score  0.075        mean squared error of the predictions
       rows         4
     """
-    sketch = sketch_instead(y_true, y_proba, sample_weight, pos_label)
-    if sketch is not None:
-        return sketch.summary()
-    return atb_summary_of(Sample.of(y_true, y_proba, sample_weight, pos_label))
+    return atb_summary_of(summarize(y_true, y_proba, sample_weight, pos_label))
 
 
-def atb_summary_of(sample: Sample) -> AtbSummary:
-    """The summary of sorted rows."""
-    m = sample.moments
-    value = atb_of(sample)
-    self_pairs, one_row = m.wwcc / m.w**2, m.ww / m.w**2
-    excess = (value - self_pairs) / (1.0 - one_row) if sample.n > 1 and one_row < 1.0 else math.nan
+def atb_summary_of(summary: Sample | Sketch) -> AtbSummary:
+    """The summary of sorted rows or of a sketch."""
+    if summary.sketched:
+        return summary.summary()
+    m, n = summary.moments, summary.n
+    value, one_row = atb_of(summary), m.ww / m.w**2 if n > 1 else 1.0
+    estimate = excess(value, m.wwcc / m.w**2, one_row)
     return AtbSummary(
         value=value,
         noise_floor=m.wwv / m.w**2,
-        excess=excess,
-        rms=math.sqrt(max(excess, 0.0)) if not math.isnan(excess) else math.nan,
+        excess=estimate,
+        rms=math.sqrt(max(estimate, 0.0)) if not math.isnan(estimate) else math.nan,
         brier=m.wcc / m.w,
         bias=m.wc / m.w,
-        n=sample.n,
+        n=n,
         n_effective=1.0 / one_row,
     )
 
@@ -308,16 +293,11 @@ def cumulative_bias_curve(
     >>> curve.q.tolist(), curve.bias.tolist(), curve.count.tolist()
     ([0.25, 0.75], [0.125, 0.0], [2, 2])
     """
-    return cumulative_bias_curve_of(summary_given(y_true, y_proba, sample_weight, pos_label))
+    return cumulative_bias_curve_of(summarize(y_true, y_proba, sample_weight, pos_label))
 
 
 def cumulative_bias_curve_of(summary: Sample | Sketch) -> BiasCurve:
     """The curve of sorted rows or of a sketch."""
-    if isinstance(summary, Sketch):
-        summary.bias()  # refuses an empty sketch
-        table, total = summary.table(), summary.weight
-        bias, weight = np.cumsum(table["pos"] - table["neg"]) / total, table["weight"] / total
-        return BiasCurve(read_only(table["max"]), read_only(bias), read_only(table["n"]), read_only(weight), True)
-    groups, total = summary.groups, summary.weight
-    count = np.diff(summary.starts, append=summary.n)
-    return BiasCurve(groups.r, read_only(groups.cumulative / total), read_only(count), read_only(groups.w / total))
+    points, total = summary.points(), summary.weight
+    bias, weight = read_only(points.cumulative / total), read_only(points.weight / total)
+    return BiasCurve(points.high, bias, points.n, weight, summary.sketched)

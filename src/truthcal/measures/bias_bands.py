@@ -7,16 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.params import check_level, check_rng, check_whole, refuse_few_for_band
+from truthcal.core.points import thinned_runs
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
+from truthcal.core.summarize import summarize_predictions
 from truthcal.measures.curves import (
     AT_A_TIME,
     MOST_ENTRIES,
     MOST_RESAMPLES,
-    Points,
-    predictions_of,
     redrawn,
-    thinned,
 )
 from truthcal.results.curves import BiasBand
 
@@ -75,7 +74,7 @@ def bias_band(
 the time.
     """
     generator = check_rng(rng)
-    return bias_band_of(predictions_of(y_proba, sample_weight), confidence_level, n_resamples, generator)
+    return bias_band_of(summarize_predictions(y_proba, sample_weight), confidence_level, n_resamples, generator)
 
 
 def bias_band_of(
@@ -85,10 +84,10 @@ def bias_band_of(
     level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
     n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
     refuse_few_for_band(n_resamples, level)
-    points = Points.of(summary)
-    starts = thinned(points.w, MOST_ENTRIES)
-    several = np.diff(starts, append=len(points.w)) > 1
-    points, total = points.merged(starts), float(np.sum(points.w))
+    points = summary.points()
+    starts = thinned_runs(points.weight, MOST_ENTRIES)
+    several = np.diff(starts, append=len(points)) > 1
+    points, total = points.runs(starts), points.total
     # What the curve can do between the ends of a point made of several.
     inside = np.where(several, points.wwv, 0.0) / total**2
     largest = np.empty(n_resamples)

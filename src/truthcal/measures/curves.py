@@ -1,24 +1,24 @@
 """What a reliability diagram shows: observed frequencies beside predictions, and where calibration would put them."""
 
 import math
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_proba, check_report, read_only
+from truthcal.core.checks import read_only
 from truthcal.core.params import (
     check_choice,
     check_level,
     check_rng,
     check_whole,
-    refuse_beside_sketch,
     refuse_few_for_band,
 )
+from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
+from truthcal.core.summarize import summarize, summarize_predictions
 from truthcal.kernels import chains, counts
-from truthcal.measures.atb import summary_given
 from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
@@ -41,50 +41,6 @@ _SAME = 1e-12
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 # Outcomes that leave nothing to chance, as a binomial with a spread below 1e-7.
 _MOST_TRIALS = 2.0**50
-
-
-class Points(NamedTuple):
-    """Neighbouring rows as one: smallest and largest prediction, how many, and sums: v = p(1 - p)."""
-
-    left: _Array
-    right: _Array
-    n: NDArray[np.int64]
-    w: _Array
-    wp: _Array
-    wy: _Array
-    ww: _Array
-    wwv: _Array
-
-    @classmethod
-    def of(cls, summary: Sample | Sketch) -> Self:
-        """The different predictions of sorted rows, or the filled buckets of a sketch."""
-        if isinstance(summary, Sketch):
-            summary.noise_floor()  # refuses an empty sketch
-            t = summary.table()
-            w = read_only(np.ascontiguousarray(t["weight"]))  # as in groups, so that the kernel compiles once for both
-            return cls(t["min"], t["max"], t["n"], w, t["wp"], read_only(t["mean_true"] * w), t["ww"], t["wwv"])
-        groups, starts = summary.groups, summary.starts
-        ww = np.add.reduceat(summary.w**2, starts) if summary.weighted else groups.w
-        count, r = np.diff(starts, append=summary.n), groups.r
-        return cls(r, r, count, groups.w, groups.w * r, groups.wy, ww, ww * r * (1.0 - r))
-
-    def merged(self, starts: NDArray[np.intp]) -> "Points":
-        """Runs of points, which begin at `starts`, as one each."""
-        if len(starts) == len(self.w):
-            return self
-        ends = np.append(starts[1:], len(self.w)) - 1
-        sums = [read_only(np.add.reduceat(column, starts)) for column in self[2:]]
-        return Points(self.left[starts], self.right[ends], *sums)
-
-    @property
-    def mean_proba(self) -> _Array:
-        """Mean predictions; rounding never takes one out of its range."""
-        return np.clip(self.wp / self.w, self.left, self.right)
-
-    @property
-    def variance(self) -> _Array:
-        """Variance of the mean outcomes if predictions were calibrated."""
-        return self.wwv / self.w**2
 
 
 def reliability_curve(
@@ -163,7 +119,7 @@ def reliability_curve(
     >>> tc.reliability_curve(tc.Sketch().update(y, p), strategy="uniform", n_bins=2).high.tolist()
     [0.6666666666666666, 1.0]
     """
-    summary = summary_given(y_true, y_proba, sample_weight, pos_label)
+    summary = summarize(y_true, y_proba, sample_weight, pos_label)
     return reliability_curve_of(summary, strategy, n_bins, confidence_level)
 
 
@@ -173,21 +129,21 @@ def reliability_curve_of(
     """The curve of sorted rows or of a sketch."""
     check_choice(strategy, "strategy", STRATEGIES)
     n_bins, level = check_whole(n_bins, "n_bins", 1, MOST_ENTRIES), check_level(confidence_level, "confidence_level")
-    points, sketched = Points.of(summary), isinstance(summary, Sketch)
+    points, sketched = summary.points(), summary.sketched
     if strategy == "isotonic":
-        pools = points.merged(_isotonic(points))
-        shown = pools.merged(thinned(pools.w, MOST_ENTRIES))
-        return _curve(shown, (shown.left, shown.right), None, strategy, level, pools=len(pools.w), sketched=sketched)
+        pools = points.runs(_isotonic(points))
+        shown = pools.thinned(MOST_ENTRIES)
+        return _curve(shown, (shown.low, shown.high), None, strategy, level, pools=len(pools), sketched=sketched)
     if strategy == "quantile":
-        starts = quantile_bins(points.w, n_bins)
-        bins, straddling = points.merged(starts), 0.0
-        edges = bins.left, bins.right
+        starts = quantile_bins(points.weight, n_bins)
+        bins, straddling = points.runs(starts), 0.0
+        edges = bins.low, bins.high
     else:
-        starts = uniform_bins(points.mean_proba, n_bins)
-        bins, number = points.merged(starts), _bin_of(points.mean_proba[starts], n_bins)
+        starts = uniform_bins(points.p, n_bins)
+        bins, number = points.runs(starts), _bin_of(points.p[starts], n_bins)
         edges = number / n_bins, (number + 1) / n_bins
-        across = _bin_of(points.left, n_bins) != _bin_of(points.right, n_bins)
-        straddling = float(np.sum(points.w[across]) / np.sum(points.w))
+        across = _bin_of(points.low, n_bins) != _bin_of(points.high, n_bins)
+        straddling = float(np.sum(points.weight[across]) / points.total)
     band, empty = _band(points, starts, bins, level), n_bins - len(starts)
     return _curve(bins, edges, band, strategy, level, empty=empty, straddling=straddling, sketched=sketched)
 
@@ -210,10 +166,10 @@ def _curve(
     return ReliabilityCurve(
         left=read_only(edges[0]),
         right=read_only(edges[1]),
-        mean_proba=read_only(points.mean_proba),
+        mean_proba=points.p,
         mean_true=read_only(_frequencies(points)),
-        count=read_only(points.n),
-        weight=read_only(points.w / np.sum(points.w)),
+        count=points.n,
+        weight=read_only(points.weight / points.total),
         low=low,
         high=high,
         strategy=strategy,
@@ -226,7 +182,7 @@ def _frequencies(points: Points) -> _Array:
     """Mean outcomes. Where rows have one weight and outcomes are 0 or 1 that is a count over n, to the last bit: else
     rounding would put a frequency at the end of its band beside it.
     """
-    mean = np.clip(points.wy / points.w, 0.0, 1.0)
+    mean = np.clip(points.wy / points.weight, 0.0, 1.0)
     count = np.rint(mean * points.n)
     whole = _equally_weighted(points) & (np.abs(mean * points.n - count) <= _ROUNDING * points.n)
     return np.where(whole, count / points.n, mean)
@@ -237,30 +193,14 @@ def _frequencies(points: Points) -> _Array:
 
 def _isotonic(points: Points) -> NDArray[np.intp]:
     """Where the pools of isotonic regression start."""
-    fit = np.empty(len(points.w))
-    chains.isotonic(points.w, points.wy, fit)
+    fit = np.empty(len(points))
+    chains.isotonic(points.weight, points.wy, fit)
     return np.flatnonzero(np.diff(fit, prepend=-1.0) > _SAME)
 
 
 def _bin_of(x: _Array, n_bins: int) -> NDArray[np.intp]:
     """The bin of equal width that holds x. By the edges, as in `uniform_bins`, since x * n_bins would round."""
     return np.searchsorted(np.arange(n_bins) / n_bins, x, side="right") - 1
-
-
-def thinned(w: _Array, most: int) -> NDArray[np.intp]:
-    """Where runs of neighbours start, if there are to be at most so many runs.
-
-    Runs have about equal shares of the weight and of the points, so that neither many light points nor a few heavy
-    ones take all the room. Towards both ends they become single points, where an isotonic curve takes its steepest
-    turns.
-    """
-    many = len(w)
-    if many <= most:
-        return np.arange(many)
-    upto = np.cumsum(w)
-    share = ((upto - w / 2.0) / upto[-1] + (np.arange(many) + 0.5) / many) / 2.0
-    run = np.floor(most * (2.0 / math.pi) * np.arcsin(np.sqrt(np.minimum(share, 1.0))))
-    return np.flatnonzero(np.diff(np.minimum(run, most - 1.0), prepend=-1.0))
 
 
 # --- what calibration would show --------------------------------------------------------------------------------------
@@ -270,7 +210,7 @@ def _band(points: Points, starts: NDArray[np.intp], bins: Points, level: float) 
     """Between which frequencies calibrated outcomes of these bins would lie, with probability `level` or more."""
     low, high = _band_of_many(bins, level)
     few = np.flatnonzero((bins.n <= _FEW) & _equally_weighted(bins))
-    ends, p = np.append(starts[1:], len(points.w)), points.mean_proba
+    ends, p = np.append(starts[1:], len(points)), points.p
     for k in few:
         own = slice(starts[k], ends[k])
         low[k], high[k] = _band_of_few(np.repeat(p[own], points.n[own]), level)
@@ -279,7 +219,7 @@ def _band(points: Points, starts: NDArray[np.intp], bins: Points, level: float) 
 
 def _equally_weighted(bins: Points) -> NDArray[np.bool_]:
     """Where all rows of a bin have one weight, up to rounding: the frequency is then a whole count over n."""
-    equal: NDArray[np.bool_] = bins.w**2 >= (1.0 - 1e-9) * bins.n * bins.ww
+    equal: NDArray[np.bool_] = bins.weight**2 >= (1.0 - 1e-9) * bins.n * bins.ww
     return equal
 
 
@@ -294,7 +234,7 @@ def _band_of_few(p: _Array, level: float) -> tuple[float, float]:
 
 def _band_of_many(bins: Points, level: float) -> tuple[_Array, _Array]:
     """The same from the mean and variance of each bin's frequency, by a binomial that has both."""
-    p, variance, n = bins.mean_proba, bins.variance, bins.n.astype(np.float64)
+    p, variance, n = bins.p, bins.wwv / bins.weight**2, bins.n.astype(np.float64)
     upper = p > 0.5  # count zeros there, so that what is rare is counted
     rare = np.where(upper, 1.0 - p, p)
     certain = (variance <= 0.0) | (rare <= 0.0)
@@ -381,18 +321,7 @@ def consistency_band(
     ([0.25, 0.75], [0.125, 0.6], [0.375, 0.875])
     """
     generator = check_rng(rng)
-    return consistency_band_of(predictions_of(y_proba, sample_weight), confidence_level, n_resamples, generator)
-
-
-def predictions_of(y_proba: object, sample_weight: object) -> Sample | Sketch:
-    """Predictions whose outcomes nobody looks at: sorted, or the sketch that was given."""
-    if isinstance(y_proba, Sketch):
-        refuse_beside_sketch(None, sample_weight, None)
-        return y_proba
-    p = check_proba(y_proba, "y_proba")
-    rows = check_report(p, p, sample_weight, name="y_proba")
-    nothing = read_only(np.zeros(len(rows.p), np.uint8))  # sorts faster than fractions
-    return Sample.from_checked(rows._replace(y=nothing))
+    return consistency_band_of(summarize_predictions(y_proba, sample_weight), confidence_level, n_resamples, generator)
 
 
 def consistency_band_of(
@@ -402,18 +331,16 @@ def consistency_band_of(
     level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
     n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
     refuse_few_for_band(n_resamples, level)
-    points = Points.of(summary)
-    points = points.merged(thinned(points.w, MOST_ENTRIES))
-    fits = np.empty((n_resamples, len(points.w)))
+    points = summary.points().thinned(MOST_ENTRIES)
+    fits = np.empty((n_resamples, len(points)))
     for first in range(0, n_resamples, AT_A_TIME):
         some = fits[first : first + AT_A_TIME]
         for fit, positive in zip(some, redrawn(points, len(some), generator), strict=True):
-            chains.isotonic(points.w, positive, fit)
+            chains.isotonic(points.weight, positive, fit)
     rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
     fits.partition((rank - 1, n_resamples - rank), axis=0)
     low, high = fits[rank - 1].copy(), fits[n_resamples - rank].copy()
-    q = read_only(points.mean_proba)
-    return ConsistencyBand(q, read_only(low), read_only(high), level, n_resamples, summary.n)
+    return ConsistencyBand(points.p, read_only(low), read_only(high), level, n_resamples, summary.n)
 
 
 def redrawn(points: Points, count: int, rng: np.random.Generator) -> _Array:
@@ -422,10 +349,10 @@ def redrawn(points: Points, count: int, rng: np.random.Generator) -> _Array:
     A point's frequency is drawn as that of a binomial with a number of trials that gives its variance. Where this
     number is not whole, one of its neighbours is drawn, with chances that keep the mean of 1 / trials.
     """
-    p, variance = points.mean_proba, points.variance
+    p, variance = points.p, points.wwv / points.weight**2
     with np.errstate(divide="ignore", invalid="ignore"):
         trials = np.where(variance > 0.0, p * (1.0 - p) / variance, _MOST_TRIALS).clip(1.0, _MOST_TRIALS)
     whole = np.floor(trials)
     fewer = whole * (whole + 1.0 - trials) / trials
     drawn = (whole + (rng.random((count, len(p))) >= fewer)).astype(np.int64)
-    return read_only(points.w * (rng.binomial(drawn, p) / drawn))
+    return read_only(points.weight * (rng.binomial(drawn, p) / drawn))

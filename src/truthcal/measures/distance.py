@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from truthcal.core.params import check_number, refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
+from truthcal.core.summarize import given_sketch
 from truthcal.kernels import transport
-from truthcal.measures.atb import sketch_instead
 from truthcal.measures.binned import ece_of
 from truthcal.results.measures import Bounded, DistanceBracket
 
@@ -373,7 +373,7 @@ def distcal_bracket(
     >>> print(tc.distcal_bracket([0, 1], [0.25, 0.75]))
     smCal is between 0.0625 and 0.08839, distCal between 0.04167 and 0.1768.
     """
-    sketch = sketch_instead(y_true, y_proba, sample_weight, pos_label)
+    sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
     if sketch is None:
         sketch = Sketch().update(y_true, y_proba, sample_weight, pos_label=pos_label)
     return sketch.distcal_bracket()

@@ -134,11 +134,11 @@ class Multiscale(Binning):
         values = _at_each_width(
             lambda width: ShiftedGrid(width).ubse_of(sample) if width < 1 else atb_of(sample), sample.n
         )
-        return math.fsum(share * values[width] for width, share in self.shares(sample).items())
+        return math.fsum(share * values[width] for width, share in self.shares(sample.p, sample.w).items())
 
-    def shares(self, sample: Sample) -> dict[float, float]:
-        """Width -> its share of the mixture."""
-        noise = _at_each_width(lambda width: math.sqrt(integrals.tent_pairs(sample.p, sample.w, width)), sample.n)
+    def shares(self, p: NDArray[Any], w: NDArray[np.float64]) -> dict[float, float]:
+        """Width -> its share of the mixture, for increasing predictions with weights."""
+        noise = _at_each_width(lambda width: math.sqrt(integrals.tent_pairs(p, w, width)), len(p))
         if not all(noise.values()):  # all predictions are (almost) 0 or 1: every width gives the same
             return {1.0: 1.0}
         total = math.fsum(1 / sd for sd in noise.values())

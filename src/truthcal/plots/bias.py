@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.params import check_rng
-from truthcal.measures.atb import cumulative_bias_curve_of, summary_given
+from truthcal.core.summarize import summarize
+from truthcal.measures.atb import cumulative_bias_curve_of
 from truthcal.measures.bias_bands import bias_band_of
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
@@ -83,7 +84,7 @@ class BiasCurveDisplay(ModelDisplay):
             With `ax_` and `figure_`.
         """
         generator = check_rng(rng)
-        summary = summary_given(y_true, y_proba, sample_weight, pos_label)
+        summary = summarize(y_true, y_proba, sample_weight, pos_label)
         band = bias_band_of(summary, confidence_level, n_resamples, generator)
         return cls(cumulative_bias_curve_of(summary), band, name).plot(ax, **options)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.params import check_choice
-from truthcal.measures.atb import summary_given
+from truthcal.core.summarize import summarize
 from truthcal.measures.binned import DEFAULT_BINS
 from truthcal.measures.curves import reliability_curve_of
 from truthcal.plots import drawing as draw
@@ -92,7 +92,7 @@ class BinnedReliabilityDisplay(ModelDisplay):
             With `ax_` and `figure_`.
         """
         check_choice(strategy, "strategy", ("quantile", "uniform"))
-        summary = summary_given(y_true, y_proba, sample_weight, pos_label)
+        summary = summarize(y_true, y_proba, sample_weight, pos_label)
         if n_bins is None:
             n_bins = min(DEFAULT_BINS, max(summary.n // _ROWS, 2))
         curve = reliability_curve_of(summary, strategy, n_bins, confidence_level)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.params import check_rng
-from truthcal.measures.atb import summary_given
+from truthcal.core.summarize import summarize
 from truthcal.measures.curves import DENSITY_BINS, consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
@@ -113,7 +113,7 @@ class ReliabilityDisplay(ModelDisplay):
             With `ax_` and `figure_`.
         """
         generator = check_rng(rng)
-        summary = summary_given(y_true, y_proba, sample_weight, pos_label)
+        summary = summarize(y_true, y_proba, sample_weight, pos_label)
         band = consistency_band_of(summary, confidence_level, n_resamples, generator)
         return cls(reliability_curve_of(summary), band, density_of(summary), name).plot(ax, **options)
 

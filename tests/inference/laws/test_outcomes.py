@@ -223,7 +223,7 @@ def test_null_moments_by_enumeration(name, data):
     value, chance = np.concatenate(value), np.concatenate(chance)
     mean = math.fsum(value * chance)
     sd = math.sqrt(math.fsum(chance * (value - mean) ** 2))
-    moments = null_moments(TentKernel.of(name, sample), sample)
+    moments = null_moments(TentKernel.of(name, sample.points()), sample.points())
     assert moments.mean == pytest.approx(mean, rel=1e-10, abs=1e-15)
     # The root of a variance that is rounded to 1e-16 of the squared mean: one row at 1/2 has 5e-9 instead of 0.
     assert moments.sd == pytest.approx(sd, rel=1e-7, abs=1e-8)
@@ -235,7 +235,7 @@ def test_null_moments_from_the_definition(name, weights):
     p = [0.125, 0.25, 0.25, 0.5, 0.625, 0.625, 0.875]
     expected = inference_oracles.mean_and_sd(inference_oracles.null_distribution(p, weights, oracles.ORACLES[name]))
     sample = Sample.of([0] * len(p), p, weights)
-    moments = null_moments(TentKernel.of(name, sample), sample)
+    moments = null_moments(TentKernel.of(name, sample.points()), sample.points())
     assert (moments.mean, moments.sd) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
@@ -244,8 +244,8 @@ def test_sums_and_squares_of_tents_are_those_of_the_matrix(kind):
     sample = some_sample(kind)
     rng = np.random.default_rng(5)
     for kernel in (
-        TentKernel.of("multiscale_atb", sample),
-        TentKernel.of("shifted_grid_ubse", sample),
+        TentKernel.of("multiscale_atb", sample.points()),
+        TentKernel.of("shifted_grid_ubse", sample.points()),
         TentKernel(np.array([0.01]), np.array([1.0])),
     ):
         x = sample.groups.r

@@ -126,9 +126,9 @@ def test_of_too_many_rows_the_sketch_is_left(tmp_path, most, exact):
 
 
 def test_as_many_rows_are_kept_as_assess_would_sort():
-    from truthcal.inference import cells
+    from truthcal.core import summarize
 
-    assert load_module.EXACT_ROWS == cells.TOO_MANY_TO_SORT == 2**20
+    assert load_module.EXACT_ROWS == summarize.TOO_MANY_TO_SORT == 2**20
 
 
 def test_labels_become_0_and_1(tmp_path):

@@ -113,7 +113,7 @@ class Outcomes:
         if row.whole_weights and sample.weighted:
             check_counts(sample.repetitions)
         if row.tent_widths:
-            kernel = TentKernel.of(measure, sample)
+            kernel = TentKernel.of(measure, sample.points())
             before = kernel.before(self.r)
             return lambda positive: kernel.sums(self.r, self.bias(positive), before) / sample.weight**2
         norm, of_sample = row.norm, row.of_sample

@@ -1,7 +1,11 @@
-"""The tent kernel of ATB, the shifted grid and multiscale ATB, and their moments under calibration.
+"""The tent kernel of ATB, the shifted grid and multiscale ATB, and their distribution under calibration.
 
 These measures are (1/W^2) sum over s, t of w_s w_t c_s c_t k(p_s, p_t) with k(p, q) = sum over h of
 share_h max(0, 1 - |p - q|/h), so k(p, p) = 1.
+
+In the space where the kernel is the inner product of phi(p) and phi(q), such a measure is the squared length of the
+mean of w c phi(p). For many rows that mean is normal, so its squared length is a weighted sum of squares of normals.
+The weights are eigenvalues, which a few hundred points give to four digits and more.
 """
 
 import math
@@ -11,12 +15,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.kernels import tents
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Multiscale
 
 _Array = NDArray[np.float64]
+
+# Directions whose variance is below this share of the largest are left out.
+CERTAIN = 1e-11
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +35,10 @@ class TentKernel:
     shares: _Array
 
     @classmethod
-    def of(cls, measure: str, sample: Sample) -> Self:
+    def of(cls, measure: str, points: Points) -> Self:
         """Build the kernel of a measure. The shares of several widths depend on the predictions."""
         widths = MEASURES[measure].tent_widths
-        shares = {widths[0]: 1.0} if len(widths) == 1 else Multiscale().shares(sample)
+        shares = {widths[0]: 1.0} if len(widths) == 1 else Multiscale().shares(points.p, points.weight)
         return cls(np.array(list(shares)), np.array(list(shares.values())))
 
     @property
@@ -85,30 +93,58 @@ class TentKernel:
                 total += factor * float(np.sum(a * (a + 2.0 * near)))
         return max(total, 0.0)
 
+    def measure(self, points: Points) -> float:
+        """The measure with this kernel, from the points of a sketch.
+
+        Each bucket becomes two points with the bucket's sums of w c and w c p. Pairs of rows in different buckets are
+        then exact wherever the kernel is straight between them; docs/guide/inference.md compares the error of the
+        others with the spread of the measure under calibration.
+        """
+        middle, reach = (points.low + points.high) / 2.0, (points.high - points.low) / np.sqrt(12.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tilt = np.where(reach > 0.0, (points.wcp - points.bias * middle) / reach, 0.0)
+        x = np.stack([middle - reach, middle + reach], axis=1).ravel()
+        c = np.stack([(points.bias - tilt) / 2.0, (points.bias + tilt) / 2.0], axis=1).ravel()
+        return float(self.sums(x, c[None, :])[0]) / points.total**2
+
+    def axes(self, x: _Array) -> _Array:
+        """Coordinates of phi at the points x: inner products of rows are the kernel.
+
+        By Cholesky, since eigenvectors take a hundred times as long where BLAS threads wait for a busy core. Points too
+        close together to be distinguished are moved apart a little, which changes lengths by less than that.
+        """
+        room = np.eye(len(x)) * (1e-12 * len(x))
+        return np.linalg.cholesky(self.matrix(x) + room).astype(np.float64)
+
+    def null_scales(self, points: Points) -> _Array:
+        """Scales of the null distribution for many rows: a sum of squares of standard normals, each with its scale."""
+        root = np.sqrt(points.wwv) / points.total
+        scaled = root[:, None] * self.matrix(points.p) * root
+        return np.maximum(np.linalg.eigvalsh(scaled).astype(np.float64), 0.0)
+
 
 def excess_of(measure: str, sample: Sample) -> float:
     """A measure without its noise: the unbiased estimate of its population value. Needs two rows."""
-    m = sample.moments
-    return (MEASURES[measure].of_sample(sample) - m.wwcc / m.w**2) / (1.0 - m.ww / m.w**2)
+    points = sample.points()
+    return excess(MEASURES[measure].of_sample(sample), points.self_pairs, points.one_row)
 
 
 @dataclass(frozen=True, slots=True)
 class NullMoments:
-    """Mean and standard deviation of a measure when outcomes follow the predictions."""
+    """Mean and standard deviation of a measure under calibration; `pairs`: the variance from pairs of rows alone."""
 
     mean: float
     sd: float
+    pairs: float
 
 
-def null_moments(kernel: TentKernel, sample: Sample) -> NullMoments:
-    """Compute exact moments, for independent rows of which each is one observation, whatever its weight.
+def null_moments(kernel: TentKernel, points: Points) -> NullMoments:
+    """Exact moments for sorted rows, and up to the width of its buckets for a sketch; a row is one observation.
 
     Variance: twice the sum over pairs of k^2 a a', a = w^2 v, plus the rest of each row with itself, w^4 v (1 - 6v),
     since c^2 has the variance v (1 - 4v).
     """
-    groups, total = sample.groups, sample.weight
-    v = sample.p * (1.0 - sample.p.astype(np.float64))
-    a = np.add.reduceat(sample.w**2 * v, sample.starts)
-    self_pairs = float(np.sum(sample.w**4 * v * (1.0 - 6.0 * v)))
-    variance = 2.0 * kernel.squares(groups.r, a) + self_pairs
-    return NullMoments(float(np.sum(a)) / total**2, math.sqrt(max(variance, 0.0)) / total**2)
+    a, row_ww = points.wwv / points.total**2, points.row_ww / points.total**2
+    pairs = 2.0 * kernel.squares(points.p, a)
+    self_pairs = float(np.sum(a * row_ww * (1.0 - 6.0 * points.p * (1.0 - points.p))))
+    return NullMoments(points.noise_floor, math.sqrt(max(pairs + self_pairs, 0.0)), pairs)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.inference.cells import BUCKETS, TOO_MANY_TO_SORT
+from truthcal.core.summarize import BUCKETS, TOO_MANY_TO_SORT
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.scan import scan_sources
 from truthcal.io.files.source import Checksum, Source

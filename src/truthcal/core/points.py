@@ -1,0 +1,235 @@
+"""Points: increasing predictions with sums of their rows, the same from sorted rows and from a sketch."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Array = NDArray[np.float64]
+
+# 192 points of equal noise give p-values of multiscale ATB to 0.6% down to 1e-9, and of ATB to 0.01%, in 2 ms. Twice as
+# many would be four times as close, and take seconds where BLAS threads wait for a busy core.
+CELLS = 192
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Increasing predictions, and beside each the sums over its rows. All columns are read-only.
+
+    Sorted rows have a point for each distinct prediction, a sketch for each filled bucket; `merged`, `thinned` and
+    `runs` join neighbours. In the sums w is a row's weight, p its prediction, y its outcome, c = p - y, v = p(1 - p).
+
+    Attributes
+    ----------
+    p, low, high : ndarray of float
+        Mean, smallest and largest prediction of each point.
+    n : ndarray of int
+        Rows.
+    weight, ww, wp, wy, wcp, wwc, wwcc, wwv : ndarray of float
+        Sums of w, w^2, w p, w y, w c p, w^2 c, w^2 c^2 and w^2 v. A sketch has no sums of w^2 c: there w is taken for
+        its mean in the bucket.
+    bias, cumulative : ndarray of float
+        Sums of w c: of this point, and of all points up to and including it.
+    row_ww : ndarray of float
+        Sum of w^4 divided by the sum of w^2. For a sketch, the mean of w^2 in the bucket.
+    largest_weight : float
+        Largest w of any row; for a sketch with weights an upper bound of it.
+    bucket_width : float
+        Width of the buckets of a sketch, 0 for sorted rows.
+    impossible : int
+        Rows whose outcome had a predicted chance of exactly 0. Not known for a sketch, which has 0 here.
+    """
+
+    p: _Array
+    low: _Array
+    high: _Array
+    n: NDArray[np.int64]
+    weight: _Array
+    ww: _Array
+    wp: _Array
+    wy: _Array
+    wcp: _Array
+    wwc: _Array
+    wwcc: _Array
+    wwv: _Array
+    bias: _Array
+    cumulative: _Array
+    row_ww: _Array
+    largest_weight: float
+    bucket_width: float = 0.0
+    impossible: int = 0
+
+    def __post_init__(self) -> None:
+        for column in vars(self).values():
+            if isinstance(column, np.ndarray):
+                column.flags.writeable = False
+
+    @classmethod
+    def of_buckets(cls, columns: _Array, n_buckets: int) -> Self:
+        """One point for each filled bucket of a sketch, from the sketch's COLUMNS."""
+        n, weight, ww, wp, pos, neg, wcp, _, wwcc, wwv, low, high = columns
+        bias = pos - neg
+        unweighted = bool((ww == n).all() and (weight == n).all())
+        return cls(
+            p=np.clip(wp / weight, low, high),  # rounding never takes a mean out of its bucket
+            low=low,
+            high=high,
+            n=n.astype(np.int64),
+            weight=weight,
+            ww=ww,
+            wp=wp,
+            wy=np.clip((wp - bias) / weight, 0.0, 1.0) * weight,
+            wcp=wcp,
+            wwc=bias * (ww / weight),
+            wwcc=wwcc,
+            wwv=wwv,
+            bias=bias,
+            cumulative=np.cumsum(bias),
+            row_ww=ww / n,
+            largest_weight=1.0 if unweighted else math.sqrt(float(np.max(ww))),
+            bucket_width=1.0 / n_buckets,
+        )
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    # --- totals ----------------------------------------------------------------------------------------------------
+
+    @property
+    def sketched(self) -> bool:
+        """Whether these points are buckets of a sketch, so that predictions within one may differ."""
+        return self.bucket_width > 0.0
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(np.sum(self.n))
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of all weights, W."""
+        return float(np.sum(self.weight))
+
+    @cached_property
+    def one_row(self) -> float:
+        """Sum of w^2 / W^2: one over the effective number of rows."""
+        return float(np.sum(self.ww)) / self.total**2 if self.rows > 1 else 1.0
+
+    @property
+    def noise_floor(self) -> float:
+        """Sum of w^2 v / W^2: the expected value, under calibration, of ATB and all other UBSEs."""
+        return float(np.sum(self.wwv)) / self.total**2
+
+    @property
+    def self_pairs(self) -> float:
+        """Sum of w^2 c^2 / W^2: the part of ATB and of all other UBSEs that comes from pairs of a row with itself."""
+        return float(np.sum(self.wwcc)) / self.total**2
+
+    @property
+    def information(self) -> float:
+        """Sum of p(1 - p) over all rows: how much of the outcomes is left to chance."""
+        return float(np.sum(self.wwv / (self.ww / self.n)))
+
+    @property
+    def effective_information(self) -> float:
+        """Sum of p(1 - p) of as many rows of equal weight as would know as much."""
+        unit = float(np.max(self.row_ww))  # fourth powers of weights such as 1e90 would overflow
+        noise = float(np.sum(self.wwv / unit)), float(np.sum(self.wwv / unit * (self.row_ww / unit)))
+        return noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0
+
+    @property
+    def mean_proba(self) -> float:
+        """Mean prediction of all rows."""
+        return float(np.sum(self.wp)) / self.total
+
+    @property
+    def mean_true(self) -> float:
+        """Mean outcome of all rows."""
+        return min(max(float(np.sum(self.wy)) / self.total, 0.0), 1.0)
+
+    # --- fewer points ----------------------------------------------------------------------------------------------
+
+    def runs(self, starts: NDArray[np.intp]) -> "Points":
+        """Join neighbours: the runs of points that begin at `starts` become one point each."""
+        if len(starts) == len(self):
+            return self
+        ends = np.append(starts[1:], len(self)) - 1
+        sums: dict[str, Any] = {name: np.add.reduceat(getattr(self, name), starts) for name in _SUMS}
+        low, high, unit = self.low[starts], self.high[ends], float(np.max(self.ww))  # w^4 would overflow without it
+        return replace(
+            self,
+            p=np.clip(sums["wp"] / sums["weight"], low, high),
+            low=low,
+            high=high,
+            cumulative=self.cumulative[ends],
+            row_ww=np.add.reduceat(self.row_ww * (self.ww / unit), starts) / (sums["ww"] / unit),
+            **sums,
+        )
+
+    def merged(self, at_most: int = CELLS) -> "Points":
+        """Join neighbours into at most so many points of about equal noise, each at its mean weighted by the noise."""
+        if len(self) <= at_most:
+            return self
+        noise = self.wwv + self.wwcc + 1e-12 * self.ww  # predictions of 0 and 1 have a place, too
+        starts = np.flatnonzero(np.diff(equal_cells(noise, at_most), prepend=-1))
+        p = np.add.reduceat(noise * self.p, starts) / np.add.reduceat(noise, starts)
+        points = self.runs(starts)
+        return replace(points, p=np.clip(p, points.low, points.high))
+
+    def thinned(self, at_most: int) -> "Points":
+        """Join neighbours into at most so many points for a drawing, finest at both ends (see `thinned_runs`)."""
+        return self.runs(thinned_runs(self.weight, at_most))
+
+    def normalized(self) -> "Points":
+        """The same points with weights that add up to 1."""
+        total = self.total
+        linear = {name: getattr(self, name) / total for name in _LINEAR}
+        squares = {name: getattr(self, name) / total**2 for name in _SQUARES}
+        return replace(self, largest_weight=self.largest_weight / total, **linear, **squares)
+
+
+# Columns that are sums over rows, and columns that grow with the weights or with their squares.
+_SUMS = ("n", "weight", "ww", "wp", "wy", "wcp", "wwc", "wwcc", "wwv", "bias")
+_LINEAR = ("weight", "wp", "wy", "wcp", "bias", "cumulative")
+_SQUARES = ("ww", "wwc", "wwcc", "wwv", "row_ww")
+
+
+def equal_cells(noise: _Array, at_most: int) -> NDArray[np.intp]:
+    """The cell of each point, numbered from 0, such that cells of neighbours have about equal noise."""
+    share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
+    return np.unique(np.minimum((share * at_most).astype(np.int64), at_most - 1), return_inverse=True)[1]
+
+
+def thinned_runs(weight: _Array, at_most: int) -> NDArray[np.intp]:
+    """Starts of runs of neighbours, if there are to be at most so many runs.
+
+    Runs have about equal shares of the weight and of the points, so that neither many light points nor a few heavy
+    ones take all the room. Towards both ends they become single points, where an isotonic curve takes its steepest
+    turns.
+    """
+    many = len(weight)
+    if many <= at_most:
+        return np.arange(many)
+    upto = np.cumsum(weight)
+    share = ((upto - weight / 2.0) / upto[-1] + (np.arange(many) + 0.5) / many) / 2.0
+    run = np.floor(at_most * (2.0 / math.pi) * np.arcsin(np.sqrt(np.minimum(share, 1.0))))
+    return np.flatnonzero(np.diff(np.minimum(run, at_most - 1.0), prepend=-1.0))
+
+
+@overload
+def excess(value: float, self_pairs: float, one_row: float) -> float: ...
+@overload
+def excess(value: _Array, self_pairs: _Array, one_row: _Array) -> _Array: ...
+def excess(value: Any, self_pairs: Any, one_row: Any) -> Any:
+    """Unbiased estimate of the population's value of a squared measure: the pairs of a row with itself are taken out.
+
+    ``(value - sum w^2 c^2 / W^2) / (1 - sum w^2 / W^2)``, for numbers and arrays alike; nan for a single row, whose
+    sum of w^2 / W^2 is 1.
+    """
+    rest = 1.0 - np.asarray(one_row, np.float64)
+    result = np.full(rest.shape, np.nan)
+    np.divide(value - self_pairs, rest, out=result, where=rest > 0.0)
+    return result if result.shape else float(result)

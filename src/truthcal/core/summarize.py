@@ -1,0 +1,78 @@
+"""Rows or a sketch become a summary: the one entry point of measures, curves, tests and intervals."""
+
+import numpy as np
+
+from truthcal.core.checks import as_columns, check_proba, check_report, check_rows, read_only, refuse_fractional
+from truthcal.core.params import refuse_beside_sketch, refuse_no_proba
+from truthcal.core.points import Points
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+
+# More rows than this are not sorted where a sketch serves as well: they are reduced to one with this many buckets.
+TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
+
+
+def given_sketch(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sketch | None:
+    """The sketch that was passed in place of all rows, or None if rows were passed."""
+    if isinstance(y_true, Sketch):
+        refuse_beside_sketch(y_proba, sample_weight, pos_label)
+        return y_true
+    refuse_no_proba(y_proba)
+    return None
+
+
+def summarize(
+    y_true: object,
+    y_proba: object,
+    sample_weight: object = None,
+    pos_label: object = None,
+    *,
+    binary: bool = False,
+    sketch_many: bool = False,
+    least_information: float = 0.0,
+) -> Sample | Sketch:
+    """Check rows and sort them, or return the sketch that was passed in their place.
+
+    Fractional outcomes are rejected if `binary`. If `sketch_many`, more than 2^20 rows are not sorted but reduced to a
+    sketch, provided that it has this effective information at least.
+    """
+    sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
+    if sketch is not None:
+        if binary:
+            refuse_fractional_buckets(sketch.points())
+        return sketch
+    truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
+    w = weight[0] if weight else None
+    if sketch_many and len(proba) > TOO_MANY_TO_SORT:
+        sketch = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
+        if binary and weight and pos_label is None and truth.dtype.kind == "f":  # a sketch with weights cannot tell
+            refuse_fractional(truth)
+        points = sketch.points()
+        if binary:
+            refuse_fractional_buckets(points)
+        if points.effective_information >= least_information:
+            return sketch
+    rows = check_rows(truth, proba, w, pos_label)
+    if binary:
+        refuse_fractional(rows.y)
+    return Sample.from_checked(rows)
+
+
+def summarize_predictions(y_proba: object, sample_weight: object = None) -> Sample | Sketch:
+    """Check and sort predictions without outcomes, or return the sketch that was passed in their place."""
+    if isinstance(y_proba, Sketch):
+        refuse_beside_sketch(None, sample_weight, None)
+        return y_proba
+    p = check_proba(y_proba, "y_proba")
+    rows = check_report(p, p, sample_weight, name="y_proba")
+    no_outcomes = read_only(np.zeros(len(rows.p), np.uint8))  # sorts faster than fractions
+    return Sample.from_checked(rows._replace(y=no_outcomes))
+
+
+def refuse_fractional_buckets(points: Points) -> None:
+    """Reject buckets with fractional outcomes. They show without weights only: for 0/1 outcomes sum y^2 = sum y."""
+    if (points.ww != points.n).any() or (points.weight != points.n).any():
+        return
+    squares = points.wwcc + (points.wp - points.wwv) - 2.0 * points.wcp  # of y; sum of p^2 = sum p - sum v
+    if float(np.sum(points.wp - points.bias - squares)) > 1e-6 * points.rows:
+        refuse_fractional(None)
