@@ -10,6 +10,7 @@ from .inference.calibration_test import calibration_test as calibration_test
 from .inference.classical_tests import hosmer_lemeshow_test as hosmer_lemeshow_test
 from .inference.classical_tests import spiegelhalter_test as spiegelhalter_test
 from .inference.comparison import compare as compare
+from .inference.gate import check as check
 from .inference.intervals import confidence_interval as confidence_interval
 from .inference.linear_time_test import linear_time_test as linear_time_test
 from .inference.planning import detectable_error as detectable_error
@@ -81,6 +82,7 @@ from .results.curves import BiasCurve as BiasCurve
 from .results.curves import ConsistencyBand as ConsistencyBand
 from .results.curves import ReliabilityCurve as ReliabilityCurve
 from .results.curves import ScaleProfile as ScaleProfile
+from .results.gate import Gate as Gate
 from .results.measures import AtbSummary as AtbSummary
 from .results.measures import Bounded as Bounded
 from .results.measures import BoundedArray as BoundedArray

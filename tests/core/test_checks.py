@@ -1,6 +1,7 @@
-"""The door: which containers come in, and the message for everything that does not."""
+"""Checks of rows: which containers are accepted, and the message for everything else."""
 
 import decimal
+import pickle
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import truthcal as tc
+from truthcal.core.checks import invalid
 
 Y, P = [0, 1, 1, 0], [0.25, 0.75, 0.5, 0.125]
 VALUE = tc.atb(Y, P)
@@ -282,7 +284,7 @@ REFUSED = {
     ),
     "infinite label": ([0, inf, 0, 1], P, ValueError, r"`y_true` must hold 0/1, .* found inf at row 1"),
     # swapped
-    "swapped": (P, Y, ValueError, r"the arguments look swapped\. The order is \(y_true, y_proba\), outcomes first"),
+    "swapped": (P, Y, ValueError, r"the arguments look swapped\. Outcomes belong in `y_true`\."),
 }
 
 
@@ -318,14 +320,18 @@ def test_weights_refused(w, error, message):
 
 
 POS_LABEL_REFUSED = {
-    "absent": (["a", "b", "a", "b"], "c", r"pos_label='c' is not among the labels in `y_true` \('a', 'b'\)"),
+    "absent": (["a", "b", "a", "b"], "c", r"`pos_label` must be one of the labels in `y_true` \('a', 'b'\); got 'c'"),
     "three": (["a", "b", "c", "b"], "a", r"more than two different labels \('a', 'b', 'c'\); .* `y_true == 'a'`"),
     "number for text": (
         ["a", "b", "a", "b"],
         1,
-        r"pos_label=1 is not of the kind of the labels in `y_true` \('a', 'b'\)",
+        r"`pos_label` must be of the type of the labels in `y_true` \('a', 'b'\); got 1",
     ),
-    "text for number": ([0, 1, 1, 0], "1", r"pos_label='1' is not of the kind of the labels in `y_true` \(0, 1\)"),
+    "text for number": (
+        [0, 1, 1, 0],
+        "1",
+        r"`pos_label` must be of the type of the labels in `y_true` \(0, 1\); got '1'",
+    ),
     "null": (["a", None, "b", "a"], "a", r"`y_true` has a missing value \(None or NA\) at row 1"),
     "nan": ([1.0, nan, 0.0, 1.0], 1, r"`y_true` has a missing value \(nan\) at row 1"),
     "numpy text null": (
@@ -380,3 +386,29 @@ def test_a_row_number_counts_from_the_start_of_what_was_passed():
     for call in (tc.atb, tc.Sketch().update):
         with pytest.raises(ValueError, match=r"found 7\.0 at row 150000 \(1 of 200000 rows\)"):
             call(y, p)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_errors_carry_the_parameter_and_the_problem():
+    with pytest.raises(ValueError, match=r"^`y_proba` must lie in \[0, 1\]") as caught:
+        tc.atb([0, 1], [0.5, 1.5])
+    assert caught.value.parameter == "y_proba"
+    assert str(caught.value) == f"`y_proba` {caught.value.problem}"
+    assert (caught.value.subject, caught.value.fix) == (None, ())
+    assert type(caught.value).__module__ == "builtins"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.parameter, str(again)) == ("y_proba", str(caught.value))
+
+
+def test_errors_carry_the_parameter_that_would_help():
+    with pytest.raises(ValueError, match=r"for example pos_label='a'\.$") as caught:
+        tc.atb(["a", "b"], [0.5, 0.5])
+    assert (caught.value.parameter, caught.value.fix) == ("y_true", ("pos_label", "a"))
+
+
+def test_an_error_about_a_column_starts_with_the_column():
+    error = invalid("y_proba", "must hold numbers; use", TypeError, subject="`p` (y_proba)", fix=("pos_label",))
+    assert str(error) == "`p` (y_proba) must hold numbers; use `pos_label`."
+    assert (type(error), error.parameter) == (TypeError, "y_proba")

@@ -398,7 +398,7 @@ def test_bad_parameters_are_refused(arguments, error, message):
 
 def test_columns_beside_a_sketch_are_refused():
     y, p = some_rows(n=50)
-    with pytest.raises(TypeError, match="`y_proba` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`y_proba` cannot be combined with a Sketch"):
         tc.assess(tc.Sketch().update(y, p), p)
     with pytest.raises((TypeError, ValueError), match="`y_proba`"):
         tc.assess(y)

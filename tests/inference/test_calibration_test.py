@@ -682,7 +682,7 @@ def test_bad_rows_are_refused(function, rows, error, message):
 )
 def test_nothing_goes_beside_a_sketch(function, name, value):
     sketch = tc.Sketch().update(Y, P)
-    with pytest.raises(TypeError, match=f"`{name}` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match=f"`{name}` cannot be combined with a Sketch"):
         function(sketch, **{name: value})
 
 
@@ -736,7 +736,7 @@ def test_levels_lie_strictly_between_0_and_1():
 def test_a_coarse_sketch_is_refused_by_the_linear_time_test():
     y, p, _ = some_rows(50_000)
     with pytest.raises(
-        ValueError, match=r"the sketch knows ATB only to within .* needs 1e-05; build it with about \d+ times as many"
+        ValueError, match=r"the sketch bounds ATB only to within .* needs 1e-05; build it with about \d+ times as many"
     ):
         tc.linear_time_test(tc.Sketch(16).update(y, p))
 

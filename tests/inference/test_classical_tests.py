@@ -229,17 +229,17 @@ def test_bad_rows_are_refused(function):
 
 @pytest.mark.parametrize("p", [[0.5], [0.0, 1.0], [0.5, 0.0, 0.5, 1.0]])
 def test_spiegelhalter_refuses_where_it_sees_nothing(p):
-    with pytest.raises(ValueError, match="all of `y_proba` is 0, 1/2 or 1, where Spiegelhalter's test sees nothing"):
+    with pytest.raises(ValueError, match="`y_proba` holds only 0, 1/2 and 1, where Spiegelhalter's test sees nothing"):
         tc.spiegelhalter_test([0] * len(p), p)
 
 
 def test_hosmer_lemeshow_refuses_where_no_freedom_is_left():
     with pytest.raises(
-        ValueError, match="no degrees of freedom are left: 0 bins with any doubt in them, less `ddof` = 0"
+        ValueError, match="`ddof` = 0 leaves no degrees of freedom: 0 bins have predictions other than 0 and 1"
     ):
         tc.hosmer_lemeshow_test([0, 1], [0.0, 1.0])
     with pytest.raises(
-        ValueError, match="no degrees of freedom are left: 2 bins with any doubt in them, less `ddof` = 2"
+        ValueError, match="`ddof` = 2 leaves no degrees of freedom: 2 bins have predictions other than 0 and 1"
     ):
         tc.hosmer_lemeshow_test(Y, P, n_bins=2, ddof=2)
     with pytest.raises(ValueError, match="`n_bins` must be at least 1; got 0"):

@@ -545,9 +545,9 @@ def test_sketch_cannot_give_every_interval():
     sketch = tc.Sketch().update(y, p)
     with pytest.raises(ValueError, match=r"`measure` of a sketch must be one of 'rms', .*; got 'smcal'"):
         tc.confidence_interval(sketch, measure="smcal")
-    with pytest.raises(TypeError, match="`y_proba` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`y_proba` cannot be combined with a Sketch"):
         tc.confidence_interval(sketch, p)
-    with pytest.raises(TypeError, match="`sample_weight` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`sample_weight` cannot be combined with a Sketch"):
         tc.confidence_interval(sketch, sample_weight=p)
 
 

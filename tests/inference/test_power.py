@@ -181,9 +181,9 @@ def test_curves_of_other_tests_and_weights():
     ("arguments", "error", "message"),
     [
         ({"distances": [0.9]}, ValueError, r"can be wrong by 0\.\d+ at most in this way; got 0\.9"),
-        ({"distances": [-0.1]}, ValueError, "`distances` must be some numbers from 0 up"),
-        ({"distances": []}, ValueError, "`distances` must be some numbers from 0 up"),
-        ({"distances": [math.nan]}, ValueError, "`distances` must be some numbers from 0 up"),
+        ({"distances": [-0.1]}, ValueError, "`distances` must hold numbers that are not negative, at least one"),
+        ({"distances": []}, ValueError, "`distances` must hold numbers that are not negative, at least one"),
+        ({"distances": [math.nan]}, ValueError, "`distances` must hold numbers that are not negative, at least one"),
         ({"family": "tilt"}, ValueError, "`family` must be one of 'shift', 'slope', 'wave'; got 'tilt'"),
         ({"family": lambda p, s: p + 2 * s}, ValueError, "`family` must return one probability in"),
         ({"family": lambda p, s: p[:-1]}, ValueError, "for each of the 300 predictions"),
@@ -303,7 +303,7 @@ def test_detectable_error_of_a_sketch_is_that_of_its_rows(measure, weighted):
 def test_detectable_error_of_a_sketch_that_cannot_be():
     with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
         tc.detectable_error(tc.Sketch())
-    with pytest.raises(TypeError, match="`sample_weight` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`sample_weight` cannot be combined with a Sketch"):
         tc.detectable_error(tc.Sketch().update([0, 1], [0.2, 0.7]), sample_weight=[1, 2])
 
 

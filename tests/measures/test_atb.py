@@ -359,7 +359,7 @@ def test_predictions_one_ulp_apart_keep_their_distance():
 def test_weights_too_far_apart_are_refused(weights):
     for call in (tc.atb, tc.atb_l1, tc.multiscale_atb, tc.atb_summary, tc.cumulative_bias_curve):
         with pytest.raises(
-            ValueError, match=r"`sample_weight` spans too much: .* give it weight 0, or mend the weights"
+            ValueError, match=r"`sample_weight` spans too much: .* give them weight 0, or correct the weights"
         ):
             call([0, 1, 1], [0.3, 0.6, 0.2], sample_weight=weights)
     with pytest.raises(ValueError, match="`sample_weight` spans too much"):

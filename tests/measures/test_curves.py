@@ -520,7 +520,7 @@ def test_curves_make_columns():
         ({"confidence_level": 95}, ValueError, r"`confidence_level` must lie strictly between 0 and 1; got 95\.0. For 95%, pass 0\.95"),
         ({"confidence_level": "high"}, TypeError, "`confidence_level` must be a number; got 'high'"),
         ({"sample_weight": [1, -1]}, ValueError, "`sample_weight` must"),
-        ({"pos_label": 7}, ValueError, "pos_label=7 is not among the labels in `y_true`"),
+        ({"pos_label": 7}, ValueError, "`pos_label` must be one of the labels in `y_true` .*; got 7"),
     ],
 )  # fmt: skip
 def test_reliability_curve_refuses(arguments, error, message):
@@ -531,11 +531,11 @@ def test_reliability_curve_refuses(arguments, error, message):
 @pytest.mark.parametrize("function", [reliability_curve, tc.cumulative_bias_curve, tc.atb_summary, tc.distcal_bracket])
 def test_a_sketch_stands_alone_and_rows_do_not(function):
     sketch = tc.Sketch().update([0, 1], [0.2, 0.7])
-    with pytest.raises(TypeError, match="`y_proba` cannot go with a Sketch, which holds what is known of its rows"):
+    with pytest.raises(TypeError, match="`y_proba` cannot be combined with a Sketch, which summarizes its rows"):
         function(sketch, [0.2, 0.7])
-    with pytest.raises(TypeError, match="`sample_weight` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`sample_weight` cannot be combined with a Sketch"):
         function(sketch, sample_weight=[1, 2])
-    with pytest.raises(TypeError, match="`pos_label` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`pos_label` cannot be combined with a Sketch"):
         function(sketch, pos_label=1)
     with pytest.raises(TypeError, match=r"`y_proba` is missing: pass \(y_true, y_proba\)"):
         function([0, 1])
@@ -563,7 +563,7 @@ def test_consistency_band_refuses(arguments, error, message):
 
 
 def test_consistency_band_refuses_weights_beside_a_sketch_and_nothing_at_all():
-    with pytest.raises(TypeError, match="`sample_weight` cannot go with a Sketch"):
+    with pytest.raises(TypeError, match="`sample_weight` cannot be combined with a Sketch"):
         consistency_band(tc.Sketch().update([0, 1], [0.2, 0.7]), sample_weight=[1, 2])
     with pytest.raises(ValueError, match="the sketch is empty"):
         consistency_band(tc.Sketch())

@@ -204,7 +204,7 @@ def test_columns_and_chain_agree_at_alpha_one(data):
 def test_alpha_with_many_predictions_is_refused_with_advice():
     y, p = sample_of("calibrated", 300)
     with pytest.raises(
-        ValueError, match=r"there are 300 different predictions, more than 200: alpha=2 .* Use alpha=1.* round"
+        ValueError, match=r"`y_proba` has 300 different values, more than 200: alpha=2 .* Use alpha=1.* round"
     ):
         tc.distcal(y, p, alpha=2)
     assert 0 < tc.distcal(y, np.round(p, 1), alpha=2) < tc.distcal(y, np.round(p, 1))

@@ -52,7 +52,7 @@ def test_five_thousand_different_predictions():
 def test_too_many_predictions_are_refused_with_advice():
     p = np.random.default_rng(0).random(100_001)
     with pytest.raises(
-        ValueError, match=r"there are 100001 different predictions, more than 100000: .* Use intcal_surrogate"
+        ValueError, match=r"`y_proba` has 100001 different values, more than 100000: .* Use intcal_surrogate"
     ):
         tc.intcal(p < 0.5, p)
     assert tc.intcal(p < 0.5, np.round(p, 2)) > 0

@@ -118,11 +118,11 @@ def test_extreme_log_odds_converge():
     [
         ([0, 1, 1], [0.0, 0.5, 0.6], "strictly between 0 and 1 here, since log-odds are taken; found 0. Clip"),
         ([0, 1, 1], [0.2, 0.5, 1.0], "strictly between 0 and 1 here, since log-odds are taken; found 1. Clip"),
-        ([0, 1, 1], [0.4, 0.4, 0.4], "a slope needs two different predictions; all of `y_proba` is 0.4"),
+        ([0, 1, 1], [0.4, 0.4, 0.4], "`y_proba` must hold two different predictions to fit a slope; all are 0.4"),
         ([1, 1, 1], [0.2, 0.4, 0.5], "one class only, so no finite intercept fits best"),
-        ([0, 0, 1], [0.2, 0.4, 0.5], "a threshold on `y_proba` separates the outcomes, so no finite slope"),
-        ([1, 1, 0], [0.2, 0.4, 0.5], "a threshold on `y_proba` separates the outcomes, so no finite slope"),
-        ([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.5], "a threshold on `y_proba` separates the outcomes, so no finite slope"),
+        ([0, 0, 1], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes by a threshold, so no finite slope"),
+        ([1, 1, 0], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes by a threshold, so no finite slope"),
+        ([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.5], "`y_proba` separates the outcomes by a threshold, so no finite slope"),
     ],
 )
 def test_slope_where_no_finite_one_exists(y, p, message):
@@ -154,5 +154,5 @@ def test_one_class_with_weights_that_round(outcome):
     ],
 )
 def test_slope_that_floats_cannot_find_is_refused(y, p, w):
-    with pytest.raises(ValueError, match="cannot be found to any precision"):
+    with pytest.raises(ValueError, match=r"no slope can be fitted|allows no accurate fit of slope and intercepts"):
         tc.calibration_slope_intercept(y, p, sample_weight=w)

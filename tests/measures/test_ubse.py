@@ -201,7 +201,7 @@ def test_random_thresholds_by_hand_approach_atb():
         (
             [0, 1, 1],
             TypeError,
-            "Ready-made labels are not accepted, because they could have been made from the outcomes",
+            "Ready-made labels are not accepted, because they could depend on the outcomes",
         ),
         (None, TypeError, "`binning` must be a Binning such as ShiftedGrid"),
         (

@@ -1,7 +1,10 @@
-"""Every check and every error message. User input comes in; valid arrays or one clear error go out.
+"""Checks of rows: outcomes, predictions and weights become valid arrays, or one clear error.
 
-Checked arrays are contiguous, in native byte order and read-only views: a kernel sees one layout, and nothing can
-change what the user passed in. Numpy arrays of a fitting type are never copied.
+`invalid` builds all errors that name a parameter. Parameters are checked in `params.py`, columns of files and frames in
+`io`.
+
+Checked arrays are contiguous, in native byte order and read-only views: kernels see one layout, and the user's data
+cannot be changed. Numpy arrays of a suitable type are never copied.
 """
 
 import itertools
@@ -18,6 +21,26 @@ from truthcal.kernels import prepare
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 # Elsewhere only the ratio of weights matters, and this is the smallest allowed.
 WIDEST_WEIGHT = 1e-90
+
+
+def invalid(
+    parameter: str,
+    problem: str,
+    kind: type[Exception] = ValueError,
+    *,
+    subject: str | None = None,
+    fix: tuple[object, ...] = (),
+) -> Exception:
+    """Build an error about a parameter: "`parameter` problem".
+
+    The parts are attributes of the error, so that the command line can name its flag in place of the parameter.
+    `subject` replaces the parameter's name at the start of the message. `fix` is another parameter to name or set, as
+    ``(name,)`` or ``(name, value)``; it ends the message.
+    """
+    end = "" if not fix else f" `{fix[0]}`." if len(fix) == 1 else f" {fix[0]}={fix[1]!r}."
+    error = kind(f"{subject or f'`{parameter}`'} {problem}{end}")
+    error.__dict__.update(parameter=parameter, problem=problem, subject=subject, fix=fix)
+    return error
 
 
 class Checked(NamedTuple):
@@ -37,9 +60,9 @@ def check_rows(
     part: bool = False,
     name: str = "y_proba",
 ) -> Checked:
-    """Check outcomes, predictions (under their name) and weights together.
+    """Check outcomes, predictions (parameter `name`) and weights together.
 
-    With `part` these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
+    With `part`, these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
     truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
     y, p = run_parts(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, name), len(proba))
@@ -49,55 +72,54 @@ def check_rows(
 
 
 def check_report(report: object, truth: object, sample_weight: object = None, *, name: str = "report") -> Checked:
-    """Check a report, under its name, against true probabilities, which take the place of outcomes."""
+    """Check a report (parameter `name`) and true probabilities, which take the place of outcomes."""
     reported, true, *weight = as_columns(**{name: report}, truth=truth, sample_weight=sample_weight)
     p, y = _probabilities(reported, name), _probabilities(true, "truth")
     return _with_weight(p, read_only(y.astype(np.float64)), weight, True)
 
 
 def _with_weight(p: NDArray[Any], y: NDArray[Any], weight: list[NDArray[Any]], some_weight: bool) -> Checked:
+    """Add the weights, if there are any, and drop rows of weight 0."""
     if not weight:
         return Checked(p, y, None)
     w = _weights(weight[0])
     if w.min() > 0:
         return Checked(p, y, w)
-    kept = w > 0
+    positive = w > 0
     if some_weight:
-        refuse_no_weight(int(kept.sum()))
-    return Checked(read_only(p[kept]), read_only(y[kept]), read_only(w[kept]))
+        refuse_no_weight(int(positive.sum()))
+    return Checked(read_only(p[positive]), read_only(y[positive]), read_only(w[positive]))
 
 
 # --- containers -------------------------------------------------------------------------------------------------------
 
 
-def as_columns(**given: object) -> list[NDArray[Any]]:
-    """The columns that are given (not None) as arrays that belong together row by row."""
-    given = {name: values for name, values in given.items() if values is not None or name != "sample_weight"}
-    columns = {name: as_vector(values, name) for name, values in given.items()}
-    for first, second in itertools.combinations(given, 2):
-        if len(columns[first]) != len(columns[second]):
-            raise ValueError(
-                f"`{first}` has {len(columns[first])} rows but `{second}` has {len(columns[second])}; "
-                "they must match row by row."
-            )
-        _refuse_other_order(given[first], given[second], (first, second))
-    return list(columns.values())
+def as_columns(**columns: object) -> list[NDArray[Any]]:
+    """Return columns as arrays of the same length, without `sample_weight` if it is None."""
+    columns = {name: values for name, values in columns.items() if values is not None or name != "sample_weight"}
+    arrays = {name: as_vector(values, name) for name, values in columns.items()}
+    for first, second in itertools.combinations(columns, 2):
+        if len(arrays[first]) != len(arrays[second]):
+            problem = f"has {len(arrays[first])} rows but `{second}` has {len(arrays[second])}"
+            raise invalid(first, f"{problem}; they must match row by row.")
+        _refuse_other_order(columns[first], columns[second], (first, second))
+    return list(arrays.values())
 
 
 def as_vector(values: object, name: str) -> NDArray[Any]:
-    """Any column-like thing as a one-dimensional numpy array of its own type."""
+    """Convert a column-like object to a one-dimensional numpy array of its own type."""
     array = values if type(values) is np.ndarray else _to_numpy(values, name)
     if array.ndim != 1:
-        raise ValueError(f"`{name}` must be one-dimensional; got {_shape_and_cure(values, array, name)}")
+        raise invalid(name, f"must be one-dimensional; got {_shape_and_cure(values, array, name)}")
     if array.size == 0:
-        raise ValueError(f"`{name}` is empty; at least one row is needed.")
-    # numpy's own strings may hold missing values that cannot be compared: as objects they are found and named
+        raise invalid(name, "is empty; at least one row is needed.")
+    # numpy's own strings may hold missing values, which cannot be compared; as objects they are detected
     return array.astype(object) if array.dtype.kind == "T" else array
 
 
 def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        _refuse_missing(np.ma.getmaskarray(values).ravel(), name, "masked")
+        _refuse_missing_values(np.ma.getmaskarray(values).ravel(), name, "masked")
     if not hasattr(values, "__array__") and (
         hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     ):
@@ -105,19 +127,16 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except Exception as error:
-        raise TypeError(
-            f"`{name}` could not be read as an array ({_one_line(error)}). "
-            "Pass a flat list or array; for a torch tensor, .detach().cpu().float()."
-        ) from error
+        cure = "Pass a flat list or array; for a torch tensor, .detach().cpu().float()."
+        raise invalid(name, f"could not be read as an array ({_one_line(error)}). {cure}", TypeError) from error
 
 
 def _from_arrow(values: object, name: str) -> object:
     try:
         import pyarrow
     except ImportError:
-        raise TypeError(
-            f"`{name}` is an Arrow object ({type(values).__name__}); reading it needs pyarrow: pip install pyarrow."
-        ) from None
+        problem = f"is an Arrow object ({type(values).__name__}); reading it needs pyarrow: pip install pyarrow."
+        raise invalid(name, problem, TypeError) from None
     if hasattr(values, "__arrow_c_stream__"):
         return pyarrow.chunked_array(values)
     return pyarrow.array(values)
@@ -134,14 +153,14 @@ def _shape_and_cure(values: object, array: NDArray[Any], name: str) -> str:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written through; booleans as the bytes they are, so that kernels see one type."""
+    """Return a read-only view; booleans as bytes, so that kernels see one type."""
     view = array.view(np.uint8) if array.dtype == np.bool_ else array.view()
     view.flags.writeable = False
     return view
 
 
 def is_plain(array: NDArray[Any]) -> bool:
-    """Whether a kernel can read the array as it is."""
+    """Tell whether a kernel can read the array without conversion."""
     return (
         array.dtype.kind in "biuf" and array.dtype != np.float16 and array.dtype.itemsize <= 8 and array.dtype.isnative
     )
@@ -155,45 +174,39 @@ def _one_line(error: Exception) -> str:
 
 
 def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -> None:
-    """Two pandas columns with the same index labels in another order were meant to be paired by label."""
+    """Reject pandas columns with the same index labels in another order: they should be paired by label."""
     one: Any = getattr(first, "index", None)
     two: Any = getattr(second, "index", None)
     if not (hasattr(one, "equals") and hasattr(two, "equals")) or one.equals(two) or len(one) != len(two):
         return
     try:
         same_labels = one.sort_values().equals(two.sort_values())
-    except TypeError:  # labels of mixed types have no order; nothing can be said about them
+    except TypeError:  # labels of mixed types cannot be sorted
         return
     if same_labels:
-        raise ValueError(
-            f"`{names[0]}` and `{names[1]}` have the same index labels in a different order. Align them first, or pass "
-            ".to_numpy() of both to pair them by position."
-        )
+        problem = f"and `{names[1]}` have the same index labels in a different order."
+        raise invalid(names[0], f"{problem} Align them first, or pass .to_numpy() of both to pair them by position.")
 
 
 def refuse_apart(a: object, b: object) -> None:
-    """Two columns of predictions of the same rows: as long as one another, and in the same order."""
+    """Reject two columns of predictions that differ in length or order."""
     as_columns(y_proba_a=a, y_proba_b=b)
 
 
 def refuse_fractional(y: NDArray[Any] | None) -> None:
-    """What is said of chance needs outcomes that happened. None: fractions are known to be there, but not where."""
+    """Reject fractional outcomes: this needs 0/1. None: there are some, but their rows are not known."""
     fractions = None if y is None or y.dtype == np.uint8 else (y != 0) & (y != 1)
     if y is None or (fractions is not None and fractions.any()):
-        found = f"; found {where_found(y, fractions)}" if y is not None and fractions is not None else ""
-        raise ValueError(
-            f"`y_true` must hold outcomes, 0 or 1, here{found}. Fractions are taken for true probabilities, of which "
-            "nothing is left to chance."
-        )
+        example = f"; found {where_found(y, fractions)}" if y is not None and fractions is not None else ""
+        reason = "Fractions are read as true probabilities, which have no sampling noise to test."
+        raise invalid("y_true", f"must hold outcomes, 0 or 1, here{example}. {reason}")
 
 
 def refuse_swapped(predictions_are_certain: bool) -> None:
-    """Fractional outcomes beside predictions of nothing but 0 and 1."""
+    """Reject fractional outcomes with predictions of 0 and 1 only."""
     if predictions_are_certain:
-        raise ValueError(
-            "`y_proba` holds only 0 and 1 while `y_true` holds fractions: the arguments look swapped. "
-            "The order is (y_true, y_proba), outcomes first."
-        )
+        problem = "holds only 0 and 1 while `y_true` holds fractions: the arguments look swapped. Outcomes belong in"
+        raise invalid("y_proba", problem, fix=("y_true",))
 
 
 # --- predictions ------------------------------------------------------------------------------------------------------
@@ -217,22 +230,23 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
     if raw.dtype.kind in "biuf":
         return
     if raw.dtype.kind == "O":
-        _refuse_missing(is_missing_object(raw), name, "None or NA")
+        _refuse_missing_values(is_missing_object(raw), name, "None or NA")
     cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
     if _is_text(raw):
         cure = "Numbers written as text? Convert with .astype(float)."
-    raise TypeError(f"`{name}` must hold {wanted}; got dtype {raw.dtype} (first value {_plain(raw[0])!r}). {cure}")
+    found = f"got dtype {raw.dtype} (first value {_plain(raw[0])!r})"
+    raise invalid(name, f"must hold {wanted}; {found}. {cure}", TypeError)
 
 
 def _refuse_outside_unit(p: NDArray[Any], name: str) -> NoReturn:
-    _refuse_missing(np.isnan(p), name, "nan")
+    _refuse_missing_values(np.isnan(p), name, "nan")
     bad = ~((p >= 0) & (p <= 1))
     cure = cure_outside_unit(float(p.min()), float(p.max()))
-    raise ValueError(f"`{name}` must lie in [0, 1]; found {where_found(p, bad)}. {cure}")
+    raise invalid(name, f"must lie in [0, 1]; found {where_found(p, bad)}. {cure}")
 
 
 def cure_outside_unit(low: float, high: float) -> str:
-    """What numbers from `low` to `high` may be, if they are not the probabilities they should be."""
+    """Suggest what numbers from `low` to `high` are, and how to turn them into probabilities."""
     if math.isinf(low) or math.isinf(high):
         return "Log-odds of certain events? Apply the sigmoid first."
     if low >= -1e-6 and high <= 1 + 1e-6:
@@ -242,11 +256,10 @@ def cure_outside_unit(low: float, high: float) -> str:
     return "Logits or scores? Apply the sigmoid (or softmax) first."
 
 
-def _refuse_missing(missing: NDArray[np.bool_], name: str, what: str) -> None:
+def _refuse_missing_values(missing: NDArray[np.bool_], name: str, what: str) -> None:
     if missing.any():
-        raise ValueError(
-            f"`{name}` has a missing value ({what}) {_at(missing)}. Drop those rows, or fill them deliberately."
-        )
+        cure = "Drop those rows, or fill them deliberately."
+        raise invalid(name, f"has a missing value ({what}) {_at(missing)}. {cure}")
 
 
 def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
@@ -255,7 +268,7 @@ def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
 
 
 def _at(bad: NDArray[np.bool_]) -> str:
-    """Where the first of them is, and how many there are. Rows are counted from 0, as by numpy and pandas."""
+    """Row of the first bad value, and their number. Rows are counted from 0, as by numpy and pandas."""
     return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 
 
@@ -269,7 +282,7 @@ def is_missing_object(raw: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _plain(value: object) -> object:
-    """A numpy scalar as the Python value that prints without its type."""
+    """Convert a numpy scalar to a Python value, which prints without its type."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -287,20 +300,18 @@ def _is_text(raw: NDArray[Any]) -> bool:
 
 
 def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
-    """Bytes for 0/1 outcomes, float64 for fractional ones."""
+    """Return 0/1 outcomes as bytes, fractional ones as float64."""
     if pos_label is not None:
         raw = positive_labels(raw, pos_label)
     if _is_text(raw):
-        raise ValueError(
-            f"`y_true` holds text labels ({_examples(raw)}); name the positive one, for example "
-            f"pos_label={_plain(raw[0])!r}."
-        )
+        problem = f"holds text labels ({_examples(raw)}); name the positive one, for example"
+        raise invalid("y_true", problem, fix=("pos_label", _plain(raw[0])))
     _refuse_other_kind(raw, "y_true", "0/1, True/False or probabilities")
     if raw.dtype.itemsize == 1:
         labels = np.ascontiguousarray(raw).view(np.uint8)
         if labels.max() <= 1:
             return read_only(labels)
-        if raw.dtype.kind == "b":  # bytes that were declared to be booleans
+        if raw.dtype.kind == "b":  # bytes other than 0 and 1, viewed as booleans
             return read_only(labels != 0)
     values = _readable(raw)
     labels = np.empty(len(values), np.uint8)
@@ -312,7 +323,7 @@ def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
 
 
 def _readable(raw: NDArray[Any]) -> NDArray[Any]:
-    """The numbers in a type and layout that a kernel can read."""
+    """Convert numbers to a type and layout that a kernel can read."""
     if raw.dtype.kind == "f" and raw.dtype.itemsize not in (4, 8):
         raw = raw.astype(np.float32 if raw.dtype.itemsize < 4 else np.float64)
     return read_only(np.ascontiguousarray(raw, dtype=raw.dtype.newbyteorder("=")))
@@ -320,49 +331,46 @@ def _readable(raw: NDArray[Any]) -> NDArray[Any]:
 
 def _refuse_labels(values: NDArray[Any]) -> NoReturn:
     if values.dtype.kind == "f":
-        _refuse_missing(np.isnan(values), "y_true", "nan")
-    found = where_found(values, ~((values >= 0) & (values <= 1)))
-    labels = np.unique(values)
+        _refuse_missing_values(np.isnan(values), "y_true", "nan")
+    example = where_found(values, ~((values >= 0) & (values <= 1)))
+    rule = f"must hold 0/1, True/False or probabilities in [0, 1]; found {example}."
+    labels = np.unique(values).tolist()
     if len(labels) == 1:
-        cure = f"If {labels[0].item()!r} is the positive label, pass pos_label={labels[0].item()!r}."
-    elif len(labels) == 2:
-        low, high = labels.tolist()
-        cure = f"For the labels {low!r} and {high!r}, name the positive one: pos_label={high!r}."
-    else:
-        cure = (
-            f"There are {len(labels)} different values ({_examples(values)}), so these are not binary outcomes; "
-            "for one class against the rest pass `y_true == that_class`."
-        )
-    raise ValueError(f"`y_true` must hold 0/1, True/False or probabilities in [0, 1]; found {found}. {cure}")
+        raise invalid("y_true", f"{rule} If {labels[0]!r} is the positive label, pass", fix=("pos_label", labels[0]))
+    if len(labels) == 2:
+        cure = f"For the labels {labels[0]!r} and {labels[1]!r}, name the positive one:"
+        raise invalid("y_true", f"{rule} {cure}", fix=("pos_label", labels[1]))
+    classes = f"There are {len(labels)} different values ({_examples(values)}), so these are not binary outcomes"
+    raise invalid("y_true", f"{rule} {classes}; for one class against the rest pass `y_true == that_class`.")
 
 
 def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Which rows of `y_true` carry `pos_label`; all the others must agree on one other label."""
+    """Tell which rows of `y_true` have the label `pos_label`; the others must have one other label."""
     if np.ndim(pos_label) != 0 or pos_label != pos_label:
-        raise TypeError(f"`pos_label` must be a single label; got {pos_label!r}.")
+        raise invalid("pos_label", f"must be a single label; got {pos_label!r}.", TypeError)
     if raw.dtype.kind == "O":
-        _refuse_missing(is_missing_object(raw), "y_true", "None or NA")
+        _refuse_missing_values(is_missing_object(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
-        _refuse_missing(np.isnan(raw), "y_true", "nan")
+        _refuse_missing_values(np.isnan(raw), "y_true", "nan")
     text = _is_text(raw)
     if not text:
         _refuse_other_kind(raw, "y_true", "labels (numbers, True/False or text)")
     if text != isinstance(pos_label, str | bytes):
-        raise ValueError(f"pos_label={pos_label!r} is not of the kind of the labels in `y_true` ({_examples(raw)}).")
+        raise invalid(
+            "pos_label", f"must be of the type of the labels in `y_true` ({_examples(raw)}); got {pos_label!r}."
+        )
     positive: NDArray[np.bool_] = np.asarray(raw == pos_label, dtype=np.bool_)
     others = raw[~positive]
     if others.size and bool((others != others[0]).any()):
         if not positive.any():
-            raise ValueError(f"pos_label={pos_label!r} is not among the labels in `y_true` ({_examples(raw)}).")
-        raise ValueError(
-            f"`y_true` has more than two different labels ({_examples(raw)}); for one class against the rest pass "
-            f"`y_true == {pos_label!r}`."
-        )
+            raise invalid("pos_label", f"must be one of the labels in `y_true` ({_examples(raw)}); got {pos_label!r}.")
+        cure = f"for one class against the rest pass `y_true == {pos_label!r}`"
+        raise invalid("y_true", f"has more than two different labels ({_examples(raw)}); {cure}.")
     return positive
 
 
 def _examples(raw: NDArray[Any]) -> str:
-    """Up to four different values, enough to recognise a column by."""
+    """List up to four different values, enough to recognise a column by."""
     seen = dict.fromkeys(raw[:1000].tolist()) | dict.fromkeys(np.unique(raw)[:4].tolist())
     shown = [repr(value) for value in seen][:4]
     return ", ".join(shown) + (", ..." if len(seen) > 4 else "")
@@ -376,38 +384,36 @@ def _weights(raw: NDArray[Any]) -> NDArray[np.float64]:
     w = np.ascontiguousarray(raw, dtype=np.float64)
     low, high = float(w.min()), float(w.max())
     if not (low >= 0 and high < math.inf):
-        _refuse_missing(np.isnan(w), "sample_weight", "nan")
+        _refuse_missing_values(np.isnan(w), "sample_weight", "nan")
         bad = ~((w >= 0) & np.isfinite(w))
-        raise ValueError(
-            f"`sample_weight` must be finite and not negative; found {where_found(w, bad)}. Drop or mend these rows."
-        )
+        problem = f"must be finite and not negative; found {where_found(w, bad)}. Drop or correct these rows."
+        raise invalid("sample_weight", problem)
     return read_only(w)
 
 
 def refuse_no_weight(rows_with_weight: int) -> None:
-    """A set of rows whose weights are all zero says nothing."""
+    """Reject rows whose weights are all zero."""
     if rows_with_weight == 0:
-        raise ValueError("`sample_weight` is zero in every row; at least one row must count.")
+        raise invalid("sample_weight", "is zero in every row; at least one row must count.")
 
 
 def refuse_extreme_weight(w: NDArray[np.float64] | None) -> None:
-    """Raw weights are added up in a sketch over its whole life, so they cannot be rescaled on the way in."""
+    """Reject weights that a sketch cannot add up; it cannot rescale them, since more rows may come later."""
     if w is not None and w.size and not (w.min() >= SMALLEST_WEIGHT and w.max() <= LARGEST_WEIGHT):
-        refuse_weights_between(float(w.min()), float(w.max()), "`sample_weight`")
+        refuse_weights_between(float(w.min()), float(w.max()))
 
 
-def refuse_weights_between(low: float, high: float, name: str) -> NoReturn:
-    """Weights from `low` to `high` are beyond what a sketch can add up."""
-    raise ValueError(
-        f"{name} must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found {low:g} to "
-        f"{high:g}. Only ratios matter: multiply all weights of all updates by one number."
+def refuse_weights_between(low: float, high: float, subject: str | None = None) -> NoReturn:
+    """Reject weights from `low` to `high`, which are beyond what a sketch can add up."""
+    allowed = (
+        f"must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found {low:g} to {high:g}."
     )
+    cure = "Only ratios matter: multiply all weights of all updates by one number."
+    raise invalid("sample_weight", f"{allowed} {cure}", subject=subject)
 
 
 def refuse_wide_weight(w: NDArray[np.float64]) -> None:
-    """Squares of weights this far apart would underflow, and the lightest rows vanish without a word."""
+    """Reject weights so far apart that their squares underflow: the lightest rows would be lost silently."""
     if w.min() < w.max() * WIDEST_WEIGHT:
-        raise ValueError(
-            f"`sample_weight` spans too much: {w.min():g} to {w.max():g}. A row that light cannot count beside the "
-            "heaviest; give it weight 0, or mend the weights."
-        )
+        cure = "The lightest rows are lost beside the heaviest; give them weight 0, or correct the weights."
+        raise invalid("sample_weight", f"spans too much: {w.min():g} to {w.max():g}. {cure}")

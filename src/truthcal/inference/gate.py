@@ -1,0 +1,210 @@
+"""The gate: predictions pass a limit on their calibration error, fail it, or have too few rows to tell."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+from truthcal.core.params import check_level, check_positive, refuse_not_table
+from truthcal.core.sketch_table import SketchTable
+from truthcal.inference.assess import assess
+from truthcal.inference.segments import assess_segments
+from truthcal.results.assessment import Assessment
+from truthcal.results.gate import Gate
+from truthcal.results.segments import SegmentTable
+from truthcal.results.tests import ConfidenceInterval, p_in_words
+
+_ALPHA = 0.05
+# Without `max_rms`, rows that leave room for an error of this size are too few to pass.
+_NOTABLE_ERROR = 0.1
+
+
+def check(
+    y_true: Any,
+    y_proba: Any = None,
+    *,
+    alpha: float | None = None,
+    max_rms: float | None = None,
+    confidence_level: float = 0.95,
+    segments: SketchTable | None = None,
+    adjust: str = "holm",
+    min_rows: int = 30,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Gate:
+    """Decide whether predictions pass: the gate for continuous integration and for monitoring.
+
+    Parameters
+    ----------
+    y_true : array-like or Sketch
+        Outcomes, 0/1 or True/False; or a `Sketch`, which stands for the rows.
+    y_proba : array-like
+        Predicted probabilities in [0, 1]; left out for a `Sketch`.
+    alpha : float, optional
+        Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
+        0. Default 0.05, unless `max_rms` is given.
+    max_rms : float, optional
+        Fail if the error on the scale of a probability is larger: the lower end of its interval is.
+    confidence_level : float, default 0.95
+        Of the intervals.
+    segments : SketchTable, optional
+        The same rows by segment. Each segment is checked as well.
+    adjust, min_rows
+        As for `assess_segments`.
+    sample_weight : array-like, optional
+        Weights of the rows.
+    pos_label : optional
+        The label that counts as 1.
+
+    Returns
+    -------
+    Gate
+        ``.status`` is "pass", "fail" or "unclear"; ``.reasons`` says why.
+
+    Notes
+    -----
+    "unclear" means that nothing failed, but the error may still exceed `max_rms` (without it, 0.1): the upper end of
+    its interval does. Also if errors change sign along the predictions and cancel in the rms, and if no segment has
+    enough rows to be tested. With segments, half of `alpha` is for all rows together and half for the segments, so
+    that with ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_rms` each interval
+    gets an equal share of 1 - `confidence_level`, so that all of them hold together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(2000)
+    >>> outcome = rng.random(2000) < truth
+    >>> tc.check(outcome, truth).status
+    'pass'
+    >>> print(tc.check(outcome, truth**2, max_rms=0.05).verdict)
+    Fail: the error (rms) is at least 0.13, more than 0.05.
+    """
+    if segments is not None:
+        refuse_not_table(segments, isinstance(segments, SketchTable), "segments")
+    limits = _Limits.of(alpha, max_rms, confidence_level, 0 if segments is None else len(segments))
+    levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
+    whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, **levels)
+    table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
+    status, reasons = _decide(limits, whole, table)
+    return Gate(
+        status=status,
+        reasons=tuple(reasons),
+        alpha=limits.alpha,
+        max_rms=limits.max_rms,
+        confidence_level=limits.confidence_level,
+        used_alpha=None if limits.alpha is None else limits.used_alpha,
+        used_confidence_level=limits.used_confidence_level,
+        assessment=whole,
+        segments=table,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The limits that were asked for, and the number of segments that share them with all rows together."""
+
+    alpha: float | None
+    max_rms: float | None
+    confidence_level: float
+    n_segments: int
+
+    @classmethod
+    def of(cls, alpha: float | None, max_rms: float | None, confidence_level: float, n_segments: int) -> Self:
+        if alpha is None and max_rms is None:
+            alpha = _ALPHA
+        return cls(
+            None if alpha is None else check_level(alpha, "alpha"),
+            None if max_rms is None else check_positive(max_rms, "max_rms"),
+            check_level(confidence_level, "confidence_level"),
+            n_segments,
+        )
+
+    @property
+    def used_alpha(self) -> float:
+        """Half of the level for all rows and half for the segments."""
+        alpha = self.alpha or _ALPHA
+        return alpha / 2.0 if self.n_segments else alpha
+
+    @property
+    def used_confidence_level(self) -> float:
+        """Bonferroni's share of the error for each interval that is compared with `max_rms`."""
+        intervals = 1 if self.max_rms is None else 1 + self.n_segments
+        return 1.0 - (1.0 - self.confidence_level) / intervals
+
+    @property
+    def level_text(self) -> str:
+        return f"{self.used_alpha:g}, half of {self.alpha:g}" if self.n_segments else f"{self.alpha:g}"
+
+
+def _decide(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> tuple[str, list[str]]:
+    """Return status and reasons."""
+    errors = _error_intervals(limits, whole, segments)
+    failures = [*_significant(limits, whole, segments), *_too_large(limits, errors)]
+    if failures:
+        return "fail", failures
+    doubts = _doubts(limits, whole, segments, errors)
+    if doubts:
+        return "unclear", doubts
+    if limits.max_rms is None:
+        return "pass", [f"no miscalibration is shown at level {limits.level_text}"]
+    high = max(interval.high for interval in errors.values())
+    return "pass", [f"the error (rms) is at most {high:.2g}, which does not exceed {limits.max_rms:g}"]
+
+
+def _error_intervals(
+    limits: _Limits, whole: Assessment, segments: SegmentTable | None
+) -> dict[str, ConfidenceInterval]:
+    """Intervals of the errors that must be small, by what messages call them."""
+    errors = {"the error": whole.rms_interval}
+    if segments is not None and limits.max_rms is not None:
+        errors |= {f"the error of segment {segment.name}": segment.rms_interval for segment in segments.tested}
+    return errors
+
+
+def _significant(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> list[str]:
+    """Failures of the test at level alpha."""
+    if limits.alpha is None:
+        return []
+    test, failures = whole.test, []
+    if test.greater <= limits.used_alpha:
+        evidence = f"{whole.kind}, {test.in_words(test.greater)}"
+        failures.append(f"miscalibration is shown at level {limits.level_text} ({evidence})")
+    if test.impossible:
+        outcomes = f"{test.impossible:,} outcome{'' if test.impossible == 1 else 's'}"
+        failures.append(f"{outcomes} had a predicted chance of exactly 0")
+    if segments is not None:
+        failures += [
+            f"segment {segment.name} is {segment.kind} (adjusted {p_in_words(segment.adjusted)})"
+            for segment in segments.miscalibrated
+        ]
+    return failures
+
+
+def _too_large(limits: _Limits, errors: dict[str, ConfidenceInterval]) -> list[str]:
+    if limits.max_rms is None:
+        return []
+    return [
+        f"{name} (rms) is at least {interval.low:.3g}, more than {limits.max_rms:g}"
+        for name, interval in errors.items()
+        if interval.low > limits.max_rms
+    ]
+
+
+def _doubts(
+    limits: _Limits, whole: Assessment, segments: SegmentTable | None, errors: dict[str, ConfidenceInterval]
+) -> list[str]:
+    """Reasons why a pass would mean nothing."""
+    allowed = _NOTABLE_ERROR if limits.max_rms is None else limits.max_rms
+    doubts = []
+    for name, interval in errors.items():
+        if math.isnan(interval.high):
+            doubts.append(f"{name} (rms) has no interval: {interval.why.rstrip('.')}")
+        elif interval.high > allowed:
+            doubts.append(f"{name} (rms) may be as large as {interval.high:.2g}, and {allowed:g} is the limit")
+    significant = whole.kind == "miscalibrated" and whole.test.greater <= limits.used_alpha
+    if limits.max_rms is not None and significant:
+        doubts.append("errors change sign along the predictions and cancel in the rms, which may hide their size")
+    if segments is not None and not segments.tested:
+        doubts.append(segments.verdict.rstrip("."))
+    return doubts

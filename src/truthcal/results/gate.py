@@ -1,0 +1,76 @@
+"""The result of `check`: pass, fail or unclear, with the reasons and the assessment behind them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from truthcal.results.assessment import Assessment
+from truthcal.results.segments import SegmentTable
+from truthcal.results.text import literal
+
+# Reasons that the sentence lists; `reasons` has all of them.
+_LISTED = 5
+_HEADINGS = {"pass": "Pass", "fail": "Fail", "unclear": "Too little data to tell"}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Pass, fail, or too little data to tell? Returned by `check`. Print it.
+
+    Attributes
+    ----------
+    status : {"pass", "fail", "unclear"}
+        The decision. "unclear": nothing is shown to be wrong, but these rows could not have shown it.
+    reasons : tuple of str
+        Why, at least one.
+    alpha, max_rms : float or None
+        The limits that were asked for; None for one that is not checked.
+    confidence_level : float
+        The confidence level that was asked for.
+    used_alpha : float or None
+        Level of the test of all rows and of that of the segments: half of `alpha` each if there are segments.
+    used_confidence_level : float
+        Confidence level of each interval: with segments and `max_rms`, high enough that all of them hold together.
+    assessment : Assessment
+        All rows, assessed at these levels.
+    segments : SegmentTable or None
+        The segments, if there are any.
+    """
+
+    status: str
+    reasons: tuple[str, ...]
+    alpha: float | None
+    max_rms: float | None
+    confidence_level: float
+    used_alpha: float | None
+    used_confidence_level: float
+    assessment: Assessment
+    segments: SegmentTable | None
+
+    @property
+    def verdict(self) -> str:
+        """Status and reasons in one sentence."""
+        more = f"; and {len(self.reasons) - _LISTED:,} more" if len(self.reasons) > _LISTED else ""
+        return f"{_HEADINGS[self.status]}: {'; '.join(self.reasons[:_LISTED])}{more}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, in nested dicts of plain values, ready for JSON (nan where a number is not known)."""
+        limits = {"alpha": self.alpha, "max_rms": self.max_rms, "confidence_level": self.confidence_level}
+        used = {"alpha": self.used_alpha, "confidence_level": self.used_confidence_level}
+        return {
+            "status": self.status,
+            "reasons": list(self.reasons),
+            "gate": {**limits, "used": used},
+            "assessment": self.assessment.to_dict(),
+            "segments": None if self.segments is None else self.segments.to_dict(),
+        }
+
+    def to_markdown(self) -> str:
+        """Verdict and evidence in Markdown, for a pull request or a job summary."""
+        segments = [] if self.segments is None else [self.segments.to_markdown()]
+        return "\n\n".join([literal(self.verdict), self.assessment.to_markdown(), *segments])
+
+    def __str__(self) -> str:
+        segments = [] if self.segments is None else [f"By {', '.join(self.segments.by)}: {self.segments}"]
+        return "\n\n".join([self.verdict, str(self.assessment), *segments])
+
+    __repr__ = __str__

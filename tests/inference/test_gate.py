@@ -1,0 +1,132 @@
+"""The gate: status, reasons and levels; segments share the level with all rows. The command line: tests/cli/test_check.py."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import truthcal as tc
+
+
+def rows(n, shift=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, n).round(4)
+    return (rng.random(n) < p + shift).astype(int), p
+
+
+def table_of(y, p, names):
+    parts = {name: tc.Sketch().update(y[names == name], p[names == name]) for name in np.unique(names).tolist()}
+    return tc.SketchTable.from_sketches(parts, by="team")
+
+
+def test_calibrated_predictions_pass():
+    """Of the seeds 0 to 99, two fail at level 0.05 by chance, among them 0: see the next test."""
+    gate = tc.check(*rows(3000, seed=1))
+    assert gate.status == "pass"
+    assert gate.reasons == ("no miscalibration is shown at level 0.05",)
+    assert str(gate).startswith("Pass: no miscalibration is shown at level 0.05.\n\nCalibrated")
+    assert (gate.alpha, gate.max_rms, gate.used_alpha, gate.used_confidence_level) == (0.05, None, 0.05, 0.95)
+
+
+def test_a_false_alarm_stays_one():
+    """Calibrated rows that fail by chance; `truthcal check` had the same answer before the gate moved here."""
+    gate = tc.check(*rows(3000, seed=0))
+    assert (gate.status, gate.assessment.test.greater) == ("fail", pytest.approx(0.0048))
+    assert tc.check(*rows(3000, seed=0), alpha=0.004).status == "pass"
+
+
+def test_miscalibrated_predictions_fail():
+    y, p = rows(3000, -0.1)
+    gate = tc.check(y, p)
+    assert gate.status == "fail"
+    assert gate.reasons[0].startswith("miscalibration is shown at level 0.05 (too high, p <= ")
+    assert gate.assessment.rms == tc.assess(y, p).rms
+
+
+def test_alpha_is_compared_with_the_pvalue():
+    y, p = rows(400, -0.05, seed=1)
+    pvalue = tc.assess(y, p).test.greater
+    assert 0.0005 < pvalue < 0.05
+    assert tc.check(y, p, alpha=0.99 * pvalue).status != "fail"
+    assert tc.check(y, p, alpha=pvalue).status == "fail"
+
+
+def test_max_rms_is_compared_with_the_interval():
+    y, p = rows(3000, -0.1)
+    interval = tc.assess(y, p).rms_interval
+    assert tc.check(y, p, max_rms=0.99 * interval.low).status == "fail"
+    assert tc.check(y, p, max_rms=(interval.low + interval.high) / 2).status == "unclear"
+    passed = tc.check(y, p, max_rms=1.01 * interval.high)
+    assert (passed.status, passed.alpha, passed.used_alpha) == ("pass", None, None)
+    assert tc.check(y, p, max_rms=1.01 * interval.high, alpha=0.05).status == "fail"
+
+
+def test_few_rows_are_unclear():
+    gate = tc.check([0, 1, 0, 1], [0.5] * 4)
+    assert gate.status == "unclear"
+    assert gate.verdict.startswith("Too little data to tell: the error (rms)")
+
+
+def test_a_sketch_gets_the_answer_of_its_rows():
+    y, p = rows(3000, -0.1)
+    gate, want = tc.check(tc.Sketch(16384).update(y, p)), tc.check(y, p)
+    assert (gate.status, gate.assessment.kind) == (want.status, want.assessment.kind)
+
+
+def test_weights_and_labels_are_passed_on():
+    y, p = rows(1000, -0.1)
+    words, weight = np.where(y == 1, "won", "lost"), np.arange(1000) % 3 + 1.0
+    gate = tc.check(words, p, pos_label="won", sample_weight=weight)
+    assert gate.assessment.to_dict() == tc.assess(y, p, sample_weight=weight).to_dict()
+
+
+def test_segments_share_the_level_with_all_rows():
+    """Errors of two segments that cancel in the total."""
+    up = np.arange(4000) % 2 == 0
+    y, p = rows(4000, np.where(up, 0.1, -0.1), seed=5)
+    table = table_of(y, p, np.where(up, "red", "blue"))
+    assert tc.check(y, p).status == "pass"
+    gate = tc.check(y, p, segments=table)
+    assert gate.status == "fail"
+    assert [reason.split(" (")[0] for reason in gate.reasons] == ["segment blue is too high", "segment red is too low"]
+    assert (gate.used_alpha, gate.segments.alpha) == (0.025, 0.025)
+    bounded = tc.check(y, p, segments=table, max_rms=0.05)
+    assert bounded.used_confidence_level == pytest.approx(1 - 0.05 / 3)
+    assert any(reason.startswith("the error of segment red (rms) is at least") for reason in bounded.reasons)
+    assert "By team: " in str(gate)
+    assert "| red |" in gate.to_markdown()
+
+
+def test_a_gate_is_plain_json_and_can_be_pickled():
+    y, p = rows(500)
+    gate = tc.check(y, p, segments=table_of(y, p, np.where(y == y, "all", "")), max_rms=0.3)
+    content = json.loads(json.dumps(gate.to_dict()))
+    assert content["gate"] == {
+        "alpha": None,
+        "max_rms": 0.3,
+        "confidence_level": 0.95,
+        "used": {"alpha": None, "confidence_level": pytest.approx(0.975)},
+    }
+    assert content["status"] == gate.status
+    gate = tc.check(y, p)
+    assert pickle.loads(pickle.dumps(gate)).verdict == gate.verdict
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"alpha": 5}, ValueError, "`alpha` must lie strictly between 0 and 1; got 5.0. For 5%, pass 0.05"),
+        ({"max_rms": 0}, ValueError, "`max_rms` must be a positive number; got 0.0"),
+        ({"max_rms": "small"}, TypeError, "`max_rms` must be a number; got 'small'"),
+        ({"confidence_level": 1}, ValueError, "`confidence_level` must lie strictly between 0 and 1"),
+        ({"segments": "region"}, TypeError, "`segments` must be a SketchTable, .* got 'region'"),
+        ({"segments": tc.SketchTable(by="g")}, ValueError, "`segments` is empty"),
+        ({"adjust": "bonferroni"}, ValueError, "`adjust` must be one of 'holm', 'fdr', 'none'"),
+    ],
+)
+def test_wrong_parameters_are_named(arguments, error, message):
+    y, p = rows(50)
+    table = table_of(y, p, np.where(y == y, "all", ""))
+    with pytest.raises(error, match=message):
+        tc.check(y, p, **({"segments": table} | arguments))
