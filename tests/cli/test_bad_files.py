@@ -78,7 +78,7 @@ BAD = {
     "ending.dat": (table().encode(), "truthcal assess - < ending.dat"),
     "team.csv": (
         table().replace("\n1,", "\nhome,").replace("\n0,", "\naway,").encode(),
-        "Say --pos-label home or --pos-label away.",
+        "Use --pos-label home or --pos-label away.",
     ),
 }
 
@@ -98,7 +98,7 @@ def test_thousands_separators_in_weights_are_not_numbers(quick, tmp_path):
     err = quick("assess", "w.csv", "--weight", "w", "-q", check=2).err
     assert "`w` (sample_weight) must hold numbers" in err
     assert "Thousands separators? Write 1200, not 1,200." in err
-    assert "weights: `w` was not used" in quick("assess", "w.csv", check=0).err
+    assert "weights: `w` is not used" in quick("assess", "w.csv", check=0).err
 
 
 def test_a_folder_without_data_is_refused(quick, tmp_path):

@@ -212,7 +212,7 @@ def test_bad_data_is_exit_status_two(quick, tmp_path):
 def test_several_models_are_refused(quick, write, events):
     path = write("m.csv", hit=events["hit"], score=events["score"], sure=events["sure"])
     done = quick("check", path, "--proba", "score", "--proba", "sure", check=WRONG)
-    assert "`check` looks at one model" in done.err
+    assert "`check` takes one model" in done.err
 
 
 def test_check_of_a_sketch_is_that_of_its_rows(quick, bad):

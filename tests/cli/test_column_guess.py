@@ -100,10 +100,10 @@ def test_the_only_sensible_reading_is_taken_and_told(tmp_path, name):
     found = guessed(tmp_path, columns)
     assert (found.y_true, found.y_proba, found.pos_label) == (label, (proba,), positive)
     assert type(found.pos_label) is type(positive)
-    assert f"label: `{label}` (" in found.said[0]
-    assert f"probability: `{proba}` (" in found.said[0]
+    assert f"label: `{label}` (" in found.messages[0]
+    assert f"probability: `{proba}` (" in found.messages[0]
     flags = "--label and --proba" if positive is None else "--label, --proba and --pos-label"
-    assert found.said[0].endswith(f"; say otherwise with {flags}")
+    assert found.messages[0].endswith(f"; to change this use {flags}")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def doubted(proba, decided, label, one="1"):
         f"`{proba}` is never below 0.5, and `{decided}` holds decisions. If `{proba}` is the confidence in the "
         "decision, make a column that says whether the decision was right "
         f"(`correct = {decided} == {label}`) and name it: --label correct. "
-        f"If it is the probability that the label is {one}, say --proba {proba}."
+        f"If it is the probability that the label is {one}, use --proba {proba}."
     )
 
 
@@ -159,22 +159,22 @@ ASKED = {  # one case a line
     "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: RainToday, RainTomorrow"),
     "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: male, smoker. Name one: --label male"),
     "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} `y_pred` holds two values only: decisions. None holds numbers between 0 and 1 only. Name it: --proba COLUMN."),
-    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes? Candidate: member. If that is it, say: --label member."),
+    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes? Candidate: member. If that is it, use: --label member."),
     "a submission without outcomes": ({"id": IDS, "target": PROBAS}, "None holds 0 and 1, True and False, or two labels only"),
-    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, say: --proba target"),
+    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, use: --proba target"),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
-    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities of the label that counts as 1, or, as its name says, of the other one? Say --proba prob_0, or --pos-label 0."),
+    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities of the label that counts as 1, or of another event? Use --proba prob_0, or --pos-label 0."),
     "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, "--proba prob_loss, or --pos-label loss."),
     "the opposite": ({"died": BITS, "survival_probability": PROBAS}, "--proba survival_probability, or --pos-label 0."),
     "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, "--proba p_success, or --pos-label 0."),
     "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, "or --pos-label loss."),
     "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: p_failure, p_success"),
     "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: p_0, p_1, p_2"),
-    "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in `label` of file.csv counts as 1, the event that the probabilities speak of? It holds 'spam', 'ham'. Say --pos-label spam or --pos-label ham."),
-    "labels in other numbers": ({"class": ["1", "2", "1", "2"], "prob": PROBAS}, "It holds 1, 2. Say --pos-label 1 or --pos-label 2."),
+    "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in `label` of file.csv counts as 1, the event that the probabilities are about? It holds 'spam', 'ham'. Use --pos-label spam or --pos-label ham."),
+    "labels in other numbers": ({"class": ["1", "2", "1", "2"], "prob": PROBAS}, "It holds 1, 2. Use --pos-label 1 or --pos-label 2."),
     "names that need quotes": ({"y": BITS, "my prob": PROBAS, "-prob": MORE}, "Name one: --proba 'my prob'"),
-    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names on top"),
+    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names at the top"),
     "no names, with text": ({"case-1": WORDS, "1": BITS, "0.734": PROBAS}, "holds numbers (case-1, 1, 0.734), where it should"),
     "no rows": ({"label": [], "prob": []}, "file.csv has no rows; at least one is needed."),
     "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates: 'prob\\x1b[31m', prob_b"),
@@ -186,7 +186,7 @@ ASKED = {  # one case a line
     "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, against_the_rest("gold", "'setosa', 'virginica', 'versicolor'", "'setosa'") + " If `confidence` is the confidence in the decision, make a column that says whether the decision was right (`correct = predicted == gold`) and name it: --label correct."),
     "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, against_the_rest("species", "'setosa', 'virginica', 'versicolor'", "'setosa'")),
     "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, against_the_rest("species", "'a', 'b', 'c', ...", "'a'")),
-    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, say: --label neutral. " + against_the_rest("result", "'H', 'D', 'A'", "'H'")),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, use: --label neutral. " + against_the_rest("result", "'H', 'D', 'A'", "'H'")),
     "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, against_the_rest("label", "0, 1, 2", "0")),
     "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, "or --pos-label 0."),
     "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, "or --pos-label 0."),
@@ -199,7 +199,7 @@ ASKED = {  # one case a line
     "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, "--proba p_no_show, or --pos-label No."),
     "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: chance, x"),
     "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: logit, x"),
-    "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, "If that is it, say: --proba logit."),
+    "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, "If that is it, use: --proba logit."),
     "weights only": ({"label": BITS, "w": PROBAS}, WHICH),
 }
 # fmt: on
@@ -255,23 +255,23 @@ def test_two_columns_of_one_name_are_refused(tmp_path, given):
 
 
 def test_what_is_said_of_a_guess(tmp_path):
-    said = guessed(tmp_path, {"clicked": BITS, "score": PROBAS}).said
+    said = guessed(tmp_path, {"clicked": BITS, "score": PROBAS}).messages
     assert said == (
-        "label: `clicked` (0/1), probability: `score` (0.12 to 0.87); say otherwise with --label and --proba",
+        "label: `clicked` (0/1), probability: `score` (0.12 to 0.87); to change this use --label and --proba",
     )
-    said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn").said
+    said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn").messages
     assert said == (
-        "label: `churn` ('Yes' counts as 1, 'No' as 0), probability: `x` (0.12 to 0.87, the only such column); say "
-        "otherwise with --proba and --pos-label",
+        "label: `churn` ('Yes' counts as 1, 'No' as 0), probability: `x` (0.12 to 0.87, the only such column); to "
+        "change this use --proba and --pos-label",
     )
-    said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn", proba=["x"]).said
-    assert said == ("label: `churn` ('Yes' counts as 1, 'No' as 0); say otherwise with --pos-label",)
-    said = guessed(tmp_path, {"flag": BITS, "p": PROBAS, "w": IDS}, proba=["p"]).said
+    said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn", proba=["x"]).messages
+    assert said == ("label: `churn` ('Yes' counts as 1, 'No' as 0); to change this use --pos-label",)
+    said = guessed(tmp_path, {"flag": BITS, "p": PROBAS, "w": IDS}, proba=["p"]).messages
     assert said == (
-        "label: `flag` (0/1, the only such column); say otherwise with --label",
-        "weights: `w` was not used; to use it say --weight w",
+        "label: `flag` (0/1, the only such column); to change this use --label",
+        "weights: `w` is not used; to use it, add --weight w",
     )
-    assert guessed(tmp_path, {"y": BITS, "p": PROBAS, "w": IDS}, label="y", proba=["p"], weight="w").said == ()
+    assert guessed(tmp_path, {"y": BITS, "p": PROBAS, "w": IDS}, label="y", proba=["p"], weight="w").messages == ()
 
 
 def test_columns_in_other_use_are_not_guessed(tmp_path):
@@ -312,11 +312,11 @@ def test_named_columns_must_be_there(tmp_path, given, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"by": ["p"]}, r"probabilities\? `p` is taken by --by\. Candidate: x\. If that is it, say: --proba x\."),
-        ({"key": "p"}, r"probabilities\? `p` is taken by --key\. "),
-        ({"weight": "p"}, r"probabilities\? `p` is taken by --weight\. "),
-        ({"by": ["y"]}, r"outcomes\? `y` is taken by --by\. None holds"),
-        ({"by": ["x", "p"]}, r"probabilities\? `p` is taken by --by\. None holds"),
+        ({"by": ["p"]}, r"probabilities\? `p` is used by --by\. Candidate: x\. If that is it, use: --proba x\."),
+        ({"key": "p"}, r"probabilities\? `p` is used by --key\. "),
+        ({"weight": "p"}, r"probabilities\? `p` is used by --weight\. "),
+        ({"by": ["y"]}, r"outcomes\? `y` is used by --by\. None holds"),
+        ({"by": ["x", "p"]}, r"probabilities\? `p` is used by --by\. None holds"),
     ],
 )
 def test_a_column_in_other_use_is_told_where_it_is_missed(tmp_path, given, message):
@@ -410,7 +410,7 @@ def test_a_pair_of_columns_follows_the_positive_label(tmp_path):
     assert guessed(tmp_path, columns, pos_label="0").y_proba == ("prob_0",)
     columns = {"died": BITS, "survival_probability": PROBAS}
     assert guessed(tmp_path, columns, pos_label="0").y_proba == ("survival_probability",)
-    with pytest.raises(ValueError, match=r"Say --proba mortality, or --pos-label 1\."):
+    with pytest.raises(ValueError, match=r"Use --proba mortality, or --pos-label 1\."):
         guessed(tmp_path, {"died": BITS, "mortality": PROBAS}, label="died", pos_label="0")
 
 
@@ -430,7 +430,7 @@ def test_a_name_that_speaks_of_the_other_label_than_the_positive_one_is_asked(
     tmp_path, label, fields, positive, proba, other
 ):
     columns = {label: fields, proba: PROBAS}
-    with pytest.raises(ValueError, match=rf"Say --proba {proba}, or --pos-label {other}\."):
+    with pytest.raises(ValueError, match=rf"Use --proba {proba}, or --pos-label {other}\."):
         guessed(tmp_path, columns, label=label, pos_label=positive)
     assert guessed(tmp_path, columns, label=label, pos_label=other).y_proba == (proba,)
     assert guessed(tmp_path, columns, label=label, pos_label=positive, proba=[proba]).y_proba == (proba,)
@@ -441,28 +441,55 @@ def test_a_name_that_speaks_of_the_positive_label_is_not_asked(tmp_path, proba):
     assert guessed(tmp_path, {"churn": YES, proba: PROBAS}, pos_label="No").y_proba == (proba,)
 
 
+ONE_MINUS = [str(round(1 - float(p), 4)) for p in PROBAS]
+
+
+def test_a_column_and_its_outcome_are_a_pair(tmp_path):
+    columns = {"prob1": PROBAS, "prob1_outcome": BITS, "neutral": BITS, "other": MORE}
+    found = guessed(tmp_path, columns)
+    assert (found.y_true, found.y_proba) == ("prob1_outcome", ("prob1",))
+
+
+def test_several_pairs_are_asked_and_never_mixed(tmp_path):
+    columns = {"prob1": PROBAS, "prob1_outcome": BITS, "prob2": ONE_MINUS, "prob2_outcome": BITS[::-1]}
+    for several in (False, True):
+        with pytest.raises(ValueError, match=r"2 pairs .* Name one: --proba prob1 --label prob1_outcome\.") as error:
+            guessed(tmp_path, columns, several=several)
+        assert "--proba prob1 --proba" not in str(error.value)
+    assert guessed(tmp_path, columns, proba=["prob2"]).y_true == "prob2_outcome"
+    assert guessed(tmp_path, columns, label="prob2_outcome").y_proba == ("prob2",)
+
+
+def test_columns_that_add_up_to_one_are_not_suggested_together(tmp_path):
+    columns = {"won": BITS, "prob_home": PROBAS, "prob_away": ONE_MINUS}
+    with pytest.raises(ValueError, match=r"Candidates: prob_home, prob_away\. Name one: --proba prob_home\. All"):
+        guessed(tmp_path, columns, several=True)
+    with pytest.raises(ValueError, match=r"Name one or more: --proba prob_home --proba prob_new\. All"):
+        guessed(tmp_path, columns | {"prob_new": MORE}, several=True)
+
+
 def test_a_file_joined_to_another_may_do_without_outcomes(tmp_path):
     found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "a": BITS, "b": BITS}, key="id", label_elsewhere="won")
     assert (found.y_true, found.y_proba, found.pos_label) == ("won", ("prob",), None)
-    assert found.said == ("probability: `prob` (0.12 to 0.87); say otherwise with --proba",)
+    assert found.messages == ("probability: `prob` (0.12 to 0.87); to change this use --proba",)
     found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "won": YES, "y": BITS}, key="id", label_elsewhere="won")
     assert (found.y_true, found.pos_label) == ("won", "Yes")
-    assert len(found.said) == 1
+    assert len(found.messages) == 1
 
 
 @pytest.mark.parametrize(
     ("others", "said"),
-    [(["target"], "`target` here was"), (["seen"], "`seen` here was"), (["y", "label"], "`y`, `label` here were")],
+    [(["target"], "`target`"), (["seen"], "`seen`"), (["y", "label"], "`y`, `label`")],
 )
 def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
     columns = {"id": IDS, "prob": PROBAS, **dict.fromkeys(others, BITS)}
     found = guessed(tmp_path, columns, key="id", label_elsewhere="won")
-    assert found.said[1:] == (f"outcomes are taken from the other file; {said} not looked at",)
+    assert found.messages[1:] == (f"outcomes are taken from the other file, not from {said} in this file",)
 
 
 def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path):
     columns = {"id": IDS, "survival_prob": PROBAS}
-    with pytest.raises(ValueError, match=r"Say --proba survival_prob, or make a column of 1 minus it\."):
+    with pytest.raises(ValueError, match=r"Use --proba survival_prob, or make a column of 1 minus it\."):
         guessed(tmp_path, columns, key="id", label_elsewhere="died")
     assert guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0").pos_label is None
     columns = {"id": IDS, "prob_0": PROBAS, "prob_1": MORE}
@@ -476,7 +503,7 @@ def test_probabilities_alone_where_no_outcomes_are_needed(tmp_path):
     columns = {"": IDS, "prob": SURE, "pred": HARD, "target": BITS, "w": IDS}
     found = guessed(tmp_path, columns, label_elsewhere="")
     assert (found.y_true, found.y_proba, found.pos_label) == ("", ("prob",), None)
-    assert found.said == ("probability: `prob` (0.5 to 0.97); say otherwise with --proba",)
+    assert found.messages == ("probability: `prob` (0.5 to 0.97); to change this use --proba",)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def test_a_closed_standard_output_is_quiet_too(file):
 
 @pytest.mark.parametrize(
     ("sent", "status", "words"),
-    [(signal.SIGINT, 130, ["truthcal: interrupted; nothing was left half-written."]), (signal.SIGTERM, 143, [])],
+    [(signal.SIGINT, 130, ["truthcal: interrupted; no file was left half-written."]), (signal.SIGTERM, 143, [])],
     ids=["Ctrl-C", "kill"],
 )
 def test_an_interrupt_leaves_nothing(tmp_path, sent, status, words):
@@ -111,7 +112,7 @@ def test_an_error_inside_truthcal_asks_for_a_report(quick, file, monkeypatch):
 
     monkeypatch.setattr(tc, "assess", fail)
     done = quick("assess", file, check=2)
-    assert "something went wrong inside truthcal (KeyError" in done.err
+    assert "internal error (KeyError" in done.err
     assert "--debug" in done.err
     assert "Traceback" in quick("assess", file, "--debug", check=2).err
 
@@ -179,7 +180,7 @@ def test_a_folder_that_is_read_only_is_refused(quick, file, tmp_path, monkeypatc
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
     done = quick("sketch", file, "-o", "x.sketch", check=2)
-    assert "nothing can be written into" in done.err
+    assert "is not writable; name another folder" in done.err
 
 
 @pytest.fixture
@@ -220,7 +221,7 @@ def test_what_is_read_is_never_overwritten(quick, file, arguments):
     before = file.read_bytes()
     for name in (file.name, f"./{file.name}"):
         done = quick(command, file, *flags, name, check=2)
-        assert "is read, and would be overwritten; name another file" in done.err
+        assert "is an input and would be overwritten; name another file" in done.err
     assert file.read_bytes() == before
 
 
@@ -280,10 +281,10 @@ def test_a_name_that_is_not_utf8_has_a_cure(process, tmp_path):
 
 
 def complete(script, *words):
-    """What bash offers for the last of these words."""
+    """Return the words that bash offers for the last of these words."""
     code = (
         f"{script}\nCOMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}\n"
-        "_truthcal\nprintf '%s\\n' \"${COMPREPLY[@]}\""
+        f"_shtab_truthcal\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
     )
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.split()
@@ -294,14 +295,86 @@ def test_bash_completes_commands_options_and_values(quick):
     assert complete(script, "truthcal", "a") == ["assess", "audit"]
     assert complete(script, "truthcal", "check", "--max") == ["--max-rms"]
     assert complete(script, "truthcal", "assess", "--adjust", "h") == ["holm"]
-    assert complete(script, "truthcal", "completion", "f") == ["fish"]
-    assert complete(script, "truthcal", "assess", "x") == []  # files, by the shell itself
+    assert complete(script, "truthcal", "completion", "z") == ["zsh"]
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_all_commands(quick, shell):
+def test_bash_completes_files(quick, file):
+    script = quick("completion", "bash", check=0).out
+    assert complete(script, "truthcal", "assess", "pred") == ["predictions.csv"]
+    assert complete(script, "truthcal", "assess", "predictions.csv", "--report", "pred") == ["predictions.csv"]
+    assert complete(script, "truthcal", "assess", "x") == []
+
+
+def test_zsh_gets_all_commands(quick):
     from truthcal.cli.parser import COMMANDS
 
-    script = quick("completion", shell, check=0).out
+    script = quick("completion", "zsh", check=0).out
     assert all(command.name in script for command in COMMANDS)
     assert "max-rms" in script
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_loads_the_script(quick, tmp_path):
+    (tmp_path / "script").write_text(quick("completion", "zsh", check=0).out)
+    code = 'eval "$(cat script)"; print ${+functions[_shtab_truthcal]} $_comps[truthcal]'
+    done = subprocess.run(["zsh", "-f", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()) == (0, ["1", "_shtab_truthcal"]), done
+
+
+def test_completion_without_shtab_has_a_cure(quick, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    done = quick("completion", "bash", check=2)
+    assert done.err == "truthcal: completion needs shtab: pip install 'truthcal[completion]'.\n"
+
+
+# --- one pass ---------------------------------------------------------------------------------------------------------
+
+OPENS = """
+import os, sys
+opened = []
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes, os.PathLike)):
+        opened.append(os.path.realpath(os.fsdecode(arguments[0])))
+sys.addaudithook(hook)
+from truthcal.cli.main import main
+status = main(sys.argv[1:])
+print(opened.count(os.path.realpath(sys.argv[2])), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def test_a_file_is_opened_at_most_twice(write, events, tmp_path):
+    """Once for the preview and once to read all models, segments and the checksum; pyarrow may open it unseen."""
+    path = write(**{name: events[name] for name in ("score", "sure", "hit", "region")})
+    line = [
+        "assess",
+        path,
+        "--proba",
+        "score",
+        "--proba",
+        "sure",
+        "--by",
+        "region",
+        "--report",
+        tmp_path / "r.html",
+        "-q",
+    ]
+    done = subprocess.run([sys.executable, "-c", OPENS, *map(str, line)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 1 <= int(done.stderr.split()[-1]) <= 2
+
+
+def test_errors_of_the_library_name_the_flag(quick, file):
+    done = quick("sketch", file, "-o", "x.sketch", "--buckets", "100", check=2)
+    assert done.err.splitlines()[-1] == "truthcal: --buckets must be a power of two; got 100. Try 64 or 128."
+
+
+def test_errors_of_the_library_name_the_flag_that_would_help():
+    from truthcal.cli.main import error_text
+    from truthcal.core.checks import invalid
+
+    error = invalid("y_true", "holds text labels; name the positive one, for example", fix=("pos_label", "a b"))
+    assert error_text(error) == "--label holds text labels; name the positive one, for example --pos-label 'a b'."
+    error = invalid("y_proba", "holds outcomes. They belong in", subject="`p` (y_proba)", fix=("y_true",))
+    assert error_text(error) == "`p` (y_proba) holds outcomes. They belong in --label."
+    assert error_text(invalid("edges", "must increase.")) == "`edges` must increase."

@@ -1,69 +1,107 @@
-"""Which column holds the outcomes and which the probabilities, where the user did not say: by names and by content."""
+"""Column guessing: find outcomes and probabilities by names and first rows, or ask a question that shows the flags."""
 
+import difflib
+import functools
+import itertools
+import math
+import re
+import shlex
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from truthcal.cli.column_names import (
-    BESIDE,
-    DECIDED,
-    LABEL,
-    LOGITS,
-    NAMED,
-    RIGHT,
-    SORTING,
-    TRUTHS,
-    WEIGHT,
-    check_named,
-    converted,
-    cut,
-    denied,
-    flagged,
-    has,
-    is_classes,
-    is_number,
-    is_two,
-    is_unfit,
-    is_unit,
-    listed,
-    may_be_two,
-    names,
-    pair_of,
-    refuse_double,
-    says_event,
-    says_opposite,
-    says_probability,
-    says_score,
-    shown,
-    squashed,
-    values_in,
-    words,
-)
 from truthcal.io.files.preview import Column
 
-# Columns and candidates that messages list.
-_LISTED, _FEW = 20, 8
+Label = str | int | float | bool | None
+
+# Boundaries between the words of a name: before a capital and before a digit.
+_EDGE, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])"), re.compile(r"[^\W_]+")
+_PERCENT = re.compile(r"[0-9.,]+ ?%")
+# Letters of a name, columns and candidates that messages show; names that are compared for a suggestion.
+_LETTERS, _LISTED, _FEW, _COMPARED = 60, 20, 8, 10_000
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Names are compared without case, accents and punctuation, by words and by words joined.
+_PROBA = _names("p proba probas prob probs probability probabilities likelihood phat yproba yprob pd")
+_SCORE = _names(
+    "score scores confidence conf forecast forecasts prediction predictions predicted pred preds yhat ypred yscore "
+    "risk chance pop propensity"
+)
+_LABEL = _names("y ytrue ytest label labels target targets outcome outcomes actual truth gold observed correct")
+_EVENT = _names(
+    "class event result response status success hit resolution clicked converted churn churned default defaulted fraud "
+    "spam died survived won win rain rained failure"
+)
+_DECISION = _names("pred preds prediction predictions predicted ypred yhat estimate forecast decision")
+_CORRECT, _CLASS_NAME = _names("correct iscorrect right"), _names("label labels class answer")
+_LOGIT, _WEIGHT = _names("logit logits logodds"), _names("w weight weights wt wgt sampleweight")
+_STATISTIC = _names(
+    "lower upper lo hi low high ci min max std sd se err error variance threshold pvalue rank brier logloss entropy"
+)
+_GROUP = _names("id key index fold split train test seed date time year month day week hour age sex gender")
+_NEGATION = _names("no not non un without never")
+# Words that do not say which event a column is about.
+_NEUTRAL = (
+    _PROBA | _SCORE | _LABEL | _names("is has was will flag model of the class event result resolution hat new old")
+)
+# Labels that count as 0 and 1.
+_TRUTHS = (
+    ("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("negative", "positive"), ("neg", "pos"),
+    ("nein", "ja"), ("non", "oui"),
+)  # fmt: skip
+_PAIRS = (*_TRUTHS, ("loss", "win"), ("lost", "won"), ("wrong", "right"), ("incorrect", "correct"))
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Which columns hold outcomes and probabilities, which label counts as 1, and what to tell the user about it.
+    """The columns of outcomes and probabilities, the label that counts as 1, and messages about what was guessed.
 
-    Attributes
-    ----------
-    y_true : str
-    y_proba : tuple of str
-    pos_label : str, int, float, bool or None
-        Of the kind that the column of outcomes holds. None for 0/1 and True/False.
-    said : tuple of str
-        Lines for the user: what was guessed, and how to say otherwise. Empty if nothing was.
+    `pos_label` has the type of the outcome column's values; None for 0/1 and True/False.
     """
 
     y_true: str
     y_proba: tuple[str, ...]
-    pos_label: str | int | float | bool | None
-    said: tuple[str, ...]
+    pos_label: Label
+    messages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The columns of a file, the flags that name some of them, and where outcomes are if not here."""
+
+    columns: Sequence[Column]
+    where: str
+    flags: dict[str, str]
+    label_elsewhere: str | None
+    several: bool
+
+    @property
+    def free(self) -> list[Column]:
+        return [c for c in self.columns if c.name not in self.flags and c.name and not c.in_path]
+
+    @property
+    def other_use(self) -> list[Column]:
+        return [c for c in self.columns if self.flags.get(c.name) in ("--by", "--key", "--weight")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """The outcome column, if it is known, and the label that counts as 1."""
+
+    column: Column | None = None
+    positive: Label = None
+
+    @property
+    def others(self) -> list[Any]:
+        """The labels that count as 0."""
+        one = 1 if self.positive is None else self.positive
+        return [value for value in (() if self.column is None else self.column.values) if value != one]
 
 
 def guess(
@@ -79,399 +117,523 @@ def guess(
     several: bool = False,
     label_elsewhere: str | None = None,
 ) -> Guess:
-    """Find the columns of outcomes and of probabilities, if there is only one sensible reading.
+    """Find the columns that the user did not name, if there is only one possibility; otherwise raise a question.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        What `look` saw.
-    label, proba, weight, by, key
-        Columns that the user named. They are checked, and not guessed.
-    pos_label : str or None
-        The label that counts as 1, as the user typed it.
-    where : str
-        How messages call the file.
-    several : bool, default False
-        Whether there may be several columns of probabilities. They are not all taken: only those named, or the one.
-    label_elsewhere : str or None
-        The column of outcomes in another file that this one is joined to. This file may do without it. Empty if no
-        outcomes are needed at all.
-
-    Returns
-    -------
-    Guess
-
-    Raises
-    ------
-    ValueError
-        If a named column is not there, or if there is no sensible reading or more than one. The message has the flags.
+    `label_elsewhere` is the outcome column of another file that this one is joined to; empty if no outcomes are needed.
     """
     if label_elsewhere is not None:
         label = label_elsewhere if label_elsewhere and any(c.name == label_elsewhere for c in columns) else None
     named = {"--label": [label], "--proba": proba, "--weight": [weight], "--by": by, "--key": [key]}
-    file = _File(columns, shown(where, None), _flags_of(named), label_elsewhere, several)
-    check_named(columns, named, file.where)
+    flags = {name: flag for flag, names in reversed(named.items()) for name in names if name is not None}
+    file = _File(columns, _shown(where, None), flags, label_elsewhere, several)
+    _check_named(file, named)
     if not proba or (label is None and label_elsewhere is None):
-        _refuse_nothing(file)
-    labels = [c for c in columns if c.name == label] or (_labels(file.free) if label_elsewhere is None else [])
+        _refuse_no_rows_or_header(file)
+    labels = [c for c in columns if c.name == label]
+    probas = [c for c in columns if c.name in proba]
+    pairs = [] if (labels and probas) or label_elsewhere is not None else _outcome_pairs(file, labels, probas)
+    if len(pairs) > 1:
+        _ask_pair(file, pairs)
+    if pairs:
+        probas, labels = [pairs[0][0]], [pairs[0][1]]
+    elif not labels and label_elsewhere is None:
+        labels = _label_candidates(file.free)
     event = _event(file, labels, pos_label)
-    probas = [c for c in columns if c.name in proba] or _free_probas(file, labels, event)
-    _ask_if_in_doubt(file, labels, None if proba else probas, event)
+    probas = probas or _proba_candidates(file, labels, event)
+    _ask_if_unclear(file, labels, None if proba else probas, event)
     guessed = {
         "--label": label is None and bool(labels),
         "--proba": not proba,
         "--pos-label": bool(labels) and event.positive is not None and pos_label is None,
     }
     y_true = "" if event.column is None else event.column.name
-    said = (*_said(event, probas[0], guessed), *_not_used(file, labels))
-    return Guess(y_true, tuple(proba) or (probas[0].name,), event.positive if labels else None, said)
+    messages = (*_guess_message(event, probas[0], guessed), *_unused_messages(file, labels))
+    return Guess(y_true, tuple(proba) or (probas[0].name,), event.positive if labels else None, messages)
 
 
-def _flags_of(named: dict[str, Sequence[str | None]]) -> dict[str, str]:
-    """The flag by which each column is named, of two the first."""
-    return {name: flag for flag, given in reversed(named.items()) for name in given if name is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file, and what the user said of it: names of columns with their flags, and where outcomes are if not here."""
-
-    columns: Sequence[Column]
-    where: str
-    taken: dict[str, str]
-    label_elsewhere: str | None
-    several: bool
-
-    @property
-    def free(self) -> list[Column]:
-        """Columns that may still be anything."""
-        return [c for c in self.columns if c.name not in self.taken and c.name and not c.in_path]
-
-    @property
-    def grouping(self) -> list[Column]:
-        """Columns that the user named for something else than outcomes and probabilities."""
-        return [c for c in self.columns if self.taken.get(c.name) in ("--by", "--key", "--weight")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """The column of outcomes, if it is known which it is, or its name alone if it is in another file; and its 1."""
-
-    column: Column | None = None
-    positive: str | int | float | bool | None = None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Words that speak of it."""
-        name = "" if self.column is None else self.column.name
-        return words(name) + (words(self.positive) if isinstance(self.positive, str) else ())
-
-    @property
-    def others(self) -> list[Any]:
-        """The labels that count as 0."""
-        one = 1 if self.positive is None else self.positive
-        return [value for value in (self.column.values if self.column is not None else ()) if value != one]
+def _outcome_pairs(file: _File, labels: list[Column], probas: list[Column]) -> list[tuple[Column, Column]]:
+    """Find pairs of columns named `X` and `X_outcome`, of probabilities and outcomes."""
+    if len(probas) > 1:
+        return []
+    outcomes = {
+        _words(c.name)[:-1]: c
+        for c in labels or file.free
+        if _is_binary(c) and _LABEL.intersection(_words(c.name)[-1:])
+    }
+    columns = probas or [c for c in file.free if _is_unit(c)]
+    return [(c, outcomes[_words(c.name)]) for c in columns if _words(c.name) in outcomes]
 
 
 def _event(file: _File, labels: list[Column], pos_label: str | None) -> _Event:
     if len(labels) == 1:
-        return _Event(labels[0], _positive(file, labels[0], pos_label))
+        return _Event(labels[0], _positive_label(file, labels[0], pos_label))
     if file.label_elsewhere:
         positive = None if pos_label == "1" else 0 if pos_label in ("0", "-1") else pos_label
         return _Event(Column(file.label_elsewhere, "nothing"), positive)
     return _Event()
 
 
-# --- outcomes ---------------------------------------------------------------------------------------------------------
-
-
-def _labels(columns: Sequence[Column]) -> list[Column]:
-    """All sensible readings: of those with the better names, or of all others by their content."""
-    possible = [c for c in columns if not has(c.name, DECIDED | WEIGHT)]
-    for known in LABEL:
-        named = [c for c in possible if has(c.name, known)]
-        found = [c for c in named if is_two(c)] or [c for c in named if may_be_two(c)]
-        if found:
-            return found
-    # A name says so, and it cannot be it: no other one should do instead.
-    if any(has(c.name, LABEL[0]) or (has(c.name, LABEL[1]) and is_classes(c)) for c in possible):
+def _label_candidates(columns: Sequence[Column]) -> list[Column]:
+    """Return columns with two values: those with a known name, or else all but decisions, groups and weights."""
+    possible = [c for c in columns if not _has(c.name, _DECISION | _WEIGHT)]
+    for known in (_LABEL, _EVENT):
+        named = [c for c in possible if _has(c.name, known)]
+        candidates = [c for c in named if _is_binary(c)] or [c for c in named if _may_be_binary(c)]
+        if candidates:
+            return candidates
+    # If a name says that it holds outcomes and the content does not fit, no other column may replace it.
+    if any(_has(c.name, _LABEL) or (_has(c.name, _EVENT) and _is_classes(c)) for c in possible):
         return []
-    return [c for c in possible if is_two(c) and not has(c.name, SORTING | BESIDE)]
+    return [c for c in possible if _is_binary(c) and not _has(c.name, _GROUP | _STATISTIC)]
 
 
-def _classes(columns: Sequence[Column]) -> Column | None:
-    """The column of classes, if one looks so: by its name, by three words, or by words that other names speak of."""
-    possible = [c for c in columns if is_classes(c) and not has(c.name, DECIDED | WEIGHT | SORTING | BESIDE)]
-    named = [c for known in LABEL for c in possible if has(c.name, known)]
-    texts = [c for c in possible if c.kind == "text"]
-    spoken = frozenset(word for c in columns if is_unit(c) for word in words(c.name))
-    told = [c for c in texts if any(has(str(value), spoken) for value in c.values)]
-    return next(iter(named + told + [c for c in texts if not c.many]), None)
-
-
-def _positive(file: _File, column: Column, given: str | None) -> str | int | float | bool | None:
-    """The label that counts as 1, of the kind that the column holds; None where that is clear."""
-    if given is not None:
-        return converted(column, given, file.where)
-    pair = pair_of(column) if column.kind == "text" else None
+def _positive_label(file: _File, column: Column, typed: str | None) -> Label:
+    """Return the label that counts as 1, of the type of the column; None if it is 1 or True."""
+    if typed is not None:
+        return _converted_label(column, typed, file.where)
+    pair = _label_pair(column) if column.kind == "text" else None
     if pair is not None:
         return pair[1]
-    if column.kind == "text" or is_classes(column) or (may_be_two(column) and not is_two(column)):
-        _ask_positive(file, column)
-    return 1 if -1 in column.values and is_two(column) else None
+    if column.kind == "text" or _is_classes(column) or (_may_be_binary(column) and not _is_binary(column)):
+        _ask_positive_label(file, column)
+    return 1 if -1 in column.values and _is_binary(column) else None
 
 
-def _ask_positive(file: _File, column: Column) -> NoReturn:
-    """Two labels, and nothing says which of them counts as 1; or more than two."""
+def _proba_candidates(file: _File, labels: list[Column], event: _Event) -> list[Column]:
+    """Return columns in [0, 1] with the better known names, or else all; percentages and logits too, to report them."""
+    possible = [c for c in file.free if c not in labels and not _has(c.name, _WEIGHT | _STATISTIC)]
+    units = [c for c in possible if _is_unit(c) and not _has(c.name, _LOGIT)]
+    for is_named in (_names_probability, _names_score):
+        candidates = _of_positive_class([c for c in units if is_named(c.name)], event)
+        if candidates:
+            return candidates
+    if any(_names_probability(c.name) and _is_unit(c) for c in file.other_use):
+        return []
+    unfit = [c for c in possible if _is_unfit(c)]
+    return _of_positive_class(unfit + [c for c in units if not _has(c.name, _GROUP | _LABEL)], event)
+
+
+def _of_positive_class(columns: list[Column], event: _Event) -> list[Column]:
+    """Of two columns such as ``prob_0`` and ``prob_1`` return the one of the label that counts as 1."""
+    if len(columns) != 2 or event.column is None:
+        return columns
+    names = ["".join(_words(c.name)) for c in columns]
+    for zero, one in _label_words(event):
+        for name, other, column in ((names[0], names[1], columns[0]), (names[1], names[0], columns[1])):
+            if name.endswith(one) and other == name.removesuffix(one) + zero:
+                return [column]
+    return columns
+
+
+def _label_words(event: _Event) -> list[tuple[str, str]]:
+    """Return pairs of words that stand for the labels 0 and 1 in names of columns."""
+    if event.positive is None:
+        return list(_TRUTHS)
+    return [("".join(_words(str(other))), "".join(_words(str(event.positive)))) for other in event.others]
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def _ask_if_unclear(file: _File, labels: list[Column], probas: list[Column] | None, event: _Event) -> None:
+    """Raise if there is no candidate, more than one, or a doubt about the only one."""
+    questions = []
+    if len(labels) != 1 and file.label_elsewhere is None:
+        questions.append(_which_label(file, labels))
+    if probas is not None:
+        questions.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which_proba(file, probas))
+    if any(questions):
+        counts = Counter(column.name for column in file.columns)  # one pass: a file may have 100,000 columns
+        for name in (column.name for column in labels + (probas or []) if counts[column.name] > 1):
+            _refuse_duplicate(file, name)
+        raise ValueError(f"{' '.join(filter(None, questions))} All columns: {_list_names(file.columns, _LISTED)}.")
+
+
+def _ask_pair(file: _File, pairs: list[tuple[Column, Column]]) -> NoReturn:
+    listed = "; ".join(f"{_shown(p.name)} and {_shown(y.name)}" for p, y in pairs[:_FEW])
+    flags = f"{_flagged('--proba', pairs[0][0].name)} {_flagged('--label', pairs[0][1].name)}"
+    raise ValueError(
+        f"Which probabilities of {file.where} should be assessed? There are {len(pairs)} pairs of probabilities and "
+        f"outcomes: {listed}. Name one: {flags}."
+    )
+
+
+def _which_label(file: _File, candidates: list[Column]) -> str:
+    possible = [c for c in file.free if not _has(c.name, _DECISION | _WEIGHT | _GROUP)]
+    listed = _candidates("--label", candidates or [c for c in possible if _is_binary(c) or _may_be_binary(c)])
+    if candidates:
+        return f"Which column of {file.where} holds the outcomes? {listed}"
+    used = _other_use(file, _label_candidates(file.other_use))
+    classes = next((c for known in (_LABEL, _EVENT) for c in possible if _is_classes(c) and _has(c.name, known)), None)
+    classes = classes or next((c for c in possible if _is_classes(c) and c.kind == "text"), None)
+    cure = ""
+    if classes is not None:
+        cure = f" If it is `{_shown(classes.name)}`: that holds more than two classes ({_list_values(classes)}). "
+        cure += _cure_of_classes(file, classes)
+    return f"Which column of {file.where} holds the outcomes? {used}{listed}{cure}"
+
+
+def _which_proba(file: _File, candidates: list[Column]) -> str:
+    question = f"Which column{'s' * file.several} of {file.where} hold{'s' * (not file.several)}"
+    note = ""
+    if not candidates:
+        decisions = [c for c in file.free if _is_binary(c) and _has(c.name, _DECISION)]
+        note = f"`{_shown(decisions[0].name)}` holds two values only: decisions. " if decisions else ""
+        note += _other_use(file, [c for c in file.other_use if _is_unit(c) and _names_probability(c.name)])
+    listed = _candidates("--proba", candidates or [c for c in file.free if _is_unit(c)], file.several)
+    return f"{question} the predicted probabilities? {note}{listed}"
+
+
+def _candidates(flag: str, columns: list[Column], several: bool = False) -> str:
+    if not columns:
+        content = "0 and 1, True and False, or two labels" if flag == "--label" else "numbers between 0 and 1"
+        return f"None holds {content} only. Name it: {flag} COLUMN."
+    second = [c for c in columns[1:] if several and not _add_up_to_one(columns[0], c)][:1]
+    lead = "If that is it, use" if len(columns) == 1 else "Name one or more" if second else "Name one"
+    flags = " ".join(_flagged(flag, column.name) for column in [columns[0], *second])
+    return f"Candidate{'s' * (len(columns) > 1)}: {_list_names(columns, _FEW)}. {lead}: {flags}."
+
+
+def _other_use(file: _File, columns: list[Column]) -> str:
+    return "".join(f"`{_shown(c.name)}` is used by {file.flags[c.name]}. " for c in columns)
+
+
+def _ask_positive_label(file: _File, column: Column) -> NoReturn:
+    name = _shown(column.name)
     if column.many or len(column.values) > 2:
         raise ValueError(
-            f"`{shown(column.name)}` in {file.where} holds more than two different labels ({values_in(column)}); "
-            f"outcomes must be 0/1, True/False or two labels. {_cure_of_classes(file, column)}"
+            f"`{name}` in {file.where} holds more than two different labels ({_list_values(column)}); outcomes must be "
+            f"0/1, True/False or two labels. {_cure_of_classes(file, column)}"
         )
-    flags = " or ".join(flagged("--pos-label", str(value)) for value in column.values)
+    flags = " or ".join(_flagged("--pos-label", str(value)) for value in column.values)
     raise ValueError(
-        f"Which label in `{shown(column.name)}` of {file.where} counts as 1, the event that the probabilities speak "
-        f"of? It holds {values_in(column)}. Say {flags}."
+        f"Which label in `{name}` of {file.where} counts as 1, the event that the probabilities are about? It holds "
+        f"{_list_values(column)}. Use {flags}."
     )
 
 
 def _cure_of_classes(file: _File, column: Column) -> str:
-    """One class against the rest; or, if there are decisions and how sure they are, whether they were right."""
-    name = shown(column.name)
-    such = "".join(f", such as `is_it = {name} == {cut(value)}`" for value in column.values[:1])
+    """Suggest one class against the rest; or, if there are decisions, whether they were right."""
+    example = "".join(f", such as `is_it = {_shown(column.name)} == {_cut(value)}`" for value in column.values[:1])
     cure = (
-        f"For one class against the rest make a 0/1 column{such}, name it by --label, and that class's column of "
+        f"For one class against the rest make a 0/1 column{example}, name it by --label, and that class's column of "
         "probabilities by --proba."
     )
-    probas = [c for c in file.columns if file.taken.get(c.name) == "--proba"]
-    probas = probas or _probas([c for c in file.free if c is not column], _Event())
-    decided = _decisions(file, column, probas)
-    if decided is None or len(probas) != 1 or not is_unit(probas[0]):
+    named = [c for c in file.columns if file.flags.get(c.name) == "--proba"]
+    probas = named or _proba_candidates(file, [column], _Event())
+    decision = _decision_column(file, [column, *probas])
+    if decision is None or len(probas) != 1 or not _is_unit(probas[0]):
         return cure
-    return f"{cure} {_cure_of_decisions(probas[0], decided, column)}"
+    return f"{cure} {_cure_of_decisions(probas[0], decision, column)}"
 
 
-# --- probabilities ----------------------------------------------------------------------------------------------------
-
-
-def _free_probas(file: _File, labels: list[Column], event: _Event) -> list[Column]:
-    """All sensible readings. None if nothing but content speaks for them, while a better one is in other use."""
-    found = _probas([c for c in file.free if c not in labels], event)
-    named = any(says_probability(c.name) or says_score(c.name) for c in found)
-    better = [c for c in file.grouping if says_probability(c.name) and is_unit(c)]
-    return [] if better and not named else found
-
-
-def _probas(columns: Sequence[Column], event: _Event) -> list[Column]:
-    """All sensible readings: of those with the better names, or of all others by their content."""
-    possible = [c for c in columns if not has(c.name, WEIGHT | BESIDE)]
-    units = [c for c in possible if is_unit(c) and not has(c.name, LOGITS)]
-    for says in (says_probability, says_score):
-        found = _of_positive([c for c in units if says(c.name)], event)
-        if found:
-            return found
-    # Percentages and the like are taken, so that reading them says what is wrong.
-    unfit = [c for c in possible if is_unfit(c)]
-    others = [c for c in units if not has(c.name, SORTING | LABEL[0])]
-    return _of_positive(unfit + others, event)
-
-
-def _of_positive(columns: list[Column], event: _Event) -> list[Column]:
-    """Of a pair such as ``prob_0`` and ``prob_1`` the one that speaks of the label that counts as 1."""
-    called = [squashed(column.name) for column in columns]
-    for zero, one in _endings(event):
-        for i, name in enumerate(called):
-            if name.endswith(one) and len(columns) == 2 and called[1 - i] == name.removesuffix(one) + zero:
-                return [columns[i]]
-    return columns
-
-
-def _endings(event: _Event) -> list[tuple[str, str]]:
-    """How names of columns may end that speak of the label that counts as 0, and of the one that counts as 1."""
-    if event.column is None:
-        return []
-    if event.positive is None:
-        return list(TRUTHS)
-    return [(squashed(str(other)), squashed(str(event.positive))) for other in event.others]
-
-
-# --- doubts about the only candidate ----------------------------------------------------------------------------------
-
-
-def _says_zero(name: str, event: _Event) -> bool:
-    """Whether a name says that a column speaks of the label that counts as 0: ``prob_0``, ``p_survival`` of `died`."""
-    if event.column is None:
-        return False
-    own, last = words(event.column.name), "".join(words(name)[-1:])
-    told = set(words(name)) - denied(words(name))
-    if last in told and last in [zero for zero, _ in _endings(event) if zero not in own]:
-        return True
-    if not isinstance(event.positive, str):
-        upside_down = event.positive in (0, -1)
-    else:
-        upside_down = event.positive.strip().casefold() in [zero for zero, _ in TRUTHS]
-        told.difference_update(event.words)
-        if any(told.issuperset(words(other)) for other in map(str, event.others) if words(other)):
-            return True
-    if upside_down:
-        return last != squashed(str(event.positive)) and says_event(name, own)
-    return says_opposite(name, event.words)
-
-
-def _decisions(file: _File, label: Column | None, probas: Sequence[Column]) -> Column | None:
-    """A column of what a model decided, by its name and its few values."""
-    for column in file.columns:
-        if has(column.name, DECIDED) and column is not label and column not in probas and not column.in_path:
-            few = column.kind in ("text", "number", "bool") and (not column.many or is_classes(column))
-            if few and not is_unit(column) and not says_probability(column.name):
-                return column
-    return None
-
-
-def _says_right(event: _Event) -> bool:
-    """Whether the outcomes say that a decision was right, of which a confidence in it speaks."""
-    if event.column is None or str(event.positive).strip().casefold() in RIGHT:
-        return True
-    return has(event.column.name, RIGHT) and not has(event.column.name, NAMED)
-
-
-def _cure_of_decisions(proba: Column, decided: Column, label: Column) -> str:
+def _cure_of_decisions(proba: Column, decision: Column, label: Column) -> str:
     return (
-        f"If `{shown(proba.name)}` is the confidence in the decision, make a column that says whether the decision was "
-        f"right (`correct = {shown(decided.name)} == {shown(label.name)}`) and name it: --label correct."
+        f"If `{_shown(proba.name)}` is the confidence in the decision, make a column that says whether the decision "
+        f"was right (`correct = {_shown(decision.name)} == {_shown(label.name)}`) and name it: --label correct."
     )
 
 
 def _doubt(file: _File, event: _Event, proba: Column) -> str:
-    """What may be wrong with the only candidate, and the flags that say it. Empty if nothing is."""
-    name = shown(proba.name)
+    """Return a question if the only candidate may be about another event; otherwise an empty text."""
     if event.column is None:
         return ""
-    if _says_zero(proba.name, event):
-        zero = next(iter(event.others), 0)
-        there = event.column in file.columns
-        cure = flagged("--pos-label", str(zero)) if there else "make a column of 1 minus it"
+    name, flag = _shown(proba.name), _flagged("--proba", proba.name)
+    if _may_be_other_event(proba.name, event):
+        other = _flagged("--pos-label", str(next(iter(event.others), 0)))
+        cure = other if event.column in file.columns else "make a column of 1 minus it"
         return (
-            f"Does `{name}` of {file.where} hold the probabilities of the label that counts as 1, or, as its name "
-            f"says, of the other one? Say {flagged('--proba', proba.name)}, or {cure}."
+            f"Does `{name}` of {file.where} hold the probabilities of the label that counts as 1, or of another event? "
+            f"Use {flag}, or {cure}."
         )
-    decided = _decisions(file, event.column, [proba])
-    sure = proba.low is not None and proba.low >= 0.5 and is_unit(proba)
-    if decided is None or decided.many or not sure or _says_right(event):
+    decision = _decision_column(file, [event.column, proba])
+    certain = proba.low is not None and proba.low >= 0.5 and _is_unit(proba)
+    if decision is None or decision.many or not certain or _is_correctness(event):
         return ""
-    one, cure = 1 if event.positive is None else event.positive, _cure_of_decisions(proba, decided, event.column)
+    one = 1 if event.positive is None else event.positive
     return (
-        f"Does `{name}` of {file.where} speak of the label that counts as 1, or of a decision? `{name}` is never below "
-        f"0.5, and `{shown(decided.name)}` holds decisions. {cure} If it is the probability that the label is "
-        f"{cut(one)}, say {flagged('--proba', proba.name)}."
+        f"Is `{name}` of {file.where} about the label that counts as 1, or about a decision? `{name}` is never below "
+        f"0.5, and `{_shown(decision.name)}` holds decisions. {_cure_of_decisions(proba, decision, event.column)} If "
+        f"it is the probability that the label is {_cut(one)}, use {flag}."
     )
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+def _decision_column(file: _File, others: list[Column]) -> Column | None:
+    """Find a column of decisions, by its name and its few values."""
+    for c in file.columns:
+        few = c.kind in ("text", "number", "bool") and (not c.many or _is_classes(c)) and not _is_unit(c)
+        if few and _has(c.name, _DECISION) and not _names_probability(c.name) and c not in others and not c.in_path:
+            return c
+    return None
 
 
-def _said(event: _Event, proba: Column, guessed: dict[str, bool]) -> list[str]:
-    """One line for all that was guessed, or none."""
+def _is_correctness(event: _Event) -> bool:
+    """Tell whether the outcomes say that a decision was right, which a confidence is about."""
+    if event.column is None or str(event.positive).strip().casefold() in _CORRECT:
+        return True
+    return _has(event.column.name, _CORRECT) and not _has(event.column.name, _CLASS_NAME)
+
+
+def _may_be_other_event(name: str, event: _Event) -> bool:
+    """Tell whether a name has words that do not fit the label that counts as 1: ``prob_0``, ``p_dry`` for `rain`."""
+    label = "" if event.column is None else event.column.name
+    words, own = _words(name), _words(label)
+    positive = str(event.positive).strip().casefold()
+    zeros = [zero for zero, _ in _label_words(event) if zero not in own]
+    ones = [one for _, one in _label_words(event)]
+    inverted = event.positive in (0, -1) or positive in [zero for zero, _ in _TRUTHS]
+    if words[-1:] and words[-1] in ones:
+        return False
+    if words[-1:] and words[-1] in zeros:
+        return True
+    about = {word for word in words if len(word) > 1 and not word.isdecimal()} - _NEUTRAL - _NEGATION - set(ones)
+    about = {word for word in about if not word.startswith("prob")}
+    negated, own_negated = bool(_NEGATION.intersection(words)), bool(_NEGATION.intersection(own))
+    if inverted:
+        return bool(about) and not negated
+    if isinstance(event.positive, str) and any(zero and zero in words for zero in zeros):
+        return True
+    if "".join(own) in _terms(name) and own_negated >= negated:  # ``p_noshow`` for `no_show`
+        return False
+    if negated != own_negated:
+        return True
+    known = set(own) - _NEUTRAL
+    return bool(known) and not all(any(_related(word, other) for other in known) for word in about)
+
+
+def _related(a: str, b: str) -> bool:
+    """Tell whether two words are forms of one, such as rain and rained."""
+    return a == b or (min(len(a), len(b)) > 2 and (a.startswith(b) or b.startswith(a)))
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _guess_message(event: _Event, proba: Column, guessed: dict[str, bool]) -> list[str]:
+    """Return one line about all that was guessed."""
     parts, label = [], event.column
     if label is not None and (guessed["--label"] or guessed["--pos-label"]):
-        alone = ", the only such column" if guessed["--label"] and not has(label.name, LABEL[0] | LABEL[1]) else ""
-        parts.append(f"label: `{shown(label.name)}` ({_labels_in(label, event.positive)}{alone})")
+        only = ", the only such column" if guessed["--label"] and not _has(label.name, _LABEL | _EVENT) else ""
+        content = "True/False" if label.kind == "bool" else "0/1"
+        if event.positive is not None:
+            content = f"{event.positive!r} counts as 1" + "".join(f", {value!r} as 0" for value in event.others)
+        parts.append(f"label: `{_shown(label.name)}` ({content}{only})")
     if guessed["--proba"]:
-        alone = "" if says_probability(proba.name) or says_score(proba.name) else ", the only such column"
-        span = f"{proba.low:.3g} to {proba.high:.3g}" if proba.low is not None else "text"
-        parts.append(f"probability: `{shown(proba.name)}` ({span}{alone})")
-    flags = [flag for flag, so in guessed.items() if so]
-    otherwise = " and ".join([", ".join(flags[:-1]), flags[-1]] if len(flags) > 1 else flags)
-    return [f"{', '.join(parts)}; say otherwise with {otherwise}"] if parts else []
+        only = "" if _names_probability(proba.name) or _names_score(proba.name) else ", the only such column"
+        content = f"{proba.low:.3g} to {proba.high:.3g}" if proba.low is not None else "text"
+        parts.append(f"probability: `{_shown(proba.name)}` ({content}{only})")
+    flags = [flag for flag, is_guessed in guessed.items() if is_guessed]
+    listed = " and ".join([", ".join(flags[:-1]), flags[-1]] if len(flags) > 1 else flags)
+    return [f"{', '.join(parts)}; to change this use {listed}"] if parts else []
 
 
-def _not_used(file: _File, labels: list[Column]) -> list[str]:
-    """A line for each column that one might think was used."""
-    if file.label_elsewhere == "":
-        return []
-    said = []
-    others = _labels(file.free) if file.label_elsewhere and not labels else []
-    others = [c for c in others if len(others) == 1 or has(c.name, LABEL[0] | LABEL[1])]
-    if others:
-        found = listed([f"`{shown(c.name)}`" for c in others[:_FEW]], len(others) > _FEW)
-        were = "were" if len(others) > 1 else "was"
-        said.append(f"outcomes are taken from the other file; {found} here {were} not looked at")
-    weights = [c.name for c in file.free if squashed(c.name) in WEIGHT]
-    if weights and "--weight" not in file.taken.values():
-        said.append(f"weights: `{shown(weights[0])}` was not used; to use it say {flagged('--weight', weights[0])}")
-    return said
-
-
-def _labels_in(column: Column, positive: Any) -> str:
-    if positive is None:
-        return "True/False" if column.kind == "bool" else "0/1"
-    zeros = [f", {value!r} as 0" for value in column.values if value != positive]
-    return f"{positive!r} counts as 1{''.join(zeros)}"
-
-
-def _ask_if_in_doubt(file: _File, labels: list[Column], probas: list[Column] | None, event: _Event) -> None:
-    """No reading, or more than one: what could be meant, and the flags that say it."""
-    told = []
-    if len(labels) != 1 and file.label_elsewhere is None:
-        told.append(_which_label(file, labels))
-    if probas is not None:
-        told.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which_proba(file, probas))
-    if not any(told):
-        return
-    times = Counter(column.name for column in file.columns)
-    for name in (column.name for column in labels + (probas or []) if times[column.name] > 1):
-        refuse_double(file.columns, name, file.where)
-    raise ValueError(f"{' '.join(filter(None, told))} All columns: {names(file.columns, _LISTED)}.")
-
-
-def _which_label(file: _File, found: list[Column]) -> str:
-    possible = [c for c in file.free if not has(c.name, DECIDED | WEIGHT | SORTING)]
-    weak = found or [c for c in possible if is_two(c) or may_be_two(c)]
-    taken = "" if found else _taken(file, _labels(file.grouping))
-    classes = None if found else _classes(file.free)
-    cure = ""
-    if classes is not None:
-        more = f"If it is `{shown(classes.name)}`: that holds more than two classes ({values_in(classes)})."
-        cure = f" {more} {_cure_of_classes(file, classes)}"
-    return f"Which column of {file.where} holds the outcomes? {taken}{_candidates('--label', weak)}{cure}"
-
-
-def _which_proba(file: _File, found: list[Column]) -> str:
-    question = f"Which columns of {file.where} hold" if file.several else f"Which column of {file.where} holds"
-    decided = [c.name for c in file.free if is_two(c) and has(c.name, DECIDED)]
-    only = f"`{shown(decided[0])}` holds two values only: decisions. " if decided and not found else ""
-    only += "" if found else _taken(file, _probas(file.grouping, _Event()))
-    weak = found or [c for c in file.free if is_unit(c)]
-    return f"{question} the predicted probabilities? {only}{_candidates('--proba', weak, file.several)}"
-
-
-def _taken(file: _File, columns: list[Column]) -> str:
-    """Columns that might be it, if the user had not named them for something else."""
-    return "".join(f"`{shown(c.name)}` is taken by {file.taken[c.name]}. " for c in columns)
-
-
-def _candidates(flag: str, found: list[Column], several: bool = False) -> str:
-    if not found:
-        missing = "0 and 1, True and False, or two labels" if flag == "--label" else "numbers between 0 and 1"
-        return f"None holds {missing} only. Name it: {flag} COLUMN."
-    one = "If that is it, say" if len(found) == 1 else "Name one or more" if several else "Name one"
-    flags = " ".join(flagged(flag, column.name) for column in found[: 2 if several else 1])
-    return f"Candidate{'s' * (len(found) > 1)}: {names(found, _FEW)}. {one}: {flags}."
-
-
-# --- what cannot be ---------------------------------------------------------------------------------------------------
-
-
-def _refuse_nothing(file: _File) -> None:
-    """Without rows, or without names, there is nothing to guess by."""
-    own = [column for column in file.columns if not column.in_path]
-    if all(column.kind == "nothing" for column in own):
-        raise ValueError(f"{file.where} has no rows; at least one is needed.")
-    called = [column.name for column in own]
-    numbers = all(map(is_number, called)) and called != [str(i) for i in range(len(called))]
-    if numbers or any(is_unit(column) and "." in column.name and is_number(column.name) for column in own):
-        such, flags = ("label,proba", "--label and --proba") if file.label_elsewhere is None else ("proba", "--proba")
-        raise ValueError(
-            f"the first line of {file.where} holds numbers ({names(own, 4)}), where it should name the columns. Add a "
-            f"line with names on top, such as `{such}`; or name these by {flags}."
+def _unused_messages(file: _File, labels: list[Column]) -> list[str]:
+    """Return a line for outcomes and weights that the user might expect to be used."""
+    messages = []
+    if file.label_elsewhere and not labels:
+        others = _label_candidates(file.free)
+        others = [c for c in others if len(others) == 1 or _has(c.name, _LABEL | _EVENT)]
+        if others:
+            listed = ", ".join(f"`{_shown(c.name)}`" for c in others[:_FEW])
+            messages.append(f"outcomes are taken from the other file, not from {listed} in this file")
+    weights = [c.name for c in file.free if "".join(_words(c.name)) in _WEIGHT]
+    if weights and "--weight" not in file.flags.values() and file.label_elsewhere != "":
+        messages.append(
+            f"weights: `{_shown(weights[0])}` is not used; to use it, add {_flagged('--weight', weights[0])}"
         )
+    return messages
+
+
+def _shown(name: str, letters: int | None = _LETTERS) -> str:
+    """Format a name from a file: shortened, without control characters."""
+    name = name if letters is None or len(name) <= letters else f"{name[:letters]}..."
+    return name if name.isprintable() and name else repr(name)
+
+
+def _flagged(flag: str, value: str) -> str:
+    """Format a flag and its value as typed in a shell."""
+    text = shlex.quote(value) if value.isprintable() else _shown(value)
+    return f"{flag}={text}" if value.startswith("-") else f"{flag} {text}"
+
+
+def _cut(value: object) -> str:
+    return repr(value)[:_LETTERS]
+
+
+def _list_names(columns: Sequence[Column], most: int) -> str:
+    return ", ".join([*(_shown(c.name) for c in columns[:most]), *["..."] * (len(columns) > most)]) or "none"
+
+
+def _list_values(column: Column) -> str:
+    return ", ".join([*map(_cut, column.values), *["..."] * column.many])
+
+
+# --- names and contents of columns ------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def _words(name: str) -> tuple[str, ...]:
+    """Split a name into plain lower-case words: churn, proba, 1 for ``churnProba_1``."""
+    plain = unicodedata.normalize("NFKD", _EDGE.sub(" ", name).casefold())
+    return tuple(_WORD.findall("".join(c for c in plain if not unicodedata.combining(c))))
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def _terms(name: str) -> frozenset[str]:
+    """Return the words of a name, two neighbours joined, and all joined."""
+    words = _words(name)
+    return frozenset([*words, *map("".join, itertools.pairwise(words)), "".join(words)])
+
+
+def _has(name: str, known: frozenset[str]) -> bool:
+    return not known.isdisjoint(_terms(name))
+
+
+def _names_probability(name: str) -> bool:
+    words = _words(name)
+    return words[:1] == ("p",) or _has(name, _PROBA - {"p"}) or any(word.startswith("probabili") for word in words)
+
+
+def _names_score(name: str) -> bool:
+    return _has(name, _SCORE)
+
+
+def _is_binary(column: Column) -> bool:
+    """Tell whether all values are known to stand for 0 and 1."""
+    if column.kind == "number":
+        return not column.many and set(column.values) in ({0}, {1}, {0, 1}, {-1, 1})
+    return column.kind == "bool" or (column.kind == "text" and _label_pair(column) is not None)
+
+
+def _may_be_binary(column: Column) -> bool:
+    return column.kind in ("text", "number") and not column.many and len(column.values) == 2 and not _is_unit(column)
+
+
+def _is_classes(column: Column) -> bool:
+    """Tell whether there are three or more values that may be classes: text or whole numbers."""
+    whole = column.kind == "number" and _is_outside(column) and all(value == value // 1 for value in column.values)
+    return (column.many or len(column.values) > 2) and (whole or column.kind == "text") and not _is_percentages(column)
+
+
+def _label_pair(column: Column) -> tuple[str, str] | None:
+    """Return the labels of a text column that stand for 0 and 1, as written there."""
+    seen = {str(value).strip().casefold(): str(value) for value in column.values}
+    if column.many or not seen or len(seen) != len(column.values):
+        return None
+    pair = next((pair for pair in _PAIRS if seen.keys() <= set(pair)), None)
+    if pair is None:
+        return None
+    example = str(column.values[0])
+    change = str.upper if example.isupper() else str.capitalize if example[:1].isupper() else str
+    return seen.get(pair[0], change(pair[0])), seen.get(pair[1], change(pair[1]))
+
+
+def _is_unit(column: Column) -> bool:
+    """Tell whether a column holds numbers in [0, 1], and not only 0 and 1."""
+    if column.kind != "number" or column.low is None or _is_outside(column):
+        return False
+    return column.many or not set(column.values) <= {0, 1}
+
+
+def _is_outside(column: Column) -> bool:
+    return column.low is not None and column.high is not None and not 0.0 <= column.low <= column.high <= 1.0
+
+
+def _is_unfit(column: Column) -> bool:
+    """Tell whether a column seems to hold probabilities in a form that cannot be read."""
+    if column.kind == "text":
+        return _names_probability(column.name) or _is_percentages(column)
+    return _is_outside(column) and (
+        _names_probability(column.name) or _names_score(column.name) or _has(column.name, _LOGIT)
+    )
+
+
+def _is_percentages(column: Column) -> bool:
+    return column.kind == "text" and any(_PERCENT.fullmatch(str(value).strip()) for value in column.values)
+
+
+def _add_up_to_one(a: Column, b: Column) -> bool:
+    """Tell whether two columns add up to 1 in every previewed row: probabilities of an event and its opposite."""
+    sums = [x + y for x, y in zip(a.numbers, b.numbers, strict=False) if not math.isnan(x + y)]
+    return bool(sums) and all(abs(total - 1.0) < 1e-6 for total in sums)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return not math.isnan(float(name))
+    except ValueError:
+        return False
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _check_named(file: _File, named: dict[str, Sequence[str | None]]) -> None:
+    """Check that named columns exist once, and that no column has two roles."""
+    roles: dict[str, str] = {}
+    for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
+        _refuse_unknown_column(file, flag, name)
+        _refuse_duplicate(file, name)
+        if flag in ("--by", "--key"):  # these may also name columns of the path, and columns with another role
+            continue
+        if any(column.name == name and column.in_path for column in file.columns):
+            where = f"which is in the path of {file.where} and not in the file itself"
+            raise ValueError(f"{flag} names {name!r}, {where}; only --by may name it.")
+        if name in roles:
+            twice = f"twice by {flag}" if roles[name] == flag else f"by both {roles[name]} and {flag}"
+            raise ValueError(f"the column {name!r} is named {twice}; each must be another column.")
+        roles[name] = flag
+
+
+def _refuse_unknown_column(file: _File, flag: str, name: str) -> None:
+    names = [column.name for column in file.columns]
+    if name in names:
+        return
+    plain = {"".join(_words(other)): other for other in reversed(names)}
+    wanted = "".join(_words(name))
+    close = [wanted] if wanted in plain else difflib.get_close_matches(wanted, list(plain)[:_COMPARED], n=1)
+    suggestion = f" Did you mean {_shown(plain[close[0]])}?" if close else ""
+    listed = _list_names(file.columns, _LISTED)
+    raise ValueError(f"{file.where} has no column {name!r} (named by {flag}).{suggestion} Its columns: {listed}.")
+
+
+def _refuse_duplicate(file: _File, name: str) -> None:
+    n = sum(column.name == name for column in file.columns)
+    if n > 1:
+        raise ValueError(f"{file.where} has {n} columns named {name!r}; rename all but one.")
+
+
+def _refuse_no_rows_or_header(file: _File) -> None:
+    columns = [column for column in file.columns if not column.in_path]
+    if all(column.kind == "nothing" for column in columns):
+        raise ValueError(f"{file.where} has no rows; at least one is needed.")
+    names = [column.name for column in columns]
+    numbers = all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]
+    if numbers or any(_is_unit(c) and "." in c.name and _is_number(c.name) for c in columns):
+        example, flags = ("label,proba", "--label and --proba")
+        if file.label_elsewhere is not None:
+            example, flags = "proba", "--proba"
+        raise ValueError(
+            f"the first line of {file.where} holds numbers ({_list_names(columns, 4)}), where it should name the "
+            f"columns. Add a line with names at the top, such as `{example}`; or name these columns by {flags}."
+        )
+
+
+def _converted_label(column: Column, typed: str, where: str) -> str | int | float | bool:
+    """Convert the label that the user typed to the type of the column."""
+    flag, name = _flagged("--pos-label", typed), _shown(column.name)
+    label: str | int | float | bool = typed
+    if column.kind == "bool":
+        truths = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
+        if typed.casefold() not in truths:
+            raise ValueError(f"{flag}: `{name}` in {where} holds True and False; name one of them.")
+        label = truths[typed.casefold()]
+    elif column.kind == "number":
+        try:
+            label = int(typed) if re.fullmatch(r"[+-]?[0-9]+", typed) else float(typed)
+        except ValueError:
+            raise ValueError(f"{flag}: `{name}` in {where} holds numbers ({_list_values(column)}); name one.") from None
+        label = int(label) if isinstance(label, float) and label.is_integer() else label
+    if column.kind in ("text", "number") and not column.many and len(column.values) > 1 and label not in column.values:
+        raise ValueError(f"{flag}: there is no such label in `{name}` of {where}; it holds {_list_values(column)}.")
+    return label

@@ -11,7 +11,8 @@ from truthcal.inference.segments import assess_segments
 from truthcal.results.assessment import Assessment
 from truthcal.results.gate import Gate
 from truthcal.results.segments import SegmentTable
-from truthcal.results.tests import ConfidenceInterval, p_in_words
+from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.text import count, p_value
 
 _ALPHA = 0.05
 # Without `max_rms`, rows that leave room for an error of this size are too few to pass.
@@ -168,14 +169,13 @@ def _significant(limits: _Limits, whole: Assessment, segments: SegmentTable | No
         return []
     test, failures = whole.test, []
     if test.greater <= limits.used_alpha:
-        evidence = f"{whole.kind}, {test.in_words(test.greater)}"
+        evidence = f"{whole.kind}, {test.format_p(test.greater)}"
         failures.append(f"miscalibration is shown at level {limits.level_text} ({evidence})")
     if test.impossible:
-        outcomes = f"{test.impossible:,} outcome{'' if test.impossible == 1 else 's'}"
-        failures.append(f"{outcomes} had a predicted chance of exactly 0")
+        failures.append(f"{count(test.impossible, 'outcome')} had a predicted chance of exactly 0")
     if segments is not None:
         failures += [
-            f"segment {segment.name} is {segment.kind} (adjusted {p_in_words(segment.adjusted)})"
+            f"segment {segment.name} is {segment.kind} (adjusted {p_value(segment.adjusted)})"
             for segment in segments.miscalibrated
         ]
     return failures

@@ -1,19 +1,19 @@
 """The result of `check`: pass, fail or unclear, with the reasons and the assessment behind them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from truthcal.results.assessment import Assessment
+from truthcal.results.base import Result
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import literal
+from truthcal.results.text import escape_markdown
 
 # Reasons that the sentence lists; `reasons` has all of them.
 _LISTED = 5
 _HEADINGS = {"pass": "Pass", "fail": "Fail", "unclear": "Too little data to tell"}
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Gate(Result):
     """Pass, fail, or too little data to tell? Returned by `check`. Print it.
 
     Attributes
@@ -52,25 +52,11 @@ class Gate:
         more = f"; and {len(self.reasons) - _LISTED:,} more" if len(self.reasons) > _LISTED else ""
         return f"{_HEADINGS[self.status]}: {'; '.join(self.reasons[:_LISTED])}{more}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, in nested dicts of plain values, ready for JSON (nan where a number is not known)."""
-        limits = {"alpha": self.alpha, "max_rms": self.max_rms, "confidence_level": self.confidence_level}
-        used = {"alpha": self.used_alpha, "confidence_level": self.used_confidence_level}
-        return {
-            "status": self.status,
-            "reasons": list(self.reasons),
-            "gate": {**limits, "used": used},
-            "assessment": self.assessment.to_dict(),
-            "segments": None if self.segments is None else self.segments.to_dict(),
-        }
-
     def to_markdown(self) -> str:
         """Verdict and evidence in Markdown, for a pull request or a job summary."""
         segments = [] if self.segments is None else [self.segments.to_markdown()]
-        return "\n\n".join([literal(self.verdict), self.assessment.to_markdown(), *segments])
+        return "\n\n".join([escape_markdown(self.verdict), self.assessment.to_markdown(), *segments])
 
     def __str__(self) -> str:
         segments = [] if self.segments is None else [f"By {', '.join(self.segments.by)}: {self.segments}"]
         return "\n\n".join([self.verdict, str(self.assessment), *segments])
-
-    __repr__ = __str__

@@ -1,113 +1,117 @@
-"""`compare`: two columns of the same rows, or two files joined on a key."""
+"""`truthcal compare`: two columns of the same rows, or two files joined on a key."""
 
-import argparse
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import truthcal as tc
 from truthcal.cli.column_guess import Guess, guess
-from truthcal.cli.commands.assess import Levels, assessed, prepare_report, write_report
-from truthcal.cli.commands.test import refuse_unknown, show
-from truthcal.cli.inputs import STDIN, Data, read, sketches_in
-from truthcal.cli.output import say
-from truthcal.core.sketch import Sketch
+from truthcal.cli.commands.measures import refuse_unknown_measures
+from truthcal.cli.commands.report import prepare_report, write_report
+from truthcal.cli.inputs import STDIN, Data, column_roles, read, rows_in_memory, sketches_in
+from truthcal.cli.model_result import assess_models
+from truthcal.cli.output import print_formatted, print_message
+from truthcal.cli.request import Request
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.join import join_files
-from truthcal.io.files.load import Loaded
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
 from truthcal.io.files.sources import find_sources
 
+_NO_ROWS = "models are compared row by row, and a sketch has no rows; name files of rows."
 
-def compare(args: argparse.Namespace) -> int:
-    """`truthcal compare`."""
-    refuse_unknown([args.measure])
-    prepare_report(args, args.report)
-    data = _of_two_files(args) if args.key is not None else _of_two_columns(args)
+
+def run(request: Request) -> int:
+    """Run the command."""
+    refuse_unknown_measures([request.measure])
+    prepare_report(request, request.report)
+    data = _two_files(request) if request.key is not None else _two_columns(request)
     (name_a, a), (name_b, b) = data.models.items()
-    found = tc.compare(a.y, a.p, b.p, measure=args.measure, confidence_level=args.confidence_level, sample_weight=a.w)
-    result = dataclasses.replace(found, names=(name_a, name_b))
-    show(args, result, {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict})
-    if args.report is not None:
-        levels = Levels(1.0 - args.confidence_level, args.confidence_level)
-        each = [assessed(name, loaded, levels) for name, loaded in data.models.items()]
-        write_report(args, args.report, data, each, {(name_a, name_b): result})
+    level = request.confidence_level
+    comparison = tc.compare(a.y, a.p, b.p, measure=request.measure, confidence_level=level, sample_weight=a.w)
+    result = dataclasses.replace(comparison, names=(name_a, name_b))
+    content = {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict}
+    print_formatted(request, result, content)
+    if request.report is not None:
+        models = assess_models(request, data, alpha=1.0 - level)
+        write_report(request, request.report, data, models, {(name_a, name_b): result})
     return 0
 
 
-def _of_two_columns(args: argparse.Namespace) -> Data:
-    named = len(args.proba or [])
-    if len(args.files) == 2 and named < 2:
+def _two_columns(request: Request) -> Data:
+    if len(request.files) == 2 and len(request.proba) < 2:
         raise ValueError(
-            f"which rows of {args.files[0]} and {args.files[1]} belong together? Name a column that both have: --key "
-            "id (or, for two columns of the same rows, both: --proba old --proba new)."
+            f"which rows of {request.files[0]} and {request.files[1]} belong together? Name a column that both have: "
+            "--key id (or, for two columns of the same rows, both: --proba old --proba new)."
         )
-    if named != 2:
+    if len(request.proba) != 2:
         raise ValueError("two models are compared: name both columns, as in --proba old --proba new.")
-    data = read(args, exact_rows=None, digest=args.report is not None)
+    data = read(request, exact_rows=None, digest=request.report is not None)
     if len(data.models) != 2 or data.first.y is None:
-        raise ValueError("models are compared row by row, and a sketch has no rows; name files of rows.")
+        raise ValueError(_NO_ROWS)
     return data
 
 
-def _of_two_files(args: argparse.Namespace) -> Data:
-    if STDIN in args.files:
+def _two_files(request: Request) -> Data:
+    sources = _sources(request)
+    key = str(request.key)
+    first = _guess_in(request, 0, sources, None)
+    second = _guess_in(request, 1, sources, first.y_true)
+    proba = [first.y_proba[0], second.y_proba[0]]
+    roles = [
+        ColumnRoles.of(guessed.y_true, guessed.y_proba[0], request.weight, None, guessed.pos_label)
+        for guessed in (first, second)
+    ]
+    checksum = None if request.report is None else hashlib.sha256()
+    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum)
+    for source, unmatched in zip(sources, (rows.only_a, rows.only_b), strict=True):
+        if unmatched:
+            print_message(request, f"{unmatched:,} rows of {source} have no match on {key!r} and are left out.")
+    models = {
+        name: rows_in_memory(rows.y, p, rows.w)
+        for name, p in zip(_model_names(sources, proba), (rows.p_a, rows.p_b), strict=True)
+    }
+    columns = {**column_roles(request, first, proba), "key": key}
+    return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
+
+
+def _sources(request: Request) -> list[Source]:
+    if STDIN in request.files:
         raise ValueError("with --key two files are compared, and standard input cannot be one of them.")
-    if sketches_in(args.files):
-        raise ValueError("models are compared row by row, and a sketch has no rows; name files of rows.")
-    sources = find_sources(args.files)
+    if sketches_in(request.files):
+        raise ValueError(_NO_ROWS)
+    sources = find_sources(list(request.files))
     if len(sources) != 2:
         raise ValueError(f"with --key two files are compared; got {len(sources)}.")
-    if len(args.proba or []) > 2:
+    if len(request.proba) > 2:
         raise ValueError("name one column for each of the two files: --proba in_the_first --proba in_the_second.")
-    first = _guessed(args, 0, sources[0], None)
-    meant = [first, _guessed(args, 1, sources[1], first.y_true)]
-    roles = [ColumnRoles.of(g.y_true, g.y_proba[0], args.weight, None, g.pos_label) for g in meant]
-    checksum = hashlib.sha256()
-    rows = join_files(sources[0], sources[1], args.key, *roles, checksum=checksum if args.report else None)
-    for source, alone in zip(sources, (rows.only_a, rows.only_b), strict=True):
-        if alone:
-            say(args, f"{alone:,} rows of {source} have no partner by {args.key!r} and are left out.")
-    names = _names(sources, [g.y_proba[0] for g in meant])
-    both = {
-        name: Loaded(rows.y, p, rows.w, Sketch().update(rows.y, p, rows.w), None, len(p))
-        for name, p in zip(names, (rows.p_a, rows.p_b), strict=True)
-    }
-    columns = {
-        "label": meant[0].y_true,
-        "proba": [g.y_proba[0] for g in meant],
-        "weight": args.weight,
-        "pos_label": meant[0].pos_label,
-        "by": [],
-        "key": args.key,
-    }
-    return Data(both, tuple(map(str, sources)), columns, checksum.hexdigest() if args.report else "")
+    return sources
 
 
-def _guessed(args: argparse.Namespace, k: int, source: Source, elsewhere: str | None) -> Guess:
-    """Which column is what in one of the two files. The second may do without outcomes and weights of its own."""
-    named = (args.proba or [])[k : k + 1] or (args.proba or [])[:1]
-    columns = preview_columns(source, [*named, args.key]).columns
-    lacks = elsewhere is not None and all(column.name != args.weight for column in columns)
-    meant = guess(
-        columns,
-        label=args.label,
-        proba=named,
-        weight=None if lacks else args.weight,
-        by=[],
-        key=args.key,
-        pos_label=args.pos_label,
-        where=str(source),
-        label_elsewhere=elsewhere,
+def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: str | None) -> Guess:
+    """Find the columns of one of the two files. The second may have no outcomes and weights of its own."""
+    proba = request.proba[k : k + 1] or request.proba[:1]
+    preview = preview_columns(sources[k], [*proba, str(request.key)])
+    sources[k] = preview.source
+    no_weight = label_elsewhere is not None and all(column.name != request.weight for column in preview.columns)
+    guessed = guess(
+        preview.columns,
+        label=request.label,
+        proba=proba,
+        weight=None if no_weight else request.weight,
+        key=request.key,
+        pos_label=request.pos_label,
+        where=str(sources[k]),
+        label_elsewhere=label_elsewhere,
     )
-    for line in meant.said:
-        say(args, f"{source}: {line}")
-    return meant
+    for message in guessed.messages:
+        print_message(request, f"{sources[k]}: {message}")
+    return guessed
 
 
-def _names(sources: list[Source], columns: list[str]) -> list[str]:
-    """What the two are called: what tells them apart."""
+def _model_names(sources: Sequence[Source], columns: list[str]) -> list[str]:
+    """Name the models by their columns; by their files if the columns have the same name."""
     if columns[0] != columns[1]:
         return columns
     stems = [Path(source.path).name.split(".")[0] for source in sources]

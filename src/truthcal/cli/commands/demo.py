@@ -1,15 +1,18 @@
-"""`demo`: three forecasters of the same events, what truthcal says of each, and the report that compares them."""
+"""`truthcal demo`: three forecasters of the same events, their assessments, and the report that compares them."""
 
-import argparse
+import dataclasses
+import hashlib
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import truthcal as tc
-from truthcal.cli.commands.assess import prepare_report, report
-from truthcal.cli.output import coloured, out, say
-from truthcal.cli.parser import parser
+from truthcal.cli.commands.report import prepare_report, write_report
+from truthcal.cli.inputs import Data, rows_in_memory
+from truthcal.cli.model_result import ModelResult, assess_models
+from truthcal.cli.output import coloured, print_message, print_result
+from truthcal.cli.request import Request
 from truthcal.core.file_format import write_atomically
 
 _ROWS, _SEED = 5000, 3
@@ -20,41 +23,52 @@ _ABOUT = {
 }
 
 
-def demo(args: argparse.Namespace) -> int:
-    """`truthcal demo`."""
-    folder = Path(args.folder)
+def run(request: Request) -> int:
+    """Run the command."""
+    folder = Path(request.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    data, page = folder / "predictions.csv", folder / "report.html"
-    prepare_report(argparse.Namespace(files=[]), str(page))
-    say(args, "the first run on a machine compiles what it needs, which takes a minute or two; later ones do not.")
+    path, page = str(folder / "predictions.csv"), str(folder / "report.html")
+    prepare_report(request, page)
+    print_message(request, "the first run on a machine compiles code, which takes a minute or two; later runs do not.")
     outcome, forecasts = _events()
+    data = _write_data(path, outcome, forecasts)
+    print_result(f"Three forecasters of the same {_ROWS:,} events. Can their probabilities be trusted?\n")
+    results = assess_models(request, data)
+    for result in results:
+        verdict = coloured(result.assessment.verdict, result.assessment.kind).replace("\n", "\n  ")
+        print_result(f"{result.name}: {_ABOUT[result.name]}\n  {verdict}\n")
+    print_result(_table(outcome, forecasts, results) + "\n")
+    print_result(
+        "The gamed forecaster wins by ECE, and tells nobody anything: its Brier score is the worst. Had outcomes been\n"
+        "drawn again and again (500 of the events), the expected scores would be:\n"
+    )
+    print_result(_expected_scores(forecasts["honest"]))
+    print_result(f"\nThe data, and the report that compares the three:\n{path}\n{page}")
+    write_report(_report_request(request, path, page, tuple(forecasts)), page, data, results)
+    return 0
+
+
+def _write_data(path: str, outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]]) -> Data:
+    """Write the rows as CSV, and return them as if they had been read."""
     columns = {"outcome": outcome, **forecasts}
-    lines = [
-        ",".join(columns),
-        *(",".join(map(str, row)) for row in zip(*map(np.ndarray.tolist, columns.values()), strict=True)),
-    ]
-    write_atomically(data, ("\n".join(lines) + "\n").encode())
-    out(f"Three forecasters of the same {_ROWS:,} events. Can their probabilities be trusted?\n")
-    found = {name: tc.assess(outcome, p) for name, p in forecasts.items()}
-    for name, assessment in found.items():
-        out(f"{name}: {_ABOUT[name]}")
-        out("  " + coloured(assessment.verdict, assessment.kind).replace("\n", "\n  ") + "\n")
-    out(_table(outcome, forecasts, found) + "\n")
-    out("The gamed forecaster wins by ECE, and tells nobody anything: its Brier score is the worst. Had outcomes been")
-    out("drawn again and again (500 of the events), the expected scores would be:\n")
-    out(_moral(forecasts["honest"]))
-    line = ["report", str(data), "--label", "outcome", *(f"--proba={name}" for name in forecasts), "-o", str(page)]
-    own = parser().parse_args([*line, "--title", "Three forecasters", "--quiet"])
-    own.line = line
-    out("\nThe data, and the report that compares the three:")
-    out(str(data))
-    return report(own)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    text = "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n"
+    write_atomically(path, text.encode())
+    models = {name: rows_in_memory(outcome, p) for name, p in forecasts.items()}
+    roles = {"label": "outcome", "proba": list(forecasts), "weight": None, "pos_label": None, "by": []}
+    return Data(models, (path,), roles, hashlib.sha256(text.encode()).hexdigest())
+
+
+def _report_request(request: Request, path: str, page: str, names: tuple[str, ...]) -> Request:
+    """Return the request that would write the same report from the data."""
+    line = ("report", path, "--label", "outcome", *(f"--proba={name}" for name in names), "-o", page)
+    return dataclasses.replace(request, line=line, label="outcome", proba=names, title="Three forecasters", quiet=True)
 
 
 def _events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
-    """Outcomes, and the three forecasts of them."""
+    """Draw outcomes, and make the three forecasts of them."""
     rng = np.random.default_rng(_SEED)
-    truth = rng.beta(1.2, 1.8, _ROWS).round(6)  # each event's true chance, which a real data set would not tell
+    truth = rng.beta(1.2, 1.8, _ROWS).round(6)  # the true probability of each event, which real data do not have
     outcome = (rng.random(_ROWS) < truth).astype(np.int64)
     odds = (truth / (1.0 - truth)) ** 1.6
     exaggerated = (odds / (1.0 + odds)).round(6)
@@ -65,19 +79,17 @@ def _events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
     }
 
 
-def _table(
-    outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]], found: dict[str, tc.Assessment]
-) -> str:
-    """What the usual measure says beside ATB and a measure of skill."""
+def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]], results: list[ModelResult]) -> str:
+    """Format the usual measure beside ATB and a measure of skill."""
     rows = [f"  {'':<15} {'ECE, 15 bins':>12} {'ATB / chance':>13} {'error (rms)':>12} {'Brier score':>12}"]
-    for name, a in found.items():
-        ece = tc.binned_ece(outcome, forecasts[name])
-        rows.append(f"  {name:<15} {ece:>12.4f} {a.atb / a.noise_floor:>13.2f} {a.rms:>12.3f} {a.brier:>12.4f}")
+    for result in results:
+        a, ece = result.assessment, tc.binned_ece(outcome, forecasts[result.name])
+        rows.append(f"  {result.name:<15} {ece:>12.4f} {a.atb / a.noise_floor:>13.2f} {a.rms:>12.3f} {a.brier:>12.4f}")
     return "\n".join(rows)
 
 
-def _moral(honest: NDArray[np.float64]) -> str:
-    """What a single table cannot show: what both reports score on average, over all that could have happened."""
+def _expected_scores(honest: NDArray[np.float64]) -> str:
+    """Format the expected scores of honest and gamed forecasts over all possible outcomes."""
     rows = tc.audit_on(honest, ["binned_ece", "atb"], strategies={"gamed": "constant mean"}).rows
     lines = [f"  {'':<15} {'honest':>12} {'gamed':>13}   does lying pay?"]
     names = {"binned_ece": "ECE, 15 bins", "atb": "ATB"}

@@ -1,32 +1,26 @@
-"""`sketch` and `merge`: rows reduced to small files that can be put together later."""
+"""`truthcal sketch`: reduce rows to a small file that can be merged later."""
 
-import argparse
-
-from truthcal.cli.inputs import merged, one_model, read, refuse_unwritable
-from truthcal.cli.output import STDOUT, out, say, write_file
+from truthcal.cli.inputs import read, refuse_unwritable
+from truthcal.cli.output import STDOUT, print_message, print_result, write_file
+from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 
 
-def sketch(args: argparse.Namespace) -> int:
-    """`truthcal sketch`."""
-    refuse_unwritable(args, args.output)
-    data = read(args, exact_rows=0, n_buckets=args.buckets)
-    loaded = one_model(data, args)
-    _save(args, loaded.sketch if loaded.table is None else loaded.table, f"{loaded.n:,} rows of {data.where} are")
+def run(request: Request) -> int:
+    """Run the command."""
+    refuse_unwritable(request, request.output)
+    data = read(request, exact_rows=0)
+    loaded = data.only_model("sketch")
+    sketch = loaded.sketch if loaded.table is None else loaded.table
+    save(request, sketch, f"{loaded.n:,} rows of {data.where} are")
     return 0
 
 
-def merge(args: argparse.Namespace) -> int:
-    """`truthcal merge`."""
-    refuse_unwritable(args, args.output, may_be_read=True)
-    whole = merged(args.files)
-    _save(args, whole, f"{whole!r}")
-    return 0
-
-
-def _save(args: argparse.Namespace, kept: Sketch | SketchTable, what: str) -> None:
-    write_file(args.output, kept.to_bytes())
-    if args.output != STDOUT:
-        say(args, f"{what} in {args.output}")
-        out(args.output)
+def save(request: Request, sketch: Sketch | SketchTable, description: str) -> None:
+    """Write a sketch, and print the name of its file."""
+    path = request.output or STDOUT
+    write_file(path, sketch.to_bytes())
+    if path != STDOUT:
+        print_message(request, f"{description} in {path}")
+        print_result(path)

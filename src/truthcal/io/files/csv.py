@@ -241,7 +241,8 @@ def _summarize_fields(name: str, fields: Sequence[str], points: str) -> Column:
     for point in points:
         numbers = _numbers(present, point)
         if numbers is not None:
-            return summarize_values(name, numbers)
+            parsed = iter(numbers)
+            return summarize_values(name, [None if field in _NULLS else next(parsed) for field in fields])
     if _TRUE.union(_FALSE).issuperset(present):
         return summarize_values(name, [field in _TRUE for field in present])
     return summarize_values(name, [field for field in fields if field])

@@ -1,7 +1,8 @@
 """Preview of a file: the types and first values of its columns, from its first rows."""
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ class Column:
     values: tuple[Any, ...] = ()  # the first distinct values, at most three
     many: bool = False  # whether there are more distinct values
     in_path: bool = False  # whether it is part of the path, as in ``country=fr/part-0.parquet``: only for groups
+    numbers: tuple[float, ...] = field(default=(), repr=False, compare=False)  # row by row, if all are in [0, 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def rows_to_preview(n_columns: int) -> int:
 
 def summarize_values(name: str, values: Iterable[Any], *, in_path: bool = False) -> Column:
     """Summarize a column from Python values."""
+    values = list(values)
     present = [value for value in values if value is not None and value == value]
     types = {type(value) for value in present}
     if not types:
@@ -67,7 +70,10 @@ def summarize_values(name: str, values: Iterable[Any], *, in_path: bool = False)
     if types == {bool}:
         return Column(name, "bool", None, None, first, many, in_path)
     if types <= {int, float, Decimal}:
-        return Column(name, "number", float(min(present)), float(max(present)), first, many, in_path)
+        low, high = float(min(present)), float(max(present))
+        unit = 0.0 <= low <= high <= 1.0
+        numbers = tuple(math.nan if value is None else float(value) for value in values) if unit else ()
+        return Column(name, "number", low, high, first, many, in_path, numbers)
     if types == {str}:
         return Column(name, "text", None, None, first, many, in_path)
     return Column(name, "other", in_path=in_path)

@@ -1,0 +1,46 @@
+"""`truthcal audit`: does lying pay under each measure?"""
+
+from typing import Any
+
+import truthcal as tc
+from truthcal.cli.column_guess import guess
+from truthcal.cli.commands.measures import as_rows, refuse_unknown_measures
+from truthcal.cli.inputs import open_sources, sketches_in
+from truthcal.cli.output import print_json, print_message, print_result
+from truthcal.cli.request import Request
+from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.load import load
+from truthcal.io.files.preview import preview_columns
+
+
+def run(request: Request) -> int:
+    """Run the command."""
+    refuse_unknown_measures(request.measures)
+    if bool(request.truth) == bool(request.files):
+        raise ValueError("name one file of predictions, or the true probabilities: --truth 0.25,0.75")
+    measures = list(request.measures) or None
+    if request.truth:
+        result = tc.audit(list(request.truth), measures, rng=request.seed)
+    else:
+        result = tc.audit_on(_predictions(request), measures, rng=request.seed, max_rows=request.max_rows)
+    if request.format == "json":
+        print_json("audit", {"rows": as_rows(result.table())})
+    else:
+        print_result(f"```\n{result}\n```" if request.format == "markdown" else str(result))
+    return 0
+
+
+def _predictions(request: Request) -> Any:
+    """Read one column of predictions, without outcomes."""
+    if len(request.proba) > 1:
+        raise ValueError("`audit` takes one column of predictions; name one with --proba.")
+    if sketches_in(request.files):
+        raise ValueError("`audit` needs single predictions, and a sketch has none; name a file of rows.")
+    with open_sources(request.files) as sources:
+        preview = preview_columns(sources[0], request.proba)
+        sources[0] = preview.source
+        guessed = guess(preview.columns, proba=request.proba, where=str(sources[0]), label_elsewhere="")
+        for message in guessed.messages:
+            print_message(request, message)
+        (name,) = guessed.y_proba
+        return load(sources, ColumnRoles.predictions_only(name), exact_rows=None)[name].p

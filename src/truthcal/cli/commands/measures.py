@@ -1,0 +1,65 @@
+"""`truthcal measures`: all measures of a file, or the list of measures and their properties."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import truthcal as tc
+from truthcal.cli.inputs import read
+from truthcal.cli.output import print_formatted, print_json, print_result
+from truthcal.cli.request import Request
+from truthcal.results.text import Table
+
+_PROPERTIES = ("truthful", "continuous", "complete", "sound")
+
+
+def run(request: Request) -> int:
+    """Run the command."""
+    refuse_unknown_measures(request.measures)
+    if request.list:
+        _print_list(request)
+        return 0
+    if not request.files:
+        raise ValueError("name a file of predictions, or use --list to list all measures and their properties.")
+    data = read(request, exact_rows=None)
+    rows = data.only_model("measures")
+    if rows.y is None:
+        raise ValueError(
+            "most measures need the rows, and a sketch has none; `truthcal assess` shows the ATB of a sketch."
+        )
+    table = tc.all_measures(rows.y, rows.p, list(request.measures) or None, sample_weight=rows.w)
+    print_formatted(request, table, {"input": data.to_dict(), "measures": as_rows(table.table())})
+    return 0
+
+
+def refuse_unknown_measures(names: Sequence[str]) -> None:
+    """Reject unknown measures before any file is read."""
+    for name in names:
+        if name not in tc.MEASURES:
+            known = ", ".join(tc.MEASURES)
+            raise ValueError(f"there is no measure {name!r}; truthcal measures --list shows all: {known}.")
+
+
+def as_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Convert columns of equal length to one dict for each row."""
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _print_list(request: Request) -> None:
+    chosen = {name: tc.MEASURES[name] for name in tc.MEASURES if not request.measures or name in request.measures}
+    if request.format == "json":
+        fields = ("scale", *_PROPERTIES, "cost", "reference")
+        rows = [{"name": name, **{field: getattr(m, field) for field in fields}} for name, m in chosen.items()]
+        print_json("measures", {"input": None, "measures": rows})
+        return
+    header = ["measure", "scale", *_PROPERTIES, "what it is"]
+    cells = [
+        [name, m.scale, *("yes" if getattr(m, field) else "no" for field in _PROPERTIES), _summary(m)]
+        for name, m in chosen.items()
+    ]
+    table = Table(header, cells)
+    print_result(table.markdown() if request.format == "markdown" else "\n".join(table.lines()))
+
+
+def _summary(measure: tc.Measure) -> str:
+    """Return the first line of the docstring."""
+    return (measure.function.__doc__ or "").strip().splitlines()[0]

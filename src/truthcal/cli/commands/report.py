@@ -1,0 +1,92 @@
+"""`truthcal report`: the HTML report; other commands write it with `--report`."""
+
+import importlib
+import shlex
+from pathlib import Path
+
+import truthcal as tc
+from truthcal.cli.inputs import STDIN, Data, read, refuse_unwritable
+from truthcal.cli.model_result import ModelResult, assess_models
+from truthcal.cli.output import STDOUT, print_message, print_result, write_file
+from truthcal.cli.request import Request
+
+
+def run(request: Request) -> int:
+    """Run the command."""
+    path = request.output or _default_name(request.files[0])
+    prepare_report(request, path)
+    data = read(request, digest=True)
+    write_report(request, path, data, assess_models(request, data))
+    if path != STDOUT:
+        print_result(path)
+    return 0
+
+
+def prepare_report(request: Request, path: str | None) -> None:
+    """Raise before the work starts if the report could not be written after it."""
+    if path is None:
+        return
+    refuse_unwritable(request, path)
+    for library in ("jinja2", "matplotlib"):
+        try:
+            importlib.import_module(library)
+        except ImportError:
+            raise ImportError(f"the report needs {library}: pip install 'truthcal[report]'.") from None
+
+
+def write_report(
+    request: Request,
+    path: str,
+    data: Data,
+    results: list[ModelResult],
+    comparisons: dict[tuple[str, str], tc.Comparison] | None = None,
+) -> None:
+    """Write the report completely or not at all."""
+    single = len(results) == 1
+    segments = {result.name: result.segments for result in results if result.segments is not None}
+    report = tc.report(
+        results[0].assessment if single else {result.name: result.assessment for result in results},
+        segments=results[0].segments if single else segments or None,
+        comparisons=_compare_with_first(data) if comparisons is None else comparisons,
+        title=request.title or f"Can these probabilities be trusted? {data.title}",
+        provenance=_provenance(request, data),
+        notes=_notes(request, data),
+    )
+    write_file(path, report.html.encode())
+    if path != STDOUT:
+        print_message(request, f"the report is in {path}")
+
+
+def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
+    """Compare each further model with the first one, on the same rows."""
+    (first, a), *others = data.models.items()
+    if not a.exact:
+        return {}
+    return {(first, name): tc.compare(a.y, a.p, b.p, sample_weight=a.w) for name, b in others}
+
+
+def _provenance(request: Request, data: Data) -> dict[str, str]:
+    more = f" and {len(data.files) - 5:,} more" if len(data.files) > 5 else ""
+    origin = {
+        "data": ", ".join(data.files[:5]) + more,
+        "rows": f"{data.first.n:,}",
+        "command": shlex.join(["truthcal", *request.line]),
+    }
+    return origin | ({"SHA-256 of the data": data.digest} if data.digest else {})
+
+
+def _notes(request: Request, data: Data) -> list[str]:
+    if not data.columns:
+        return ["The data are a sketch: sums of rows by buckets of predictions, not the rows themselves."]
+    c = data.columns
+    label = f", where {c['pos_label']!r} counts as 1" if c["pos_label"] is not None else ""
+    notes = [f"Outcomes are in the column {c['label']!r}{label}; predictions in {', '.join(map(repr, c['proba']))}."]
+    notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
+    if request.label is None or not request.proba:
+        notes.append("Columns that the command does not name were guessed by their names and first rows.")
+    return notes
+
+
+def _default_name(file: str) -> str:
+    stem = "" if file == STDIN else Path(file).name.split(".")[0].strip("*?[]")
+    return f"{stem or 'report'}.html"

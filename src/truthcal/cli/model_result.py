@@ -1,0 +1,70 @@
+"""The results of one model: its assessment, its segments, and how they are printed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import truthcal as tc
+from truthcal.cli.inputs import Data
+from truthcal.cli.output import coloured
+from truthcal.cli.request import Request
+from truthcal.io.files.load import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResult:
+    """The assessment of one model. `certified` bounds ATB if the rows were reduced to a sketch."""
+
+    name: str
+    assessment: tc.Assessment
+    segments: tc.SegmentTable | None
+    certified: tc.Bounded | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "name": self.name,
+            "assessment": self.assessment.to_dict(),
+            "certified_atb": None if self.certified is None else self.certified.to_dict(),
+            "segments": None if self.segments is None else self.segments.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        parts = [coloured(str(self.assessment), self.assessment.kind)]
+        if self.certified is not None:
+            parts[0] += f"\n  {'certified':<15} ATB is {self.certified}: the rows were reduced to a sketch"
+        if self.segments is not None:
+            parts.append(f"By {', '.join(self.segments.by)}: {self.segments}")
+        return "\n\n".join(parts)
+
+    def to_markdown(self) -> str:
+        """Return the same in Markdown."""
+        parts = [self.assessment.to_markdown()]
+        if self.certified is not None:
+            parts.append(f"ATB is {self.certified} (from a sketch).")
+        if self.segments is not None:
+            parts.append(self.segments.to_markdown())
+        return "\n\n".join(parts)
+
+
+def assess_models(request: Request, data: Data, alpha: float | None = None) -> list[ModelResult]:
+    """Assess all models and their segments at the levels of the request, or at another `alpha`."""
+    levels: dict[str, Any] = {"alpha": alpha or request.alpha, "confidence_level": request.confidence_level}
+    results = []
+    for name, loaded in data.models.items():
+        rows, weight = rows_or_sketch(loaded)
+        segments = None
+        if loaded.table is not None:
+            segments = tc.assess_segments(loaded.table, adjust=request.adjust, min_rows=request.min_rows, **levels)
+        whole = tc.assess(*rows, sample_weight=weight, **levels)
+        results.append(ModelResult(name, whole, segments, certified_atb(loaded)))
+    return results
+
+
+def rows_or_sketch(loaded: Loaded) -> tuple[tuple[Any, ...], Any]:
+    """Return the positional arguments of the library's functions, (y, p) or (sketch,), and the weights."""
+    return ((loaded.y, loaded.p), loaded.w) if loaded.exact else ((loaded.sketch,), None)
+
+
+def certified_atb(loaded: Loaded) -> tc.Bounded | None:
+    """Return bounds of ATB if only a sketch of the rows was kept."""
+    return None if loaded.exact else loaded.sketch.atb()

@@ -1,0 +1,47 @@
+"""The request: all that the user asked for on the command line, with every default."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A parsed command line. Fields that a command does not have keep their defaults.
+
+    `line` holds the arguments as typed. `measure` is the statistic of `test` and `compare`, `measures` the selection of
+    `measures` and `audit`.
+    """
+
+    command: str
+    line: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    label: str | None = None
+    proba: tuple[str, ...] = ()
+    weight: str | None = None
+    pos_label: str | None = None
+    by: tuple[str, ...] = ()
+    key: str | None = None
+    measure: str = "multiscale_atb"
+    measures: tuple[str, ...] = ()
+    output: str | None = None
+    report: str | None = None
+    title: str | None = None
+    summary: str | None = None
+    format: Literal["text", "json", "markdown"] = "text"
+    alpha: float | None = 0.05
+    confidence_level: float = 0.95
+    max_rms: float | None = None
+    adjust: str = "holm"
+    min_rows: int = 30
+    alternative: str = "greater"
+    method: str = "auto"
+    n_resamples: int = 9999
+    seed: int = 0
+    max_rows: int = 500
+    truth: tuple[float, ...] = ()
+    buckets: int | None = None
+    list: bool = False
+    folder: str = "truthcal-demo"
+    shell: str = "bash"
+    quiet: bool = False
+    debug: bool = False
