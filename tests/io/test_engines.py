@@ -152,7 +152,9 @@ def test_more_than_two_labels(engine):
     labels = [("a", "b", "c")[i % 3] for i in range(len(PROBA))]
     with pytest.raises(ValueError, match=r"`y` \(y_true\) has more than two different labels \('a', 'b', 'c'\)"):
         tc.sketch_frame(engine(table(y=labels)), y_true="y", y_proba="p", pos_label="a", n_buckets=B)
-    with pytest.raises(ValueError, match=r"pos_label='z' is not among the labels in `y` \('a', 'b', 'c', ...\)"):
+    with pytest.raises(
+        ValueError, match=r"`pos_label` must be one of the labels in `y` \('a', 'b', 'c', ...\); got 'z'"
+    ):
         tc.sketch_frame(engine(table(y=labels)), y_true="y", y_proba="p", pos_label="z", n_buckets=B)
 
 
@@ -162,7 +164,7 @@ def test_types_that_are_no_numbers(engine):
         tc.sketch_frame(frame, y_true="y", y_proba="text")
     with pytest.raises(TypeError, match=r"`text` \(y_true\) must hold numbers; its type is .* `pos_label`"):
         tc.sketch_frame(frame, y_true="text", y_proba="p")
-    with pytest.raises(ValueError, match=r"pos_label=1 is not of the kind of the labels in `text`"):
+    with pytest.raises(ValueError, match=r"`pos_label` must be of the type of the labels in `text`, .*; got 1"):
         tc.sketch_frame(frame, y_true="text", y_proba="p", pos_label=1)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import shown
 from truthcal.results.text import escape_control_characters, shorten
 
@@ -44,13 +45,13 @@ def check_by(by: object) -> tuple[str, ...]:
     names = (by,) if isinstance(by, str) or not isinstance(by, Iterable) else tuple(by)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"`by` must be the name of a column or a list of names; got {shown(by)}.")
+            raise invalid("by", f"must be the name of a column or a list of names; got {shown(by)}.", TypeError)
         if names.count(name) > 1:
-            raise ValueError(f"`by` has {name!r} twice; name each column once.")
+            raise invalid("by", f"has {name!r} twice; name each column once.")
         if name in STATISTICS:
-            raise ValueError(f"`by` must not name a column {name!r}: a table has a statistic of that name. Rename it.")
+            raise invalid("by", f"must not name a column {name!r}: a table has a statistic of that name. Rename it.")
     if not names:
-        raise ValueError("`by` is empty; name at least one column, or use one Sketch for all rows.")
+        raise invalid("by", "is empty; name at least one column, or use one Sketch for all rows.")
     return names
 
 

@@ -6,6 +6,7 @@ from typing import Any, Required, TypedDict
 
 import numpy as np
 
+from truthcal.core.checks import invalid
 from truthcal.core.group_keys import check_by
 from truthcal.core.params import shown
 
@@ -42,11 +43,13 @@ class ColumnRoles:
         for role, name in names.items():
             twin = next((other for other in names if other != role and names[other] == name), None)
             if twin is not None:
-                raise ValueError(f"`{role}` and `{twin}` both name the column {name!r}; they must be two columns.")
+                raise invalid(role, f"and `{twin}` both name the column {name!r}; they must be two columns.")
         if isinstance(pos_label, np.generic):
             pos_label = pos_label.item()
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
-            raise TypeError(f"`pos_label` must be one label: text, a number, True or False; got {shown(pos_label)}.")
+            raise invalid(
+                "pos_label", f"must be one label: text, a number, True or False; got {shown(pos_label)}.", TypeError
+            )
         groups = () if by is None else tuple(_column_name(name, "by") for name in check_by(by))
         return cls(names["y_true"], (names["y_proba"],), names.get("sample_weight"), groups, pos_label)
 
@@ -100,7 +103,7 @@ class ColumnRoles:
 
 def _column_name(name: object, role: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"`{role}` must be the name of a column; got {shown(name)}.")
+        raise invalid(role, f"must be the name of a column; got {shown(name)}.", TypeError)
     if not name:
-        raise ValueError(f"`{role}` must be the name of a column; got an empty text.")
+        raise invalid(role, "must be the name of a column; got an empty text.")
     return name

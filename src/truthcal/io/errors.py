@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from truthcal.core.checks import cure_outside_unit, refuse_weights_between
+from truthcal.core.checks import cure_outside_unit, invalid, refuse_weights_between
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.row_codes import ROW_RULES, RowRule, code_of
 
@@ -62,7 +62,8 @@ def _refuse_rows(rule: RowRule, rows: BadRows, name: str, place: str) -> NoRetur
         value = rows.low
     elif rule.role == "y_proba":
         fix = cure_outside_unit(rows.low, rows.high)
-    raise ValueError(rule.message.format(name=name, value=value, place=place, fix=fix))
+    labels = ("pos_label",) if (rule.role, rule.check) == ("y_true", "outside_unit") else ()
+    raise invalid(rule.role, rule.message.format(value=value, place=place, fix=fix), subject=name, fix=labels)
 
 
 def column_and_role(column: str | None, role: str) -> str:
@@ -82,12 +83,11 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
         return
     listed = ", ".join(repr(label) for label in sorted(set(others), key=str)[:4])
     if not positives:
-        raise ValueError(f"pos_label={roles.pos_label!r} is not among the labels in `{roles.y_true}` ({listed}, ...).")
-    name = column_and_role(roles.y_true, "y_true")
-    raise ValueError(
-        f"{name} has more than two different labels ({roles.pos_label!r}, {listed}); "
-        f"for one class against the rest, make a column that says whether the label is {roles.pos_label!r}."
-    )
+        problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {roles.pos_label!r}."
+        raise invalid("pos_label", problem)
+    fix = f"for one class against the rest, make a column that says whether the label is {roles.pos_label!r}."
+    problem = f"has more than two different labels ({roles.pos_label!r}, {listed}); {fix}"
+    raise invalid("y_true", problem, subject=column_and_role(roles.y_true, "y_true"))
 
 
 def refuse_impossible_sums(where: str) -> NoReturn:
@@ -112,21 +112,23 @@ def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = ""
             fix = "Thousands separators? Write 1200, not 1,200."
         elif re.fullmatch(r"[0-9]*,[0-9]+", word):
             fix = "A decimal comma? Write 0.5, not 0,5."
-        if role == "y_true":
-            fix = "Name the label that counts as 1 with `pos_label`."
-    raise TypeError(f"`{column}` ({role}) must hold numbers; its type is {kind}. {fix}")
+    problem, subject = f"must hold numbers; its type is {kind}.", f"`{column}` ({role})"
+    if text and role == "y_true":
+        fix_label = f"{problem} Name the label that counts as 1 with"
+        raise invalid(role, fix_label, TypeError, subject=subject, fix=("pos_label",))
+    raise invalid(role, f"{problem} {fix}", TypeError, subject=subject)
 
 
 def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, number: bool) -> None:
     """Raise if the positive label cannot be among the labels of this type."""
     if not (text or number):
-        raise TypeError(f"`{roles.y_true}` (y_true) must hold labels: numbers, True/False or text; its type is {kind}.")
+        problem = f"must hold labels: numbers, True/False or text; its type is {kind}."
+        raise invalid("y_true", problem, TypeError, subject=f"`{roles.y_true}` (y_true)")
     if text != isinstance(roles.pos_label, str):
-        fix = f" Name the label as text: pos_label={str(roles.pos_label)!r}." if text else ""
-        raise ValueError(
-            f"pos_label={roles.pos_label!r} is not of the kind of the labels in `{roles.y_true}`, whose type is {kind}."
-            f"{fix}"
-        )
+        problem = f"must be of the type of the labels in `{roles.y_true}`, {kind}; got {roles.pos_label!r}."
+        if text:
+            problem = f"{problem} Name the label as text:"
+        raise invalid("pos_label", problem, fix=("pos_label", str(roles.pos_label)) if text else ())
 
 
 def refuse_nested_groups(name: str, kind: str) -> NoReturn:

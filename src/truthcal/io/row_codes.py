@@ -21,20 +21,21 @@ class RowRule:
     code: int
     role: str  # of the column: "y_true", "y_proba" or "sample_weight"
     check: Check
-    message: str = ""  # with the fields name, value (the worst one), place and fix; "" if `core.checks` has the error
+    # Follows the column's name; has the fields value (the worst one), place and fix. "" if `core.checks` has the error.
+    message: str = ""
 
 
-_MISSING = "{name} has a missing value (null or nan) {place}. Drop those rows, or fill them deliberately."
+_MISSING = "has a missing value (null or nan) {place}. Drop those rows, or fill them deliberately."
 _NONFINITE = (
-    "{name} must hold finite numbers; found {value!r} {place}, counting null and nan. Drop or correct those rows; "
+    "must hold finite numbers; found {value!r} {place}, counting null and nan. Drop or correct those rows; "
     "infinite log-odds need the sigmoid first."
 )
 _NO_OUTCOME = (
-    "{name} must hold 0/1, True/False or probabilities in [0, 1]; found {value!r} {place}. For two labels other than 0 "
-    "and 1, name the positive one with `pos_label`."
+    "must hold 0/1, True/False or probabilities in [0, 1]; found {value!r} {place}. For two labels other than 0 "
+    "and 1, name the positive one with"
 )
-_NO_PROBABILITY = "{name} must lie in [0, 1]; found {value!r} {place}. {fix}"
-_NEGATIVE = "{name} must not be negative; found {value!r} {place}. Drop or correct these rows."
+_NO_PROBABILITY = "must lie in [0, 1]; found {value!r} {place}. {fix}"
+_NEGATIVE = "must not be negative; found {value!r} {place}. Drop or correct these rows."
 
 ZERO_WEIGHT = -1  # the only code that is not an error
 # In this order: a row has the code of the first rule that applies. Codes of one role are consecutive.

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
 from truthcal.core.params import check_choice, check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS
 from truthcal.io import row_codes
@@ -399,13 +399,15 @@ class _Query:
     def source(self, table: object) -> str:
         """Return the table for FROM."""
         if not isinstance(table, str):
-            raise TypeError(f"`table` must be the name of a table, or a subquery in parentheses; got {shown(table)}.")
+            raise invalid(
+                "table", f"must be the name of a table, or a subquery in parentheses; got {shown(table)}.", TypeError
+            )
         table = table.strip()
         if table.startswith("("):
             return table
         parts = table.split(".")
         if not all(parts):
-            raise ValueError(f"`table` must be a name, with dots only between its parts; got {shown(table)}.")
+            raise invalid("table", f"must be a name, with dots only between its parts; got {shown(table)}.")
         return ".".join(self.name(part) for part in parts)
 
     def literal(self) -> str:
@@ -422,7 +424,7 @@ class _Query:
             return str(int(label))
         assert label is not None
         if not math.isfinite(label):
-            raise ValueError(f"`pos_label` must be finite; got {label!r}.")
+            raise invalid("pos_label", f"must be finite; got {label!r}.")
         return self.constant(label)
 
     def constant(self, value: float) -> str:

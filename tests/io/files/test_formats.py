@@ -103,17 +103,22 @@ def test_missing_labels_in_text_files_are_no_label(tmp_path):
 def test_labels_that_do_not_fit(tmp_path):
     path = write_text(tmp_path / "a.csv", HEAD + "a,0.5\nb,0.25\nc,0.5\n")
     refused(ValueError, r"has more than two different labels \('a', 'b', 'c'\)", tmp_path, pos_label="a")
-    refused(ValueError, r"pos_label='z' is not among the labels in `y` \('a', 'b', 'c'", tmp_path, pos_label="z")
     refused(
         ValueError,
-        r"pos_label=1 is not of the kind of the labels in `y`, whose type is string in .*a\.csv",
+        r"`pos_label` must be one of the labels in `y` \('a', 'b', 'c', \.\.\.\); got 'z'",
+        tmp_path,
+        pos_label="z",
+    )
+    refused(
+        ValueError,
+        r"`pos_label` must be of the type of the labels in `y`, string in .*a\.csv; got 1",
         path,
         pos_label=1,
     )
     write(tmp_path / "a.parquet", GOOD)
     refused(
         ValueError,
-        r"pos_label='1' is not of the kind of the labels .*a\.parquet",
+        r"`pos_label` must be of the type of the labels .*a\.parquet; got '1'",
         tmp_path / "a.parquet",
         pos_label="1",
     )

@@ -330,7 +330,7 @@ def test_too_many_groups_for_so_many_buckets(tmp_path, monkeypatch):
     monkeypatch.setattr(accumulate, "MAX_CELLS", 1 << 10)
     n = 100
     pq.write_table(pa.table({"y": [0, 1] * 50, "p": [0.5] * n, "g": list(range(n))}), tmp_path / "a.parquet")
-    words = r"`by` makes 100 groups so far, too many for n_buckets=64: that is 6,400 buckets, .* n_buckets=8 would do"
+    words = r"`by` makes 100 groups so far, too many for 64 buckets each: that is 6,400 buckets, .* for these use n_buckets=8"
     refused(ValueError, words, tmp_path, by="g")
     assert len(scan(tmp_path, by="g", n_buckets=8)) == n
     monkeypatch.setattr(accumulate, "MAX_CELLS", 64)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, read_only
+from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid, read_only
 from truthcal.core.group_keys import checked_key
 from truthcal.core.parallel import in_halves, run_parts
 from truthcal.core.sketch import Sketch, empty_scratch
@@ -195,13 +195,13 @@ class _Cells:
 
 def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
     possible = 1 << max(MAX_CELLS // groups, 1).bit_length() - 1
-    fix = f"n_buckets={possible} would do for these groups; more groups need fewer buckets"
-    if possible < 2:
-        fix = "Name fewer columns in `by`, or coarser ones"
-    raise ValueError(
-        f"`by` makes {groups:,} groups so far, too many for n_buckets={n_buckets}: that is {groups * n_buckets:,} "
-        f"buckets, and the limit is {MAX_CELLS:,}. {fix}."
+    problem = (
+        f"makes {groups:,} groups so far, too many for {n_buckets:,} buckets each: that is {groups * n_buckets:,} "
+        f"buckets, and the limit is {MAX_CELLS:,}."
     )
+    if possible < 2:
+        raise invalid("by", f"{problem} Name fewer columns, or coarser ones.")
+    raise invalid("by", f"{problem} More groups need fewer buckets; for these use", fix=("n_buckets", possible))
 
 
 def _labels(y: _Rows) -> NDArray[np.uint8] | None:
