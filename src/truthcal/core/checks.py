@@ -205,7 +205,7 @@ def refuse_fractional(y: NDArray[Any] | None) -> None:
 def refuse_swapped(predictions_are_certain: bool) -> None:
     """Reject fractional outcomes with predictions of 0 and 1 only."""
     if predictions_are_certain:
-        problem = "holds only 0 and 1 while `y_true` holds fractions: the arguments look swapped. Outcomes belong in"
+        problem = "holds only 0 and 1 while the outcomes hold fractions: the arguments look swapped. Outcomes belong in"
         raise invalid("y_proba", problem, fix=("y_true",))
 
 
