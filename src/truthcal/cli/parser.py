@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -24,12 +24,12 @@ class _Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its purpose, examples, and the function that adds its arguments."""
+    """A command: its purpose, examples, and the names of its options."""
 
     name: str
     help: str
     examples: tuple[tuple[str, str], ...]
-    add: Callable[[argparse.ArgumentParser], Any]
+    options: str
 
     @property
     def epilog(self) -> str:
@@ -72,71 +72,11 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
         )
-        command.add(parser)
-        parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        parser.add_argument("-q", "--quiet", action="store_true", help="no messages on stderr, except errors")
+        _add_options(parser, command.options.split())
     return whole
 
 
-# --- arguments of several commands ------------------------------------------------------------------------------------
-
-
-def _files(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    _file_argument(parser, "files", nargs="*" if optional else "+", metavar="FILE", help=_FORMATS)
-
-
-def _file_argument(parser: argparse.ArgumentParser, *names: str, **options: Any) -> None:
-    """Add an argument that shells complete with files."""
-    vars(parser.add_argument(*names, **options))["complete"] = _COMPLETE_FILES
-
-
-def _columns(parser: argparse.ArgumentParser, *, several: bool = False, by: bool = True) -> None:
-    group = parser.add_argument_group("columns (guessed if there is only one possibility)")
-    group.add_argument("--label", metavar="COL", help="outcomes: 0/1, true/false, or two labels")
-    repeat = "; repeat for more models" if several else ""
-    group.add_argument("--proba", metavar="COL", action="append", help=f"predicted probabilities{repeat}")
-    group.add_argument("--weight", metavar="COL", help="weights")
-    group.add_argument("--pos-label", metavar="VALUE", help="the label that counts as 1")
-    if by:
-        group.add_argument("--by", metavar="COL", action="append", help="segments; repeat for more columns")
-
-
-def _formats(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_mutually_exclusive_group()
-    for name, text in (
-        ("json", "print JSON with a documented, versioned schema (docs/guide/cli.md)"),
-        ("markdown", "print Markdown, for a pull request or a job summary"),
-    ):
-        group.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=text)
-
-
-def _report_file(parser: argparse.ArgumentParser) -> None:
-    _file_argument(parser, "--report", metavar="OUT.html", help="also write the HTML report")
-    _title(parser)
-
-
-def _title(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--title", metavar="TEXT", help="title of the report")
-
-
-def _alpha(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--alpha", type=_share, metavar="X", help="level of the test (default: 0.05)")
-
-
-def _confidence(parser: argparse.ArgumentParser) -> None:
-    text = "confidence level of the intervals (default: 0.95)"
-    parser.add_argument("--confidence-level", type=_share, metavar="X", help=text)
-
-
-def _segments(parser: argparse.ArgumentParser) -> None:
-    text = "how to limit false alarms among many segments (default: holm)"
-    parser.add_argument("--adjust", choices=("holm", "fdr", "none"), help=text)
-    text = "do not test segments with fewer rows (default: 30)"
-    parser.add_argument("--min-rows", type=_whole, metavar="N", help=text)
-
-
-def _output(parser: argparse.ArgumentParser, metavar: str, **options: Any) -> None:
-    _file_argument(parser, "-o", "--output", metavar=metavar, **options)
+# --- options ----------------------------------------------------------------------------------------------------------
 
 
 def _share(text: str) -> float:
@@ -177,117 +117,110 @@ def _numbers(text: str) -> list[float]:
     return [_number(part) for part in text.replace(",", " ").split()]
 
 
-# --- the commands -----------------------------------------------------------------------------------------------------
+def _option(help_: str, *flags: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return flags, {"help": help_, **settings}
 
 
-def _assess(parser: argparse.ArgumentParser) -> None:
-    _files(parser)
-    _columns(parser, several=True)
-    _report_file(parser)
-    _formats(parser)
-    _alpha(parser)
-    _confidence(parser)
-    _segments(parser)
+def _column(flag: str, help_: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return _option(help_, flag, metavar="COL", **settings)
 
 
-def _test(parser: argparse.ArgumentParser) -> None:
-    _files(parser)
-    _columns(parser, by=False)
-    parser.add_argument("--measure", metavar="NAME", help="statistic (default: multiscale_atb)")
-    text = "greater: miscalibrated; less: too good to be honest (default: greater)"
-    parser.add_argument("--alternative", choices=("greater", "less", "two-sided"), help=text)
-    text = "how to compute the p-value (default: auto)"
-    parser.add_argument("--method", choices=("auto", "exact", "asymptotic", "bound"), help=text)
-    text = "number of random outcomes to draw (default: 9999)"
-    parser.add_argument("--n-resamples", type=_whole, metavar="N", help=text)
-    parser.add_argument("--seed", type=_seed, metavar="N", help="seed of the random outcomes (default: 0)")
-    _formats(parser)
+# Name in `Command.options` -> flags and settings of argparse. Defaults are in `Request`.
+_OPTIONS = {
+    "files": _option(_FORMATS, "files", nargs="+", metavar="FILE"),
+    "files?": _option(_FORMATS, "files", nargs="*", metavar="FILE"),
+    "sketches": _option("files written by `truthcal sketch` or `Sketch.save`", "files", nargs="+", metavar="SKETCH"),
+    "label": _column("--label", "outcomes: 0/1, true/false, or two labels"),
+    "proba": _column("--proba", "predicted probabilities", action="append"),
+    "probas": _column("--proba", "predicted probabilities; repeat for more models", action="append"),
+    "proba-as-truth": _column("--proba", "predictions, assumed to be the true probabilities", action="append"),
+    "weight": _column("--weight", "weights"),
+    "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
+    "by": _column("--by", "segments; repeat for more columns", action="append"),
+    "key": _column("--key", "column on which to join two files"),
+    "truth": _option("true probabilities, instead of a file", "--truth", type=_numbers, metavar="P,P,..."),
+    "report": _option("also write the HTML report", "--report", metavar="OUT.html"),
+    "title": _option("title of the report", "--title", metavar="TEXT"),
+    "page": _option("file to write (default: name of the data file, with .html)", "-o", "--output", metavar="OUT.html"),
+    "output": _option("file to write", "-o", "--output", metavar="OUT", required=True),
+    "summary": _option("append the result as Markdown, e.g. to $GITHUB_STEP_SUMMARY", "--summary", metavar="FILE"),
+    "alpha": _option("level of the test (default: 0.05)", "--alpha", type=_share, metavar="X"),
+    "gate-alpha": _option(
+        "fail if miscalibration is significant at this level (default: 0.05, unless --max-rms is given)",
+        "--alpha",
+        type=_share,
+        default=None,
+        metavar="X",
+    ),
+    "max-rms": _option(
+        "fail if the lower confidence bound of the error (rms) exceeds this", "--max-rms", type=_positive, metavar="X"
+    ),
+    "confidence-level": _option(
+        "confidence level of the intervals (default: 0.95)", "--confidence-level", type=_share, metavar="X"
+    ),
+    "adjust": _option(
+        "how to limit false alarms among many segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
+    ),
+    "min-rows": _option("do not test segments with fewer rows (default: 30)", "--min-rows", type=_whole, metavar="N"),
+    "statistic": _option("statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
+    "compared": _option("measure to compare (default: atb)", "--measure", default="atb", metavar="NAME"),
+    "measures": _option(
+        "only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"
+    ),
+    "alternative": _option(
+        "greater: miscalibrated; less: too good to be honest (default: greater)",
+        "--alternative",
+        choices=("greater", "less", "two-sided"),
+    ),
+    "method": _option(
+        "how to compute the p-value (default: auto)", "--method", choices=("auto", "exact", "asymptotic", "bound")
+    ),
+    "n-resamples": _option(
+        "number of random outcomes to draw (default: 9999)", "--n-resamples", type=_whole, metavar="N"
+    ),
+    "seed": _option("seed of the random draws (default: 0)", "--seed", type=_seed, metavar="N"),
+    "max-rows": _option(
+        "use at most this many rows, drawn at random (default: 500)", "--max-rows", type=_whole, metavar="N"
+    ),
+    "list": _option("list all measures and their properties, without data", "--list", action="store_true"),
+    "buckets": _option(
+        "number of buckets, a power of two (default: 16384; with --by 4096)", "--buckets", type=_whole, metavar="N"
+    ),
+    "folder": _option("folder for the data and the report (default: truthcal-demo)", "--folder", metavar="DIR"),
+    "shell": _option("the shell to print the script for", "shell", choices=SHELLS),
+    "json": _option(
+        "print JSON with a documented, versioned schema (docs/guide/cli.md)",
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+    ),
+    "markdown": _option(
+        "print Markdown, for a pull request or a job summary",
+        "--markdown",
+        dest="format",
+        action="store_const",
+        const="markdown",
+    ),
+    "debug": _option("show the traceback of an error", "--debug", action="store_true"),
+    "quiet": _option("no messages on stderr, except errors", "-q", "--quiet", action="store_true"),
+}
+_FILES = ("files", "files?", "sketches", "report", "page", "output", "summary")
+_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by")
 
 
-def _compare(parser: argparse.ArgumentParser) -> None:
-    _files(parser)
-    _columns(parser, several=True, by=False)
-    parser.add_argument("--key", metavar="COL", help="column on which to join two files")
-    parser.add_argument("--measure", metavar="NAME", help="measure to compare (default: atb)")
-    parser.set_defaults(measure="atb")
-    _confidence(parser)
-    _report_file(parser)
-    _formats(parser)
+def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    columns = parser.add_argument_group("columns (guessed if there is only one possibility)")
+    formats = parser.add_mutually_exclusive_group()
+    for name in (*names, "debug", "quiet"):
+        flags, settings = _OPTIONS[name]
+        group = columns if name in _COLUMNS else formats if name in ("json", "markdown") else parser
+        action = group.add_argument(*flags, **settings)
+        if name in _FILES:
+            vars(action)["complete"] = _COMPLETE_FILES
 
 
-def _measures(parser: argparse.ArgumentParser) -> None:
-    _files(parser, optional=True)
-    _columns(parser, by=False)
-    _chosen_measures(parser)
-    parser.add_argument("--list", action="store_true", help="list all measures and their properties, without data")
-    _formats(parser)
-
-
-def _audit(parser: argparse.ArgumentParser) -> None:
-    _files(parser, optional=True)
-    text = "predictions, which are assumed to be the true probabilities"
-    parser.add_argument("--proba", metavar="COL", action="append", help=text)
-    parser.add_argument("--truth", type=_numbers, metavar="P,P,...", help="true probabilities, instead of a file")
-    _chosen_measures(parser)
-    text = "use at most this many rows, drawn at random (default: 500)"
-    parser.add_argument("--max-rows", type=_whole, metavar="N", help=text)
-    parser.add_argument("--seed", type=_seed, metavar="N", help="seed of the random draws (default: 0)")
-    _formats(parser)
-
-
-def _chosen_measures(parser: argparse.ArgumentParser) -> None:
-    text = "only this measure; repeat for more"
-    parser.add_argument("--measure", dest="measures", metavar="NAME", action="append", help=text)
-
-
-def _sketch(parser: argparse.ArgumentParser) -> None:
-    _files(parser)
-    _columns(parser)
-    _output(parser, "OUT", required=True, help="file to write")
-    text = "number of buckets, a power of two (default: 16384; with --by 4096)"
-    parser.add_argument("--buckets", type=_whole, metavar="N", help=text)
-
-
-def _merge(parser: argparse.ArgumentParser) -> None:
-    text = "files written by `truthcal sketch` or `Sketch.save`"
-    _file_argument(parser, "files", nargs="+", metavar="SKETCH", help=text)
-    _output(parser, "OUT", required=True, help="file to write")
-
-
-def _report(parser: argparse.ArgumentParser) -> None:
-    _files(parser)
-    _columns(parser, several=True)
-    _output(parser, "OUT.html", help="file to write (default: name of the data file, with .html)")
-    _title(parser)
-    _alpha(parser)
-    _confidence(parser)
-    _segments(parser)
-
-
-def _check(parser: argparse.ArgumentParser) -> None:
-    _files(parser)
-    _columns(parser)
-    text = "fail if miscalibration is significant at this level (default: 0.05, unless --max-rms is given)"
-    parser.add_argument("--alpha", type=_share, metavar="X", help=text)
-    parser.set_defaults(alpha=None)
-    text = "fail if the lower confidence bound of the error (rms) exceeds this"
-    parser.add_argument("--max-rms", type=_positive, metavar="X", help=text)
-    _confidence(parser)
-    text = "append the result as Markdown to this file, e.g. $GITHUB_STEP_SUMMARY"
-    _file_argument(parser, "--summary", metavar="FILE", help=text)
-    _report_file(parser)
-    _segments(parser)
-    _formats(parser)
-
-
-def _demo(parser: argparse.ArgumentParser) -> None:
-    text = "folder for the data and the report (default: truthcal-demo)"
-    parser.add_argument("--folder", metavar="DIR", help=text)
-
-
-def _completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the shell to print the script for")
-
+# --- commands ---------------------------------------------------------------------------------------------------------
 
 _CSV = "predictions.csv"
 COMMANDS = (
@@ -304,7 +237,7 @@ COMMANDS = (
             ("many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("from another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        _assess,
+        "files label probas weight pos-label by report title json markdown alpha confidence-level adjust min-rows",
     ),
     Command(
         "test",
@@ -314,7 +247,7 @@ COMMANDS = (
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
             ("another statistic", f"truthcal test {_CSV} --measure binned_ece"),
         ),
-        _test,
+        "files label proba weight pos-label statistic alternative method n-resamples seed json markdown",
     ),
     Command(
         "compare",
@@ -323,7 +256,7 @@ COMMANDS = (
             ("two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("two files with a column in common", "truthcal compare old.csv new.csv --key id"),
         ),
-        _compare,
+        "files label probas weight pos-label key compared confidence-level report title json markdown",
     ),
     Command(
         "measures",
@@ -333,7 +266,7 @@ COMMANDS = (
             ("two of them", f"truthcal measures {_CSV} --measure atb --measure smcal"),
             ("list all measures", "truthcal measures --list"),
         ),
-        _measures,
+        "files? label proba weight pos-label measures list json markdown",
     ),
     Command(
         "audit",
@@ -342,7 +275,7 @@ COMMANDS = (
             ("if these predictions are the true probabilities", f"truthcal audit {_CSV} --proba score"),
             ("for two events", "truthcal audit --truth 0.25,0.75"),
         ),
-        _audit,
+        "files? proba-as-truth truth measures max-rows seed json markdown",
     ),
     Command(
         "sketch",
@@ -351,7 +284,7 @@ COMMANDS = (
             ("one day", "truthcal sketch monday.parquet -o monday.sketch --proba p --label y"),
             ("for each country", "truthcal sketch 'day-*.csv' -o week.sketch --by country"),
         ),
-        _sketch,
+        "files label proba weight pos-label by output buckets",
     ),
     Command(
         "merge",
@@ -360,7 +293,7 @@ COMMANDS = (
             ("a week of days", "truthcal merge monday.sketch tuesday.sketch -o week.sketch"),
             ("then assess it", "truthcal assess week.sketch"),
         ),
-        _merge,
+        "sketches output",
     ),
     Command(
         "report",
@@ -369,7 +302,7 @@ COMMANDS = (
             ("to predictions.html", f"truthcal report {_CSV}"),
             ("two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        _report,
+        "files label probas weight pos-label by page title alpha confidence-level adjust min-rows",
     ),
     Command(
         "check",
@@ -379,13 +312,14 @@ COMMANDS = (
             ("fail if the lower bound of the error exceeds 0.03", f"truthcal check {_CSV} --max-rms 0.03"),
             ("in a job of GitHub Actions", f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"'),
         ),
-        _check,
+        "files label proba weight pos-label by gate-alpha max-rms confidence-level summary report title "
+        "adjust min-rows json markdown",
     ),
     Command(
         "demo",
         "three forecasters of the same events: honest, overconfident, and one that games its metric",
         (("writes data and a report into truthcal-demo/", "truthcal demo"),),
-        _demo,
+        "folder",
     ),
     Command(
         "completion",
@@ -394,6 +328,6 @@ COMMANDS = (
             ("bash", 'eval "$(truthcal completion bash)"'),
             ("zsh", 'eval "$(truthcal completion zsh)"'),
         ),
-        _completion,
+        "shell",
     ),
 )
