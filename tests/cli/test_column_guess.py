@@ -408,8 +408,10 @@ def test_a_pair_of_columns_follows_the_positive_label(tmp_path):
     assert guessed(tmp_path, columns, label="animal", pos_label="cat").y_proba == ("P(cat)",)
     columns = {"y": BITS, "prob_0": PROBAS, "prob_1": MORE}
     assert guessed(tmp_path, columns, pos_label="0").y_proba == ("prob_0",)
+    # Without a table of antonyms, a name that has words of its own is asked about if the label is inverted.
     columns = {"died": BITS, "survival_probability": PROBAS}
-    assert guessed(tmp_path, columns, pos_label="0").y_proba == ("survival_probability",)
+    with pytest.raises(ValueError, match=r"Use --proba survival_probability, or --pos-label 1\."):
+        guessed(tmp_path, columns, pos_label="0")
     with pytest.raises(ValueError, match=r"Use --proba mortality, or --pos-label 1\."):
         guessed(tmp_path, {"died": BITS, "mortality": PROBAS}, label="died", pos_label="0")
 
@@ -491,7 +493,10 @@ def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path
     columns = {"id": IDS, "survival_prob": PROBAS}
     with pytest.raises(ValueError, match=r"Use --proba survival_prob, or make a column of 1 minus it\."):
         guessed(tmp_path, columns, key="id", label_elsewhere="died")
-    assert guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0").pos_label is None
+    with pytest.raises(ValueError, match=r"Use --proba survival_prob, or make a column of 1 minus it\."):
+        guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0")
+    given = {"key": "id", "label_elsewhere": "died", "pos_label": "0", "proba": ["survival_prob"]}
+    assert guessed(tmp_path, columns, **given).pos_label is None
     columns = {"id": IDS, "prob_0": PROBAS, "prob_1": MORE}
     assert guessed(tmp_path, columns, key="id", label_elsewhere="died").y_proba == ("prob_1",)
     columns = {"id": IDS, "pred": HARD, "prob": SURE}

@@ -203,10 +203,9 @@ def _proba_candidates(file: _File, labels: list[Column], event: _Event) -> list[
     """Return columns in [0, 1] with the better known names, or else all; percentages and logits too, to report them."""
     possible = [c for c in file.free if c not in labels and not _has(c.name, _WEIGHT | _STATISTIC)]
     units = [c for c in possible if _is_unit(c) and not _has(c.name, _LOGIT)]
-    for is_named in (_names_probability, _names_score):
-        candidates = _of_positive_class([c for c in units if is_named(c.name)], event)
-        if candidates:
-            return candidates
+    for named in ([c for c in units if _names_probability(c.name)], [c for c in units if _has(c.name, _SCORE)]):
+        if named:
+            return _of_positive_class(named, event)
     if any(_names_probability(c.name) and _is_unit(c) for c in file.other_use):
         return []
     unfit = [c for c in possible if _is_unfit(c)]
@@ -314,7 +313,9 @@ def _ask_positive_label(file: _File, column: Column) -> NoReturn:
 
 def _cure_of_classes(file: _File, column: Column) -> str:
     """Suggest one class against the rest; or, if there are decisions, whether they were right."""
-    example = "".join(f", such as `is_it = {_shown(column.name)} == {_cut(value)}`" for value in column.values[:1])
+    example = "".join(
+        f", such as `is_it = {_shown(column.name)} == {repr(value)[:_LETTERS]}`" for value in column.values[:1]
+    )
     cure = (
         f"For one class against the rest make a 0/1 column{example}, name it by --label, and that class's column of "
         "probabilities by --proba."
@@ -354,7 +355,7 @@ def _doubt(file: _File, event: _Event, proba: Column) -> str:
     return (
         f"Is `{name}` of {file.where} about the label that counts as 1, or about a decision? `{name}` is never below "
         f"0.5, and `{_shown(decision.name)}` holds decisions. {_cure_of_decisions(proba, decision, event.column)} If "
-        f"it is the probability that the label is {_cut(one)}, use {flag}."
+        f"it is the probability that the label is {repr(one)[:_LETTERS]}, use {flag}."
     )
 
 
@@ -382,13 +383,13 @@ def _may_be_other_event(name: str, event: _Event) -> bool:
     zeros = [zero for zero, _ in _label_words(event) if zero not in own]
     ones = [one for _, one in _label_words(event)]
     inverted = event.positive in (0, -1) or positive in [zero for zero, _ in _TRUTHS]
+    negated, own_negated = not _NEGATION.difference(ones).isdisjoint(words), not _NEGATION.isdisjoint(own)
     if words[-1:] and words[-1] in ones:
-        return False
+        return negated > own_negated  # ``p_not_dog`` for dog
     if words[-1:] and words[-1] in zeros:
         return True
     about = {word for word in words if len(word) > 1 and not word.isdecimal()} - _NEUTRAL - _NEGATION - set(ones)
     about = {word for word in about if not word.startswith("prob")}
-    negated, own_negated = bool(_NEGATION.intersection(words)), bool(_NEGATION.intersection(own))
     if inverted:
         return bool(about) and not negated
     if isinstance(event.positive, str) and any(zero and zero in words for zero in zeros):
@@ -419,7 +420,7 @@ def _guess_message(event: _Event, proba: Column, guessed: dict[str, bool]) -> li
             content = f"{event.positive!r} counts as 1" + "".join(f", {value!r} as 0" for value in event.others)
         parts.append(f"label: `{_shown(label.name)}` ({content}{only})")
     if guessed["--proba"]:
-        only = "" if _names_probability(proba.name) or _names_score(proba.name) else ", the only such column"
+        only = "" if _names_probability(proba.name) or _has(proba.name, _SCORE) else ", the only such column"
         content = f"{proba.low:.3g} to {proba.high:.3g}" if proba.low is not None else "text"
         parts.append(f"probability: `{_shown(proba.name)}` ({content}{only})")
     flags = [flag for flag, is_guessed in guessed.items() if is_guessed]
@@ -456,16 +457,12 @@ def _flagged(flag: str, value: str) -> str:
     return f"{flag}={text}" if value.startswith("-") else f"{flag} {text}"
 
 
-def _cut(value: object) -> str:
-    return repr(value)[:_LETTERS]
-
-
 def _list_names(columns: Sequence[Column], most: int) -> str:
     return ", ".join([*(_shown(c.name) for c in columns[:most]), *["..."] * (len(columns) > most)]) or "none"
 
 
 def _list_values(column: Column) -> str:
-    return ", ".join([*map(_cut, column.values), *["..."] * column.many])
+    return ", ".join([*(repr(value)[:_LETTERS] for value in column.values), *["..."] * column.many])
 
 
 # --- names and contents of columns ------------------------------------------------------------------------------------
@@ -492,10 +489,6 @@ def _has(name: str, known: frozenset[str]) -> bool:
 def _names_probability(name: str) -> bool:
     words = _words(name)
     return words[:1] == ("p",) or _has(name, _PROBA - {"p"}) or any(word.startswith("probabili") for word in words)
-
-
-def _names_score(name: str) -> bool:
-    return _has(name, _SCORE)
 
 
 def _is_binary(column: Column) -> bool:
@@ -544,7 +537,7 @@ def _is_unfit(column: Column) -> bool:
     if column.kind == "text":
         return _names_probability(column.name) or _is_percentages(column)
     return _is_outside(column) and (
-        _names_probability(column.name) or _names_score(column.name) or _has(column.name, _LOGIT)
+        _names_probability(column.name) or _has(column.name, _SCORE) or _has(column.name, _LOGIT)
     )
 
 
@@ -610,9 +603,8 @@ def _refuse_no_rows_or_header(file: _File) -> None:
     names = [column.name for column in columns]
     numbers = all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]
     if numbers or any(_is_unit(c) and "." in c.name and _is_number(c.name) for c in columns):
-        example, flags = ("label,proba", "--label and --proba")
-        if file.label_elsewhere is not None:
-            example, flags = "proba", "--proba"
+        proba_only = file.label_elsewhere is not None
+        example, flags = ("proba", "--proba") if proba_only else ("label,proba", "--label and --proba")
         raise ValueError(
             f"the first line of {file.where} holds numbers ({_list_names(columns, 4)}), where it should name the "
             f"columns. Add a line with names at the top, such as `{example}`; or name these columns by {flags}."
@@ -624,16 +616,15 @@ def _converted_label(column: Column, typed: str, where: str) -> str | int | floa
     flag, name = _flagged("--pos-label", typed), _shown(column.name)
     label: str | int | float | bool = typed
     if column.kind == "bool":
-        truths = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
-        if typed.casefold() not in truths:
+        if typed.casefold() not in ("true", "t", "1", "yes", "false", "f", "0", "no"):
             raise ValueError(f"{flag}: `{name}` in {where} holds True and False; name one of them.")
-        label = truths[typed.casefold()]
-    elif column.kind == "number":
+        return typed.casefold() in ("true", "t", "1", "yes")
+    if column.kind == "number":
         try:
             label = int(typed) if re.fullmatch(r"[+-]?[0-9]+", typed) else float(typed)
         except ValueError:
             raise ValueError(f"{flag}: `{name}` in {where} holds numbers ({_list_values(column)}); name one.") from None
-        label = int(label) if isinstance(label, float) and label.is_integer() else label
+        label = int(label) if float(label).is_integer() and isinstance(label, float) else label
     if column.kind in ("text", "number") and not column.many and len(column.values) > 1 and label not in column.values:
         raise ValueError(f"{flag}: there is no such label in `{name}` of {where}; it holds {_list_values(column)}.")
     return label
