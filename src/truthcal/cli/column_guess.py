@@ -387,11 +387,11 @@ def _may_be_other_event(name: str, event: _Event) -> bool:
     if words[-1:] and words[-1] in ones:
         return negated > own_negated  # ``p_not_dog`` for dog
     if words[-1:] and words[-1] in zeros:
-        return True
+        return "not" not in words
     about = {word for word in words if len(word) > 1 and not word.isdecimal()} - _NEUTRAL - _NEGATION - set(ones)
     about = {word for word in about if not word.startswith("prob")}
     if inverted:
-        return bool(about) and not negated
+        return bool(about) and _NEGATION.isdisjoint(words)
     if isinstance(event.positive, str) and any(zero and zero in words for zero in zeros):
         return True
     if "".join(own) in _terms(name) and own_negated >= negated:  # ``p_noshow`` for `no_show`
