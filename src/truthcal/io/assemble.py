@@ -26,10 +26,7 @@ Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]
 def build_sketch(
     table: Mapping[str, _Column], groups: Groups | None, roles: ColumnRoles, n_buckets: int, where: str
 ) -> Sketch | SketchTable:
-    """Return the sketch, or one for each group, if all rows are valid.
-
-    `table` has the columns that `row_codes` describes.
-    """
+    """Return the sketch, or one for each group, of a table with the columns that `row_codes` describes."""
     numbers = float_columns(table)
     refuse_invalid_rows(numbers, roles, where)
     used = numbers["code"] >= 0
@@ -106,7 +103,6 @@ def other_labels(table: Mapping[str, _Column]) -> list[Any]:
 
 
 def _sketch_columns(numbers: Mapping[str, _Floats]) -> _Floats:
-    """Return the columns of a sketch, in order."""
     if "w" not in numbers:
         numbers = {**numbers, "w": numbers["n"], "ww": numbers["n"], "wwcc": numbers["wcc"]}
     columns = np.vstack([numbers[name] for name in row_codes.WEIGHTED])

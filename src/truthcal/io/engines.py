@@ -1,9 +1,8 @@
 """Sketches of data frames: one lazy expression for every engine that narwhals supports."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack, overload
+from typing import Any, Unpack, cast, overload
 
 import narwhals as nw
 import numpy as np
@@ -87,7 +86,6 @@ def sketch_frame(
 
 
 def _group_names(roles: ColumnRoles) -> list[str]:
-    """Return names for the grouping columns that no other column has."""
     return [f"truthcal_by_{i}" for i in range(len(roles.by))]
 
 
@@ -95,8 +93,7 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
     """Wrap a frame for narwhals, or raise."""
     _refuse_duplicate_names(frame)
     try:
-        lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
-        return lazy
+        return cast(nw.LazyFrame[Any], nw.from_native(frame).lazy())
     except TypeError:
         raise TypeError(
             "`frame` must be a data frame: pandas, polars, pyarrow, a DuckDB relation, PySpark, Dask or ibis; got "
@@ -106,9 +103,8 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
 
 def collect(frame: nw.LazyFrame[Any], as_lists: Sequence[str]) -> dict[str, Any]:
     """Collect a frame as arrays of numbers; groups, named by `as_lists`, and labels as lists of Python values."""
-    table = frame.collect()
     lists = {*as_lists, *row_codes.OTHERS}
-    return {name: table[name].to_list() if name in lists else _numbers(table[name]) for name in table.columns}
+    return {x.name: x.to_list() if x.name in lists else _numbers(x) for x in frame.collect().iter_columns()}
 
 
 def _numbers(column: nw.Series[Any]) -> Any:
@@ -126,11 +122,11 @@ def _refuse_duplicate_names(frame: Any) -> None:
     if library not in ("pandas", "pyarrow", "dask", "pyspark"):
         return
     names = [str(name) for name in getattr(frame, "column_names", None) or getattr(frame, "columns", [])]
-    compared = [name.lower() for name in names] if library == "pyspark" else names
-    counts = Counter(compared)
-    duplicates = dict.fromkeys(name for name, key in zip(names, compared, strict=True) if counts[key] > 1)
+    normalize = str.lower if library == "pyspark" else str
+    counts = Counter(map(normalize, names))
+    duplicates = dict.fromkeys(name for name in names if counts[normalize(name)] > 1)
     if duplicates:
-        listed = ", ".join(repr(name) for name in list(duplicates)[:4])
+        listed = ", ".join(map(repr, list(duplicates)[:4]))
         raise ValueError(f"the frame has more than one column named {listed}; rename all but one of each name.")
 
 
@@ -158,13 +154,8 @@ def _with_plain_names(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> tuple[nw.
     if not frame.implementation.is_spark_like() or not any(set(".`") & set(name) for _, name in roles):
         return frame, roles
     plain = {name: f"truthcal_{i}" for i, name in enumerate(frame.collect_schema().names())}
-    renamed = dataclasses.replace(
-        roles,
-        y_true=plain[roles.y_true],
-        y_probas=(plain[roles.y_proba],),
-        sample_weight=plain.get(roles.sample_weight or ""),
-        by=tuple(plain[name] for name in roles.by),
-    )
+    weight, groups = plain.get(roles.sample_weight or ""), tuple(plain[name] for name in roles.by)
+    renamed = ColumnRoles(plain[roles.y_true], (plain[roles.y_proba],), weight, groups, roles.pos_label)
     return lazy_frame(nw.to_native(frame).toDF(*plain.values())), renamed
 
 
@@ -184,21 +175,18 @@ def _is_text(kind: Any) -> bool:
 
 def _labels(roles: ColumnRoles, kind: Any) -> list[nw.Expr]:
     """Return whether the label is the positive one (null where it is missing), and the label if it is another one."""
-    positive: Any = roles.pos_label
     refuse_other_type_of_label(roles, str(kind), text=_is_text(kind), number=kind.is_numeric() or kind == nw.Boolean)
     label = nw.col(roles.y_true)
     if _is_text(kind):
         label = label.cast(nw.String)
     elif kind == nw.Boolean:
         label = label.cast(nw.Int8)
-    if isinstance(positive, bool):  # engines with strict types do not compare numbers with True
-        positive = int(positive)
+    # Engines with strict types do not compare numbers with True.
+    positive: Any = int(roles.pos_label) if isinstance(roles.pos_label, bool) else roles.pos_label
     present = _is_finite(label) if kind.is_float() else ~label.is_null()  # nan is not another label
     other = nw.when(present & (label != positive)).then(label)
-    return [
-        _one_or_zero(present & (label == positive), present).alias("y"),
-        *(other.alias(name) for name in row_codes.OTHERS),
-    ]
+    outcome = _one_or_zero(present & (label == positive), present).alias("y")
+    return [outcome, *(other.alias(name) for name in row_codes.OTHERS)]
 
 
 def _one_or_zero(one: nw.Expr, present: nw.Expr) -> nw.Expr:
@@ -248,12 +236,9 @@ def _aggregate(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]
     y, p, w = nw.col("y"), nw.col("p"), nw.col("w")
     c, weighted = p - y, roles.sample_weight is not None
     wc = c * w if weighted else c
-    terms = {
-        "pos": nw.when(c > 0.0).then(wc).otherwise(nw.lit(0.0)),
-        "neg": nw.when(c < 0.0).then(0.0 - wc).otherwise(nw.lit(0.0)),
-        "wcp": wc * p,
-        "wcc": wc * c,
-    }
+    zero = nw.lit(0.0)
+    terms = {"pos": nw.when(c > 0.0).then(wc).otherwise(zero), "neg": nw.when(c < 0.0).then(0.0 - wc).otherwise(zero)}
+    terms |= {"wcp": wc * p, "wcc": wc * c}
     if weighted:
         terms |= {"w": w, "wp": w * p, "wwv": w * w * p * (1.0 - p), "ww": w * w, "wwcc": wc * wc}
     else:

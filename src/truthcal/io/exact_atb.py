@@ -37,14 +37,12 @@ def atb_frame(
     Notes
     -----
     The engine groups by distinct prediction, sorts them within 4096 buckets, and integrates the cumulative bias and its
-    square within each bucket; only these sums, a few thousand numbers, reach Python. So the rows stay in the engine,
-    which may use its disk. For frames in memory (pandas, polars, pyarrow), and for Dask, which has no cumulative sums
-    by group, the distinct predictions are collected; `atb` of the columns is faster for these.
+    square within each bucket; only these sums, a few thousand numbers, reach Python. For frames in memory (pandas,
+    polars, pyarrow), and for Dask, which has no cumulative sums by group, the distinct predictions are collected;
+    `atb` of the columns is faster for these.
 
-    Sorting takes most of the time. `sketch_frame` does not sort: it takes a fraction of the time, its result can be
-    merged and answers every other question, too, and its bounds are certain: with 4096 buckets about 1e-8 wide for
-    predictions that are spread out. Prefer it unless predictions are concentrated in few buckets (all below 0.001, say)
-    and the last digit matters.
+    Sorting takes most of the time. `sketch_frame` does not sort, and the bounds of its ATB are about 1e-8 wide: prefer
+    it unless predictions are concentrated in few buckets (all below 0.001, say) and the last digit matters.
 
     Examples
     --------
@@ -58,9 +56,12 @@ def atb_frame(
     rows = lazy_frame(frame)
     coded = with_codes(select_columns(rows, roles), roles.sample_weight is not None, _BUCKETS)
     distinct = _distinct_predictions(coded, roles)
-    if rows.implementation.is_dask() or isinstance(nw.from_native(frame), nw.DataFrame):
-        return _atb_of_distinct(_valid_lines(distinct, roles))
-    return _atb_of_buckets(_valid_lines(_integrals(distinct, roles), roles))
+    if not rows.implementation.is_dask() and not isinstance(nw.from_native(frame), nw.DataFrame):
+        return _atb_of_buckets(_valid_lines(_integrals(distinct, roles), roles))
+    # Distinct predictions are weighted rows, each with its mean outcome: C(q) is the same.
+    lines = _valid_lines(distinct, roles)
+    y = np.clip(lines["wy"] / lines["w"], 0.0, 1.0)
+    return atb_of(Sample.from_checked(Checked(read_only(lines["low"]), read_only(y), read_only(lines["w"]))))
 
 
 def _distinct_predictions(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
@@ -76,11 +77,10 @@ def _distinct_predictions(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.Laz
 
 def _integrals(distinct: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
     """Return the integrals of x and x^2 within each bucket, where x is the cumulative bias within the bucket."""
-    p, x, gap = nw.col("p"), nw.col("x"), nw.col("gap")
+    p, c, x, gap = (nw.col(name) for name in ("p", "c", "x", "gap"))
     distinct = distinct.with_columns(c=p * nw.col("w") - nw.col("wy"))
-    distinct = distinct.with_columns(
-        x=nw.col("c").cum_sum().over("code", order_by="p"), gap=p.shift(-1).over("code", order_by="p") - p
-    )
+    cumulative, following = (column.over("code", order_by="p") for column in (c.cum_sum(), p.shift(-1)))
+    distinct = distinct.with_columns(x=cumulative, gap=following - p)
     distinct = distinct.with_columns(linear=x * gap, square=x * x * gap)
     sums = [nw.col(name).sum() for name in ("n", "w", "wy", "c", "fractions", "linear", "square")]
     return distinct.group_by("code").agg(*sums, *extremes(roles))
@@ -95,18 +95,11 @@ def _valid_lines(lines: nw.LazyFrame[Any], roles: ColumnRoles) -> dict[str, _Flo
     refuse_no_weight(len(used))
     used = used[np.argsort(columns["low"][used])]
     columns = {name: values[used] for name, values in columns.items()}
-    certain = bool((((columns["low"] == 0) | (columns["low"] == 1)) & (columns["low"] == columns["high"])).all())
-    refuse_swapped(certain and bool(columns["fractions"].any()))
+    certain = np.isin(columns["low"], [0, 1]) & (columns["low"] == columns["high"])
+    refuse_swapped(bool(certain.all() and columns["fractions"].any()))
     if roles.pos_label is not None:
         refuse_more_labels(other_labels(table), bool(columns["wy"].any()), roles)
     return columns
-
-
-def _atb_of_distinct(lines: dict[str, _Floats]) -> float:
-    """Compute ATB from distinct predictions as weighted rows, each with its mean outcome: C(q) is the same."""
-    p, w = lines["low"], lines["w"]
-    y = np.clip(lines["wy"] / w, 0.0, 1.0)
-    return atb_of(Sample.from_checked(Checked(read_only(p), read_only(y), read_only(w))))
 
 
 def _atb_of_buckets(lines: dict[str, _Floats]) -> float:
@@ -114,16 +107,14 @@ def _atb_of_buckets(lines: dict[str, _Floats]) -> float:
 
     With a the bias before a bucket and x within it: (a + x)^2 + (C - a - x)^2 = loss(a) + 2x (2a - C) + 2x^2.
     """
-    high, c = lines["high"], lines["c"]
-    after = np.cumsum(c)
-    bias = float(after[-1])
-    before = np.concatenate([[0.0], after[:-1]])
+    high, after = lines["high"], np.cumsum(lines["c"])
+    bias, before = float(after[-1]), np.concatenate([[0.0], after[:-1]])
 
     def loss(a: Any) -> Any:
         return a**2 + (bias - a) ** 2
 
     # Up to the bucket and within it; after the last one the bias is complete.
-    width = high - np.concatenate([[0.0], high[:-1]])
+    width = np.diff(high, prepend=0.0)
     within = 2.0 * lines["linear"] * (2.0 * before - bias) + 2.0 * lines["square"]
     integral = float(np.sum(width * loss(before) + within) + (1.0 - high[-1]) * loss(bias))
     return max(integral, 0.0) / float(lines["w"].sum()) ** 2

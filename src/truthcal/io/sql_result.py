@@ -74,11 +74,8 @@ def _common_value(values: Sequence[Any], name: str) -> int:
 
 
 def _columns(result: Any, roles: ColumnRoles) -> dict[str, Any]:
-    """Return the result as columns by name."""
-    others = row_codes.OTHERS if roles.pos_label is not None else ()
-    headers = [
-        (*roles.by, "code", *sums, *others, *row_codes.CHECKS) for sums in (row_codes.UNWEIGHTED, row_codes.WEIGHTED)
-    ]
+    last = (*(row_codes.OTHERS if roles.pos_label is not None else ()), *row_codes.CHECKS)
+    headers = [(*roles.by, "code", *sums, *last) for sums in (row_codes.UNWEIGHTED, row_codes.WEIGHTED)]
     columns: dict[str, Any] | None = None
     if isinstance(result, Mapping):
         columns = {str(name): list(values) for name, values in result.items()}
