@@ -82,7 +82,7 @@ class BucketAccumulator:
         self._scratch.clear()
         self._plain_rows = 0
 
-    def table(self) -> tuple[dict[str, _Rows], Groups | None]:
+    def table(self) -> tuple[dict[str, Any], Groups | None]:
         """Return all sums so far as a table by code, and its groups."""
         self._settle()
         keys = [key for cells in self._cells.values() for key in cells.keys]

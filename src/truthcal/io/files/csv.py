@@ -15,14 +15,7 @@ from truthcal.io.files.csv_quotes import QuoteCheck, swallows_lines
 from truthcal.io.files.decode import is_number
 from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
-from truthcal.io.files.text_input import (
-    UTF8_MARK,
-    TextInput,
-    is_sketch,
-    large_label_type,
-    require_utf8,
-    text_columns,
-)
+from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 from truthcal.io.row_codes import code_of
 
 # Bytes in which to look for the header: at first, and at most.

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from truthcal.core.file_format import READERS
@@ -15,46 +14,32 @@ from truthcal.io.files.source import SKETCH, FileFormat
 PARQUET = FileFormat("Parquet", (".parquet", ".pq"), (b"PAR1",), read_parquet, preview_parquet)
 CSV = FileFormat("CSV", (".csv", ".tsv", ".tab", ".txt"), (), read_csv, preview_csv)
 JSON = FileFormat("JSON lines", (".jsonl", ".ndjson", ".json"), (), read_json, preview_json)
-ARROW = FileFormat(
-    "Arrow", (".arrow", ".arrows", ".feather", ".ipc"), (b"ARROW1", b"\xff\xff\xff\xff"), read_arrow, preview_arrow
-)
-FORMATS = (PARQUET, CSV, JSON, ARROW)
+_ARROW_EXTENSIONS, _ARROW_MAGIC = (".arrow", ".arrows", ".feather", ".ipc"), (b"ARROW1", b"\xff\xff\xff\xff")
+FORMATS = (PARQUET, CSV, JSON, FileFormat("Arrow", _ARROW_EXTENSIONS, _ARROW_MAGIC, read_arrow, preview_arrow))
 EXTENSIONS = {extension: format_ for format_ in FORMATS for extension in format_.extensions}
 
 
-@dataclass(frozen=True, slots=True)
-class Compression:
-    """A compression of text files; `codec` is pyarrow's name for it."""
-
-    codec: str
-    extension: str
-    magic: bytes | None
-
-
-COMPRESSIONS = (
-    Compression("gzip", ".gz", b"\x1f\x8b"),
-    Compression("bz2", ".bz2", b"BZh"),
-    Compression("zstd", ".zst", b"\x28\xb5\x2f\xfd"),
-    Compression("lz4", ".lz4", b"\x04\x22\x4d\x18"),
-    Compression("brotli", ".br", None),
-)
-
+# Compressions of text, by pyarrow's names: extensions, and first bytes (brotli has none).
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+_CODEC_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{|\[\s*\{)")
 
 
 def format_of_path(path: Path) -> tuple[FileFormat | None, str]:
     """Return the format by the extension, None if it is unknown, and the codec of compressed text or ""."""
-    compression = next((c for c in COMPRESSIONS if c.extension == path.suffix.lower()), None)
-    extension = (path if compression is None else path.with_suffix("")).suffix.lower()
-    return EXTENSIONS.get(extension), "" if compression is None else compression.codec
+    codec = _CODECS.get(path.suffix.lower(), "")
+    return EXTENSIONS.get((path.with_suffix("") if codec else path).suffix.lower()), codec
+
+
+def codec_of_content(head: bytes) -> str:
+    """Return the codec of compressed data that start with these bytes; "" for other data."""
+    return next((codec for magic, codec in _CODEC_MAGIC.items() if head.startswith(magic)), "")
 
 
 def format_of_content(head: bytes) -> FileFormat:
     """Return the format of data that start with these bytes."""
-    for format_ in (*FORMATS, SKETCH):
-        if head.startswith(format_.magic):
-            return format_
-    return JSON if _JSON.match(head) else CSV
+    text = JSON if _JSON.match(head) else CSV
+    return next((format_ for format_ in (*FORMATS, SKETCH) if head.startswith(format_.magic)), text)
 
 
 def sketch_kind(path: str | os.PathLike[str]) -> str | None:

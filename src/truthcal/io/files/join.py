@@ -1,7 +1,7 @@
 """Two files with predictions for the same cases, joined on a key."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +41,15 @@ def join_files(
 
     roles_b = _available_roles(b, key, roles_b)
     rows_a, rows_b = _read(a, key, replace(roles_a, by=()), checksum), _read(b, key, roles_b, checksum)
-    keys_a, keys_b = _same_type(rows_a, rows_b, key)
+    keys_a, keys_b = _with_common_type(rows_a.keys, rows_b.keys, key, (a, b))
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
     matched_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
     matched_b = place.drop_null().to_numpy(zero_copy_only=False)
     if not len(matched_a):
-        first_a, first_b = rows_a.keys[0].as_py(), rows_b.keys[0].as_py()
+        first_a, first_b = (f"{rows.keys[0].as_py()!r} ({rows.keys.type})" for rows in (rows_a, rows_b))
         raise ValueError(
-            f"no row of {a} has a match in {b}: no key in {key!r} is in both. The first keys are {first_a!r} "
-            f"({rows_a.keys.type}) and {first_b!r} ({rows_b.keys.type}); are these the same cases, in the same format?"
+            f"no row of {a} has a match in {b}: no key in {key!r} is in both. The first keys are {first_a} and "
+            f"{first_b}; are these the same cases, in the same format?"
         )
     shared = [(roles_a.y_true, rows_a.y, rows_b.y)] if roles_b.has_outcomes else []
     if rows_a.w is not None and rows_b.w is not None:
@@ -61,11 +61,9 @@ def join_files(
     return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched)
 
 
-@dataclass(slots=True)
-class _FileRows:
+class _FileRows(NamedTuple):
     """The rows of one file, in memory."""
 
-    source: Source
     y: _Rows
     p: _Rows
     w: _Rows | None
@@ -82,7 +80,7 @@ def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
 
 
 def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
-    """Read all rows of a file and their keys, each of which must be unique."""
+    """Read all rows of a file and their keys."""
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; it must be another.")
     rows, chunks = KeptRows(None), []
@@ -97,7 +95,7 @@ def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | Non
     _check_keys(keys, key, source)
     y, (p,), w = rows.columns()
     assert y is not None
-    return _FileRows(source, y, p, w, keys)
+    return _FileRows(y, p, w, keys)
 
 
 def _check_keys(keys: Any, key: str, source: Source) -> None:
@@ -108,9 +106,8 @@ def _check_keys(keys: Any, key: str, source: Source) -> None:
     if types.is_nested(keys.type) or types.is_boolean(keys.type):
         raise TypeError(f"the key {key!r} must hold text, numbers or dates; it is {keys.type} in {source}.")
     missing = keys.is_null(nan_is_null=True)
-    row = missing.index(True).as_py()
-    if row >= 0:
-        n = pyarrow.compute.sum(missing).as_py()
+    if n := pyarrow.compute.sum(missing).as_py():
+        row = missing.index(True).as_py()
         raise ValueError(
             f"the key {key!r} is missing at row {row} of {source} ({n:,} of {len(keys):,} rows). Drop those rows, or "
             "give them keys."
@@ -126,32 +123,23 @@ def _check_keys(keys: Any, key: str, source: Source) -> None:
         )
 
 
-def _same_type(a: _FileRows, b: _FileRows, key: str) -> tuple[Any, Any]:
+def _with_common_type(a: Any, b: Any, key: str, sources: tuple[Source, Source]) -> tuple[Any, Any]:
     """Return the keys of both files with one type: unchanged, as numbers, as times, or else as text."""
-    type_a, type_b = a.keys.type, b.keys.type
-    if type_a == type_b:
-        return a.keys, b.keys
-    kind, types = arrow().string(), arrow().types
-    if is_number(type_a) and is_number(type_b):
-        integers = types.is_integer(type_a) and types.is_integer(type_b)
-        kind = arrow().int64() if integers else arrow().float64()
-    elif _is_time(type_a) and _is_time(type_b) and _has_zone(type_a) == _has_zone(type_b):
-        kind = arrow().timestamp("us", "UTC" if _has_zone(type_a) else None)
+    if a.type == b.type:
+        return a, b
+    kind, types, both = arrow().string(), arrow().types, (a.type, b.type)
+    zones = {getattr(x, "tz", None) is not None for x in both}
+    if all(map(is_number, both)):
+        kind = arrow().int64() if all(map(types.is_integer, both)) else arrow().float64()
+    elif all(types.is_date(x) or types.is_timestamp(x) for x in both) and len(zones) == 1:
+        kind = arrow().timestamp("us", "UTC" if zones == {True} else None)
     try:
-        return a.keys.cast(kind), b.keys.cast(kind)
+        return a.cast(kind), b.cast(kind)
     except (arrow().ArrowInvalid, arrow().ArrowNotImplementedError) as error:
         raise ValueError(
-            f"the key {key!r} is {type_a} in {a.source} but {type_b} in {b.source}, which cannot be compared. Write it "
-            "with the same type in both."
+            f"the key {key!r} is {a.type} in {sources[0]} but {b.type} in {sources[1]}, which cannot be compared. "
+            "Write it with the same type in both."
         ) from error
-
-
-def _is_time(kind: Any) -> bool:
-    return bool(arrow().types.is_date(kind) or arrow().types.is_timestamp(kind))
-
-
-def _has_zone(kind: Any) -> bool:
-    return getattr(kind, "tz", None) is not None
 
 
 def _refuse_different(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:

@@ -9,14 +9,7 @@ from typing import Any
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
-from truthcal.io.files.text_input import (
-    UTF8_MARK,
-    TextInput,
-    is_sketch,
-    large_label_type,
-    require_utf8,
-    text_columns,
-)
+from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 
 # Bytes of lines to infer types from, if each column has a value there: Python parses them slowly.
 _ENOUGH = 1 << 18

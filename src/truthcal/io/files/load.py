@@ -15,10 +15,8 @@ from truthcal.io.files.source import Checksum, Source
 
 _Rows = NDArray[Any]
 
-# With more rows `assess` works on buckets anyway, so the rows themselves are not needed.
-EXACT_ROWS = TOO_MANY_TO_SORT
-# Buckets for all rows, as in `assess`; and for each group, of which there may be thousands.
-_BUCKETS, _GROUP_BUCKETS = BUCKETS, 4096
+EXACT_ROWS = TOO_MANY_TO_SORT  # with more rows `assess` works on buckets anyway
+_GROUP_BUCKETS = 4096  # fewer than for all rows: there may be thousands of groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,12 @@ def load(
     the end: 50 MB with the default `exact_rows`.
     """
     rows = KeptRows(exact_rows)
-    n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else _BUCKETS)
+    n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS)
     sketches = scan_sources(sources, roles, n_buckets, rows.add, checksum=checksum)
     y, ps, w = rows.columns()
     models = {}
     for i, (name, result) in enumerate(sketches.items()):
-        table = result if isinstance(result, SketchTable) else None
-        sketch = result.total() if isinstance(result, SketchTable) else result
+        sketch, table = (result.total(), result) if isinstance(result, SketchTable) else (result, None)
         models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, rows.n)
     return models
 

@@ -18,9 +18,7 @@ from truthcal.io.files.decode import BatchDecoder
 from truthcal.io.files.source import Checksum, Source
 from truthcal.io.files.sources import find_sources
 
-# Steps of the progress bar for each file.
-_STEPS = 1000
-
+_STEPS = 1000  # of the progress bar for each file
 BatchCallback = Callable[[Any, NDArray[Any], list[NDArray[Any]], NDArray[Any] | None], None]
 
 
@@ -124,6 +122,6 @@ def scan_sources(
     results = {}
     for name, accumulator in accumulators.items():
         table, groups = accumulator.table()
-        labels = decoder.other_labels()
-        results[name] = build_sketch({**table, **labels}, groups, roles.for_model(name), n_buckets, where)
+        table |= decoder.other_labels()
+        results[name] = build_sketch(table, groups, roles.for_model(name), n_buckets, where)
     return results

@@ -1,5 +1,6 @@
 """Files for paths, patterns and folders."""
 
+import contextlib
 import datetime
 import fnmatch
 import glob
@@ -35,9 +36,9 @@ def find_sources(paths: Any) -> list[Source]:
             stat = source.path.stat()  # a file may have two names
             first = sources.setdefault((stat.st_dev, stat.st_ino), source)
             if first is not source:
-                other = f" ({first} is the same file)" if first.path != source.path else ""
+                same = f" ({first} is the same file)" if first.path != source.path else ""
                 raise ValueError(
-                    f"{source}: named twice in `paths`{other}, so its rows would count twice. Name it once."
+                    f"{source}: named twice in `paths`{same}, so its rows would count twice. Name it once."
                 )
     if not sources:
         raise ValueError("`paths` is empty; at least one file is needed.")
@@ -55,7 +56,6 @@ def _without_links(sources: list[Source]) -> list[Source]:
 
 
 def _expand(path_or_pattern: Any) -> list[Source]:
-    """Return the files for one path, pattern or folder."""
     if not isinstance(path_or_pattern, str | os.PathLike):
         raise TypeError(f"`paths` must hold names of files; got {path_or_pattern!r}.")
     name = os.fspath(path_or_pattern)
@@ -63,10 +63,9 @@ def _expand(path_or_pattern: Any) -> list[Source]:
         raise ValueError("`paths` is empty; at least one file is needed. The working directory is '.'.")
     path = Path(os.path.expanduser(name))
     if path.is_dir():
-        files = _files_in(path)
-        if not files:
-            raise FileNotFoundError(f"{path}: no data file in this folder ({', '.join(EXTENSIONS)}).")
-        return files
+        if files := _files_in(path):
+            return files
+        raise FileNotFoundError(f"{path}: no data file in this folder ({', '.join(EXTENSIONS)}).")
     if path.exists():
         return [_source(path)]
     if _REMOTE.match(str(name)):
@@ -88,17 +87,15 @@ def _matches(pattern: Path) -> Iterator[Path]:
     hidden_patterns = [part for part in pattern.parts[fixed:] if _is_hidden(part)]
     checked: set[Path] = set()
     for match in map(Path, sorted(glob.glob(str(pattern), recursive=True))):
-        for folder in match.parents[: len(match.parts) - fixed]:
-            if folder not in checked:
-                checked.add(folder)
-                _refuse_table(folder)
+        for folder in [x for x in match.parents[: len(match.parts) - fixed] if x not in checked]:
+            checked.add(folder)
+            _refuse_table(folder)
         hidden = [part for part in match.parts[fixed:] if _is_hidden(part)]
         if all(any(fnmatch.fnmatch(part, named) for named in hidden_patterns) for part in hidden):
             yield match
 
 
 def _files_in(folder: Path) -> list[Source]:
-    """Return all data files in a folder."""
     files = list(_walk(folder, frozenset()))
     unknown = [file for file in files if format_of_path(file)[0] is None]
     if unknown:
@@ -113,27 +110,22 @@ def _files_in(folder: Path) -> list[Source]:
 def _walk(folder: Path, parents: frozenset[str]) -> Iterator[Path]:
     """Yield all files that are not hidden. Follows links to folders, except to the folder itself or a parent."""
     _refuse_table(folder)
-    real = os.path.realpath(folder)
-    for entry in sorted(folder.iterdir()):
-        if _is_hidden(entry.name):
-            continue
+    parents |= {os.path.realpath(folder)}
+    for entry in sorted(path for path in folder.iterdir() if not _is_hidden(path.name)):
         if not entry.is_dir():
             yield entry
-        elif os.path.realpath(entry) not in parents | {real}:
-            yield from _walk(entry, parents | {real})
+        elif os.path.realpath(entry) not in parents:
+            yield from _walk(entry, parents)
 
 
 def _refuse_table(folder: Path) -> None:
     """Raise for tables that keep files of old versions beside the current ones."""
-    kind = None
-    if (folder / "_delta_log").is_dir():
-        kind = "a Delta table", "delta"
-    elif any((folder / "metadata").glob("*.metadata.json")):
-        kind = "an Iceberg table", "iceberg"
-    if kind is not None:
+    is_delta = (folder / "_delta_log").is_dir()
+    if is_delta or any((folder / "metadata").glob("*.metadata.json")):
+        kind, prefix = ("a Delta table", "delta") if is_delta else ("an Iceberg table", "iceberg")
         raise ValueError(
-            f"{folder}: {kind[0]}, whose log says which of its files count. Read it with DuckDB's {kind[1]}_scan or "
-            f"Polars' scan_{kind[1]}, and pass that to `sketch_frame`."
+            f"{folder}: {kind}, whose log says which of its files count. Read it with DuckDB's {prefix}_scan or "
+            f"Polars' scan_{prefix}, and pass that to `sketch_frame`."
         )
 
 
@@ -149,8 +141,7 @@ def _is_hidden(name: str) -> bool:
 
 def _source(path: Path) -> Source:
     format_, compression = format_of_path(path)
-    if format_ is None and sketch_kind(path) is not None:
-        format_ = SKETCH
+    format_ = format_ or (SKETCH if sketch_kind(path) else None)
     if format_ is None:
         raise ValueError(
             f"{path}: the extension tells the format, and it must be {', '.join(EXTENSIONS)}. Rename the file; the "
@@ -164,23 +155,17 @@ def _source(path: Path) -> Source:
 
 def _with_typed_partitions(sources: list[Source]) -> list[Source]:
     """Convert values in paths as engines do: to integers or dates if all values of a name are, else text."""
-    values: dict[str, set[str]] = {}
-    for source in sources:
-        for name, value in source.partition.items():
-            values.setdefault(name, set()).update([] if value is None else [value])
-    typed = {name: _typed(texts) for name, texts in values.items()}
-    return [
-        replace(source, partition={name: typed[name].get(value) for name, value in source.partition.items()})
-        for source in sources
-    ]
+    pairs = {pair for source in sources for pair in source.partition.items()}
+    names = {name for name, _ in pairs}
+    typed = {name: _typed({text for key, text in pairs if key == name and text is not None}) for name in names}
+    partitions = ({name: typed[name].get(text) for name, text in source.partition.items()} for source in sources)
+    return [replace(source, partition=partition) for source, partition in zip(sources, partitions, strict=True)]
 
 
 def _typed(texts: set[str]) -> dict[str, Any]:
     if all(map(_INTEGER.fullmatch, texts)):
         return {text: int(text) for text in texts}
-    try:
+    with contextlib.suppress(ValueError):  # such as 2026-02-30
         if all(map(_DATE.fullmatch, texts)):
             return {text: datetime.date.fromisoformat(text) for text in texts}
-    except ValueError:  # such as 2026-02-30
-        pass
     return {text: text for text in texts}

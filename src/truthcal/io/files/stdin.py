@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from truthcal.io.files.formats import COMPRESSIONS, CSV, format_of_content
+from truthcal.io.files.formats import CSV, codec_of_content, format_of_content
 from truthcal.io.files.source import FileFormat, Source, errors_naming
 from truthcal.io.files.text_input import TextInput
 
@@ -25,10 +25,7 @@ _UNSUPPORTED = {
 
 @contextlib.contextmanager
 def spool_stdin(stream: BinaryIO) -> Iterator[Source]:
-    """Copy standard input to a temporary file, which is removed at the end in any case.
-
-    Accepts all formats, compressed text, and sketches; the content tells which it is.
-    """
+    """Copy standard input (any format, compressed text or a sketch) to a temporary file, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="truthcal-") as folder:
         path = Path(folder) / "data"
         _copy(stream, path)
@@ -36,8 +33,7 @@ def spool_stdin(stream: BinaryIO) -> Iterator[Source]:
             head = file.read(1 << 12)
         if not head:
             raise ValueError(f"{NAME} is empty; pipe a file into it, as in `truthcal assess - < predictions.csv`.")
-        codec = next((c.codec for c in COMPRESSIONS if c.magic is not None and head.startswith(c.magic)), "")
-        if codec:
+        if codec := codec_of_content(head):
             compressed = Source(path, CSV, codec, name=NAME)
             with errors_naming(compressed), TextInput(compressed) as text:
                 head = text.head(1 << 12)
@@ -57,7 +53,6 @@ def _copy(stream: BinaryIO, path: Path) -> None:
 
 
 def _format(head: bytes, compressed: bool) -> FileFormat:
-    """Return the format of data that start with these bytes."""
     for magic, description in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise ValueError(f"{NAME} is {description}.")

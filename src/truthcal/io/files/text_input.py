@@ -34,8 +34,7 @@ class TextInput(_PythonFile):
         if source.compression:
             stream = self._raw if checksum is None else arrow().PythonFile(self._stream, mode="r")
             self._stream = arrow().CompressedInputStream(stream, source.compression)
-        self._head = b""
-        self._position = 0
+        self._head, self._position = b"", 0
         self.on_read: Callable[[bytes], None] | None = None  # called with all bytes that `read` returns
 
     def head(self, size: int) -> bytes:
@@ -98,10 +97,8 @@ def require_utf8(source: Source, text: bytes, names: str = "") -> None:
 
 def text_columns(roles: ColumnRoles) -> set[str]:
     """Return the columns of text files to read as text: groups, and labels if `pos_label` is text."""
-    numbers = {name for role, name in roles if role not in ("by", "y_true")}
-    labels = {roles.y_true}
-    texts = {*roles.by, *labels} if isinstance(roles.pos_label, str) else {*roles.by} - labels
-    return texts - numbers
+    texts = {*roles.by, roles.y_true} if isinstance(roles.pos_label, str) else {*roles.by} - {roles.y_true}
+    return texts - {name for role, name in roles if role not in ("by", "y_true")}
 
 
 def large_label_type(roles: ColumnRoles) -> Any:
