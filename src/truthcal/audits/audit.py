@@ -10,36 +10,33 @@ from numpy.typing import NDArray
 from truthcal.audits.expected_score import AuditedMeasure, MeasureLike, SortedReport, resolve_measure
 from truthcal.audits.outcome_sets import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report
-from truthcal.core.checks import as_columns, check_proba
+from truthcal.core.checks import as_columns, check_proba, read_only
 from truthcal.core.params import check_choice, check_rng, check_table, check_whole, refuse_reserved
 from truthcal.core.progress import progress
 from truthcal.results.audit import COLUMNS, Audit, AuditRow
 
 _Array = NDArray[np.float64]
+Measures = Mapping[str, MeasureLike] | Iterable[str]
 Strategies = Mapping[str, str | Callable[[_Array], Any]] | Iterable[str]
 
 DEFAULT_MEASURES = (
     *("atb", "multiscale_atb", "quantile_ece"),
     *("smcal", "distcal", "smece", "laplace_kernel_ce", "ks_ce", "ece", "binned_ece"),
 )
-# Events enumerated by default for slow measures: more would take minutes.
-_MAX_FOR_SLOW = 8
-# Events up to which a search, which tries a few dozen reports, enumerates all (64) outcomes.
-_MAX_TO_SEARCH = 6
+# Events enumerated by default for slow measures (more would take minutes), and in a search of a few dozen reports.
+_MAX_FOR_SLOW, _MAX_TO_SEARCH = 8, 6
 # Draws for a search: fewer than for the audit, since it compares reports on the same ones, but at least this many.
 _MIN_TO_SEARCH = 25
-# Expected number of the rarer outcomes needed for a reliable standard error: with 100, three standard errors are
-# exceeded by chance about as rarely as they should be (a Poisson count of 100 is below 70 once in 250 times).
-_MIN_EXPECTED = 100
-# Draws needed for a standard error.
-_MIN_DRAWS = 20
+# Draws, and expected number of the rarer outcomes in them, needed for a reliable standard error (a Poisson count of 100
+# is below 70 once in 250 times).
+_MIN_DRAWS, _MIN_EXPECTED = 20, 100
 # Differences below this are rounding.
 _ROUNDING = 1e-12
 
 
 def audit(
     truth: object,
-    measures: Mapping[str, MeasureLike] | Iterable[str] | None = None,
+    measures: Measures | None = None,
     *,
     strategies: Strategies | None = None,
     n_resamples: int = 200,
@@ -75,10 +72,9 @@ def audit(
     Scores are exact for the truthful measures, by the decomposition of `expected_ubse`, and for the others up to 14
     events, by enumeration ("distcal" and "smece", which take milliseconds per outcome, up to 8 events unless named in
     `measures`). Otherwise scores are means over random outcomes, and a gain counts if it exceeds three standard errors
-    (and if the events that the lie changes are not too rare for the number of draws; otherwise it is undecided).
-
-    The search covers all reports for up to four events, and a family (averages of neighbours, shrunk, sharpened and
-    rounded truths) for more. It uses other draws than the scores. Its result is a lower bound of the possible gain.
+    (undecided if the events that the lie changes are too rare for the number of draws). The search covers all reports
+    for up to four events, and a family (averages of neighbours, shrunk, sharpened and rounded truths) for more, on
+    other draws than the scores. Its result is a lower bound of the possible gain.
 
     Examples
     --------
@@ -94,7 +90,7 @@ def audit(
 
 def audit_on(
     y_proba: object,
-    measures: Mapping[str, MeasureLike] | Iterable[str] | None = None,
+    measures: Measures | None = None,
     *,
     strategies: Strategies | None = None,
     n_resamples: int = 200,
@@ -134,15 +130,9 @@ def audit_on(
 
 
 def _audit(
-    truth: _Array,
-    measures: Mapping[str, MeasureLike] | Iterable[str] | None,
-    strategies: Strategies | None,
-    n_resamples: int,
-    rng: Any,
-    source: str,
+    truth: _Array, measures: Measures | None, strategies: Strategies | None, n_resamples: int, rng: Any, source: str
 ) -> Audit:
-    truth = truth + 0.0  # a copy, without -0.0
-    truth.flags.writeable = False
+    truth = read_only(truth + 0.0)  # a copy, without -0.0
     table = check_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
     audited = [resolve_measure(measure, "measures", name) for name, measure in table.items()]
     lies = _lies(truth, strategies)
@@ -184,14 +174,9 @@ class _AuditRun:
     """An audit of one truth: its lies, and the outcomes on which reports are compared."""
 
     def __init__(
-        self,
-        truth: _Array,
-        lies: dict[str, _Array | None],
-        n_resamples: int,
-        rng: np.random.Generator,
-        max_for_slow: int,
+        self, truth: _Array, lies: dict[str, _Array | None], n_resamples: int, rng: np.random.Generator, slow_limit: int
     ) -> None:
-        self.truth, self.lies, self._max_for_slow = truth, lies, max_for_slow
+        self.truth, self.lies, self._max_for_slow = truth, lies, slow_limit
         self.random_outcomes = RandomOutcomes(truth, n_resamples, rng)
         self.to_search = RandomOutcomes(truth, max(n_resamples // 8, _MIN_TO_SEARCH), rng)
         self.all_outcomes = AllOutcomes(truth) if len(truth) <= MAX_ENUMERATED else None
@@ -236,7 +221,7 @@ class _AuditRun:
             best_report=report,
             gain=gain,
             standard_error=error,
-            relative_gain=_share(gain, honest.value),
+            relative_gain=gain / abs(honest.value) if honest.value else 0.0 if gain == 0.0 else math.nan,
             truthful=measure.truthful,
             pays=gains and enough,
             undecided=gains and not enough,
@@ -268,22 +253,14 @@ class _AuditRun:
 
     def _search(self, measure: AuditedMeasure, honest: _Scored, known: dict[str, _Scored], bar: progress) -> _Scored:
         """Search for the best lie; the truth if it is the best."""
-        report = search_report(
-            self.truth,
-            [lie.report for lie in known.values()],
-            lambda lie: self._score(measure, lie, bar, search=True).value,
-            self._margin(measure),
-            thorough=not measure.slow,
-        )
+
+        def score(lie: _Array) -> float:
+            return self._score(measure, lie, bar, search=True).value
+
+        reports = [lie.report for lie in known.values()]
+        report = search_report(self.truth, reports, score, self._margin(measure), thorough=not measure.slow)
         result = self._score(measure, report, bar)
         if len(result.draws):
             return result
         # Exact scores can be compared again: a search on random outcomes may have missed the best.
         return min([honest, *known.values(), result], key=lambda scored: scored.value)
-
-
-def _share(gain: float, honest: float) -> float:
-    """Gain relative to the honest score."""
-    if honest == 0.0:
-        return 0.0 if gain == 0.0 else math.nan
-    return gain / abs(honest)

@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.audits.outcome_sets import (
-    MAX_ENUMERATED,
-    AllOutcomes,
-    Outcomes2D,
-    OutcomeSet,
-    RandomOutcomes,
-    score_outcomes,
-)
-from truthcal.core.checks import check_report, refuse_wide_weight
+from truthcal.audits import outcome_sets
+from truthcal.audits.outcome_sets import MAX_ENUMERATED, AllOutcomes, Outcomes2D, OutcomeSet, RandomOutcomes
+from truthcal.core.checks import check_report, read_only, refuse_wide_weight
 from truthcal.core.params import check_rng, check_score, check_whole, refuse_weight_of_callable, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample, relative_weights
@@ -52,18 +46,14 @@ class AuditedMeasure:
 
     Attributes
     ----------
-    name : str
-        Name in results.
-    truthful : bool
-        Whether it is proved that no lie can gain.
+    name, truthful : str, bool
+        Name in results; whether it is proved that no lie can gain.
     values : callable
         Takes a report; returns the function from a block of outcomes, in the user's order of rows, to their values.
     expected : callable
         Takes a report; returns its expected score in closed form, or None if there is none.
-    tolerance : float
-        Largest error of a value.
-    slow : bool
-        Whether an outcome may take milliseconds.
+    tolerance, slow : float, bool
+        Largest error of a value; whether an outcome may take milliseconds.
     user_defined : bool
         Whether this is a user's function, which must run in the caller's thread.
     """
@@ -82,7 +72,8 @@ class AuditedMeasure:
 
     def scores(self, reported: SortedReport, outcomes: OutcomeSet, bar: progress) -> _Array:
         """Score a report in every outcome."""
-        return score_outcomes(self.values(reported), outcomes, self.cost(reported.sample.n), not self.user_defined, bar)
+        values, cost = self.values(reported), self.cost(reported.sample.n)
+        return outcome_sets.score_outcomes(values, outcomes, cost, not self.user_defined, bar)
 
 
 # --- the three kinds of measures --------------------------------------------------------------------------------------
@@ -160,12 +151,10 @@ def _of_groups(
 
 def _user_defined(function: Callable[[Any, Any], float], name: str) -> AuditedMeasure:
     def values(reported: SortedReport) -> Callable[[Outcomes2D], _Array]:
-        report = reported.report.copy()
-        report.flags.writeable = False
+        report = read_only(reported.report.copy())
 
         def score(y: Outcomes2D) -> _Array:
-            labels = y.astype(np.int64)
-            labels.flags.writeable = False
+            labels = read_only(y.astype(np.int64))
             return np.array([check_score(function(row, report), name, row) for row in labels])
 
         return score
@@ -192,7 +181,7 @@ def expected_score(
     Parameters
     ----------
     report : array-like of shape (n,)
-        SortedReport probabilities.
+        Reported probabilities.
     truth : array-like of shape (n,)
         True probabilities of the outcomes, which are independent.
     measure : str, Binning or callable, default "atb"
@@ -214,10 +203,8 @@ def expected_score(
 
     Notes
     -----
-    The decomposition is that of `expected_ubse`: UBSE(report, truth) plus noise that no report can change. It does not
-    hold for quantile bins with weights, which are repetitions there: these are enumerated or drawn.
-
-    If events are so rare that few draws have any, the standard error is too small: raise `n_resamples`.
+    The decomposition is that of `expected_ubse`. It does not hold for quantile bins with weights, which are repetitions
+    there. If events are so rare that few draws have any, the standard error is too small: raise `n_resamples`.
 
     Examples
     --------
@@ -251,7 +238,5 @@ def _result(name: str, outcomes: OutcomeSet, values: _Array) -> ExpectedScore:
     value, error = outcomes.mean(values), outcomes.error(values)
     if not isinstance(outcomes, AllOutcomes):
         return ExpectedScore(name, value, error, "draws", n_resamples=outcomes.count)
-    table = (outcomes.all.astype(np.uint8), outcomes.probabilities, values)
-    for column in table:
-        column.flags.writeable = False
-    return ExpectedScore(name, value, error, "enumeration", 0, *table)
+    table: list[NDArray[Any]] = [outcomes.all.astype(np.uint8), outcomes.probabilities, values]
+    return ExpectedScore(name, value, error, "enumeration", 0, *map(read_only, table))

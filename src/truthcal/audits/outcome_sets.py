@@ -50,7 +50,7 @@ class AllOutcomes:
         self.block = _block(self.count, len(truth))
 
     def block_at(self, first: int) -> Outcomes2D:
-        """The block of outcomes that starts at `first`."""
+        """The block that starts at `first`."""
         return self.all[first : first + self.block]
 
     def mean(self, values: _Array) -> float:

@@ -10,9 +10,10 @@ Objective = Callable[[_Array], float]
 
 SEARCHED = "searched"
 # Events up to which all reports are searched; beyond, only a family of reports is tried.
-_FEW = 4
+_FEW, _MAX_GROUPS = 4, 64
 _STEPS = tuple(0.5**k for k in range(2, 8))
-_MAX_GROUPS = 64
+# Estimated number of reports that a search adds, for the progress bar.
+SEARCH_STEPS = 20
 
 
 def constant_mean(truth: _Array) -> _Array:
@@ -68,17 +69,11 @@ STRATEGIES: dict[str, Callable[[_Array], _Array]] = {
 
 def family(truth: _Array) -> Iterator[_Array]:
     """Yield reports that are worth trying for any measure."""
-    groups = 1
-    while groups <= min(len(truth) // 2, _MAX_GROUPS):
-        yield merge_into(truth, groups)
-        groups *= 2
+    powers = (1 << k for k in range(min(len(truth) // 2, _MAX_GROUPS).bit_length()))
+    yield from (merge_into(truth, groups) for groups in powers)
     yield from (shrink(truth, factor) for factor in (0.25, 0.75, 0.9))
     yield from (sharpen(truth, power) for power in (1.1, 1.25, 2.0))
     yield from (on_grid(truth, parts) for parts in (5, 20))
-
-
-# Estimated number of reports that a search adds, for the progress bar.
-SEARCH_STEPS = 20
 
 
 def search_report(truth: _Array, known: list[_Array], score: Objective, margin: float, thorough: bool) -> _Array:

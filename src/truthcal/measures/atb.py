@@ -1,4 +1,4 @@
-"""ATB, the averaged two-bin calibration error, and what is read off the same curve."""
+"""ATB, the averaged two-bin calibration error: the number, its summary, its bounds and its curve."""
 
 import math
 
@@ -51,10 +51,7 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 
     Exact, in O(n log n) for the sort and one pass. Ties need no rule: rows with equal predictions fall on the same side
     of almost every threshold. Extra memory: 9 bytes a row for 0/1 outcomes without weights.
-
-    References
-    ----------
-    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+    Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
     --------
@@ -68,9 +65,9 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 def atb_of(sample: Sample) -> float:
     """ATB of sorted rows.
 
-    Both cores walk at once, from 0 up and from 1 down, each adding the bias it has passed: x. What is still ahead is
-    then C - x, and x^2 + (C - x)^2 = 2x^2 - 2Cx + C^2 needs C only at the end. At most a factor of seven is lost to
-    cancellation, since the result is at least the integral of x^2 and at least C^2/2.
+    Two cores walk from 0 up and from 1 down, each summing the bias x that it has passed. The rest is C - x, and x^2 +
+    (C - x)^2 = 2x^2 - 2Cx + C^2 needs C only at the end. Cancellation costs at most a factor of seven, since the result
+    is at least the integral of x^2 and at least C^2/2.
     """
     n, p, y, w = sample.n, sample.p, sample.y, sample.w
     half = n // 2
@@ -106,10 +103,7 @@ def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos
     Notes
     -----
     ``ATB_l1 = (1/W) * integral over q of |C(q)| + |C - C(q)|``, exact, O(n log n); ties need no rule.
-
-    References
-    ----------
-    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+    Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
     --------
@@ -135,12 +129,7 @@ def atb_l1_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np
 
 
 def atb_approx(
-    y_true: object,
-    y_proba: object,
-    *,
-    tolerance: float,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object, *, tolerance: float, sample_weight: object = None, pos_label: object = None
 ) -> Bounded:
     """ATB in linear time, between certified bounds at most `tolerance` apart.
 
@@ -159,10 +148,9 @@ def atb_approx(
 
     Notes
     -----
-    Builds a `Sketch` with so many buckets that the bounds are usually close enough, and with more if they are not; at
-    most three passes. ``1 / (2 * tolerance)`` buckets always suffice, so the cost is O(n + 1/tolerance). Where that
-    would take more buckets than there are rows, or than a sketch may have, the rows are sorted instead, in O(n log n),
-    which is the faster way there, and the result is exact up to rounding.
+    Builds a `Sketch`, and a finer one if the bounds are too wide, in at most three passes. ``1 / (2 * tolerance)``
+    buckets always suffice, so the cost is O(n + 1/tolerance). If that is more than rows, or than a sketch may have, the
+    rows are sorted instead, in O(n log n), and the result is exact up to rounding.
 
     Examples
     --------
@@ -208,21 +196,18 @@ def atb_summary(
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `atb`, or a `Sketch` alone in place of all rows. Noise floor and excess take a row of any weight for one
-        observation, and rows for independent: if weights are counts of equal rows, repeat the rows with ``np.repeat``
-        first.
+        As for `atb`, or a `Sketch` alone in place of all rows. Noise floor and excess assume independent rows, each one
+        observation whatever its weight: if weights are counts of equal rows, repeat the rows with ``np.repeat`` first.
 
     Returns
     -------
     AtbSummary
-        Prints as a small table; see there for the fields. From a sketch, the value of ATB (and what follows from it) is
-        its best estimate; ``Sketch.atb`` has certified bounds of it.
+        Prints as a small table. From a sketch, ATB is its best estimate; ``Sketch.atb`` has certified bounds.
 
     Notes
     -----
-    In the kernel form of ATB the pairs of a row with itself add sum w^2 (p - y)^2 / W^2 whatever the calibration.
-    Taking them out leaves an unbiased estimate of the ATB of the population the rows were drawn from:
-    ``excess = (ATB - sum w^2 c^2 / W^2) / (1 - sum w^2 / W^2)``. It needs independent rows, and two of them.
+    Without the pairs of a row with itself, the kernel form of ATB is an unbiased estimate of the population's ATB:
+    ``excess = (ATB - sum w^2 (p - y)^2 / W^2) / (1 - sum w^2 / W^2)``. It needs two independent rows.
 
     Examples
     --------
@@ -248,17 +233,10 @@ def atb_summary_of(summary: Sample | Sketch) -> AtbSummary:
         return summary.summary()
     m, n = summary.moments, summary.n
     value, one_row = atb_of(summary), m.ww / m.w**2 if n > 1 else 1.0
+    noise_floor, brier, bias = m.wwv / m.w**2, m.wcc / m.w, m.wc / m.w
     estimate = excess(value, m.wwcc / m.w**2, one_row)
-    return AtbSummary(
-        value=value,
-        noise_floor=m.wwv / m.w**2,
-        excess=estimate,
-        rms=math.sqrt(max(estimate, 0.0)) if not math.isnan(estimate) else math.nan,
-        brier=m.wcc / m.w,
-        bias=m.wc / m.w,
-        n=n,
-        n_effective=1.0 / one_row,
-    )
+    rms = math.sqrt(max(estimate, 0.0)) if not math.isnan(estimate) else math.nan
+    return AtbSummary(value, noise_floor, estimate, rms, brier, bias, n, n_effective=1.0 / one_row)
 
 
 def cumulative_bias_curve(
@@ -279,10 +257,8 @@ def cumulative_bias_curve(
 
     Notes
     -----
-    Exact, O(n log n); equal predictions form one entry. From a sketch there is one entry for each filled bucket, and
-    ``q`` is its largest prediction: all rows up to there, and no others, are in this bucket and those before, so the
-    bias is exact there too. Between a bucket's smallest and largest prediction the curve is not known. For more rows
-    than can be drawn, pass a `Sketch`: it has at most `n_buckets` entries, in linear time.
+    Exact, O(n log n); equal predictions form one entry. From a sketch, in linear time, there is one entry for each
+    filled bucket: ``q`` is its largest prediction, where the bias is exact; inside a bucket the curve is not known.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How far the cumulative bias curve of calibrated predictions strays from zero by chance."""
+"""Band of the cumulative bias curve of calibrated predictions."""
 
 import math
 from typing import Any
@@ -11,17 +11,12 @@ from truthcal.core.points import thinned_runs
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize_predictions
-from truthcal.measures.curves import (
-    AT_A_TIME,
-    MOST_ENTRIES,
-    MOST_RESAMPLES,
-    redrawn,
-)
+from truthcal.measures.curves import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, redrawn
 from truthcal.results.curves import BiasBand
 
 _Array = NDArray[np.float64]
 
-# What rounding may do to a sum of biases, which must not put a curve beside a limit that it reaches.
+# Relative rounding error of a sum of biases: a curve that reaches the limit must not exceed it.
 _ROUNDING = 1e-12
 
 
@@ -33,20 +28,14 @@ def bias_band(
     rng: Any = None,
     sample_weight: object = None,
 ) -> BiasBand:
-    """How far the cumulative bias curve of these predictions would stray by chance, if they were calibrated.
+    """Range in which the cumulative bias curve of these predictions would stay if they were calibrated.
 
     Parameters
     ----------
-    y_proba : array-like of shape (n,), or Sketch
-        Predicted probabilities; outcomes are not needed. A `Sketch` takes the place of all rows.
+    y_proba, n_resamples, rng, sample_weight
+        As for `consistency_band`.
     confidence_level : float, default 0.95
-        How often the whole curve would stay within the band.
-    n_resamples : int, default 999
-        How often outcomes are redrawn, at most 20,000.
-    rng : int, numpy Generator or None
-        Source of randomness.
-    sample_weight : array-like of shape (n,), optional
-        Weights. A row of any weight is one observation.
+        Probability that the whole curve stays within the band.
 
     Returns
     -------
@@ -56,14 +45,9 @@ def bias_band(
 
     Notes
     -----
-    Outcomes are drawn from the predictions, and the largest size of the cumulative bias is noted; `limit` is the k-th
-    largest of these, k = (n_resamples + 1)(1 - confidence_level): exactly valid for up to 1000 different predictions,
-    however few the rows.
-
-    Where there are more than 1000, neighbours are one point, and between two points the curve is drawn as a Brownian
-    bridge, whose extremes are known. Where a point has several chances (there, and in the buckets of a sketch) or
-    weights, its frequency is drawn as a binomial's with the same mean and variance. O(n log n) for the sort, then 0.1 s
-    by default, whatever n.
+    Outcomes are redrawn from the predictions; `limit` is the k-th largest of the maxima of the absolute cumulative
+    bias, k = (n_resamples + 1)(1 - confidence_level). Redraws, cost and validity are as for `consistency_band`; within
+    a point made of neighbours the curve is drawn as a Brownian bridge, whose extremes are known.
 
     Examples
     --------
@@ -80,7 +64,7 @@ the time.
 def bias_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> BiasBand:
-    """The band of sorted rows or of a sketch, whose outcomes are not looked at."""
+    """Band of sorted rows or of a sketch; their outcomes are not used."""
     level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
     n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
     refuse_few_for_band(n_resamples, level)
@@ -88,24 +72,23 @@ def bias_band_of(
     starts = thinned_runs(points.weight, MOST_ENTRIES)
     several = np.diff(starts, append=len(points)) > 1
     points, total = points.runs(starts), points.total
-    # What the curve can do between the ends of a point made of several.
+    # Variance of the curve inside a point that is made of several.
     inside = np.where(several, points.wwv, 0.0) / total**2
     largest = np.empty(n_resamples)
     for first in range(0, n_resamples, AT_A_TIME):
-        some = largest[first : first + AT_A_TIME]
-        curves = np.cumsum(points.wp - redrawn(points, len(some), generator), axis=1) / total
-        some[:] = _largest(curves, inside, generator)
+        batch = largest[first : first + AT_A_TIME]
+        curves = np.cumsum(points.wp - redrawn(points, len(batch), generator), axis=1) / total
+        batch[:] = _largest(curves, inside, generator)
     rank = math.floor((n_resamples + 1) * (1.0 - level) + 1e-9)
     limit = float(np.partition(largest, n_resamples - rank)[n_resamples - rank])
     return BiasBand(limit * (1.0 + _ROUNDING), level, n_resamples, summary.n)
 
 
 def _largest(curves: _Array, inside: _Array, rng: np.random.Generator) -> _Array:
-    """The largest size of each curve, the bridges between its points included.
+    """Maximum of the absolute value of each curve, including the bridges inside its points.
 
-    A Brownian bridge from a to b of variance v exceeds its ends by a maximum of which the law is known:
-    (a + b + sqrt((b - a)^2 - 2 v log U)) / 2 with U uniform. For the minimum another U serves, since only one of the
-    two is ever near a limit.
+    The maximum of a Brownian bridge from a to b of variance v is (a + b + sqrt((b - a)^2 - 2 v log U)) / 2 with U
+    uniform. The minimum gets an independent U, since only one of the two is ever near a limit.
     """
     largest: _Array = np.max(np.abs(curves), axis=1)
     where = np.flatnonzero(inside > 0.0)

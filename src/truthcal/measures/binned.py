@@ -128,9 +128,7 @@ def binned_ece_of(
     check_choice(norm, "norm", ("l1", "l2", "max"))
     groups = sample.groups
     starts = uniform_bins(groups.r, n_bins) if strategy == "uniform" else quantile_bins(groups.w, n_bins)
-    bias = np.add.reduceat(
-        groups.c, starts
-    )  # not differences of cumulative sums, whose rounding would swamp a light bin
+    bias = np.add.reduceat(groups.c, starts)  # differences of cumulative sums would lose a light bin to rounding
     if norm == "l1" and not debias:
         return float(np.sum(np.abs(bias))) / sample.weight
     mass = np.add.reduceat(groups.w, starts)
@@ -153,8 +151,7 @@ def binned_ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArra
 
 def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     """Start indices of the bins of equal width among the groups; empty bins are left out."""
-    edges = np.arange(n_bins) / n_bins
-    starts = np.searchsorted(r, edges)
+    starts = np.searchsorted(r, np.arange(n_bins) / n_bins)
     return np.unique(starts[starts < len(r)])
 
 

@@ -40,7 +40,7 @@ def binned_ece_like(
     *,
     n_bins: int | None = None,
     norm: str = "l1",
-    pos_label: object = None,
+    pos_label: Any = None,
 ) -> float:
     """The binned calibration error that another package returns, bit for bit. For comparison only.
 
@@ -63,14 +63,13 @@ def binned_ece_like(
     Returns
     -------
     float
-        Between 0 (best) and 1.
+        Between 0 (best) and 1. Neither truthful nor continuous.
 
     Notes
     -----
-    A binned error is neither truthful nor continuous: a small change of a prediction across an edge changes it, and a
-    forecaster can improve it by lying. Errors of a package (a separate bin for p = 1, a missing bin) are reproduced.
-    One number may differ in its last bit: the root in torchmetrics' l2. docs/reference/conventions.md lists edges,
-    types and errors of each package, and the tested versions. O(n log n) at most.
+    Errors of a package (a separate bin for p = 1, a missing bin) are reproduced. One number may differ in its last bit:
+    the root in torchmetrics' l2. docs/reference/conventions.md lists edges, types and errors of each package, and the
+    tested versions. O(n log n) at most.
 
     Examples
     --------
@@ -111,8 +110,7 @@ def _netcal(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
 
 
 def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str, quantile: bool = False) -> float:
-    edges = np.linspace(0, 1, n_bins + 1)
-    edges = np.percentile(p, edges * 100) if quantile else edges
+    edges = np.percentile(p, np.linspace(0, 1, n_bins + 1) * 100) if quantile else np.linspace(0, 1, n_bins + 1)
     gaps, counts = _gaps(p, y, np.searchsorted(edges[1:-1], p), len(edges) - 1)
     if norm == "max":
         return float(gaps.max())
@@ -192,8 +190,7 @@ def _torch_sum(x: Rows) -> Any:
     """Emulate torch.sum of up to 32768 numbers (more are split among threads): in vectors of 32 bytes."""
     width = 32 // x.itemsize if x.nbytes >= 32 else 1
     whole = len(x) // width * width
-    lanes = _in_fours(x[:whole].reshape(-1, width))
-    return _in_order(np.concatenate([x[whole:], lanes]))
+    return _in_order(np.concatenate([x[whole:], _in_fours(x[:whole].reshape(-1, width))]))
 
 
 def _in_fours(rows: Rows) -> Rows:

@@ -21,13 +21,10 @@ Array = NDArray[np.float64]
 _CLOSE, _CLOSE_FOR_ALPHA = 1e-5, 1e-4
 _FINEST = 1e-8
 # Up to this number every different prediction is a node of the chain; beyond, close neighbours share one.
-_SINGLE_NODES = 1 << 14
-_MOST_NODES = 1 << 20
-_LINKS = 512
+_SINGLE_NODES, _MOST_NODES, _LINKS = 1 << 14, 1 << 20, 512
 _MOST_STEPS, _MOST_ROUNDS = 200, 20
 # Different predictions allowed in the transport programme for alpha > 1, which takes several seconds.
-_MOST_FOR_ALPHA = 200
-_MOST_INTERVALS = 1 << 17
+_MOST_FOR_ALPHA, _MOST_INTERVALS = 200, 1 << 17
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -99,10 +96,9 @@ def distcal_bounds(
 
     Notes
     -----
-    A primal-dual interior-point method proposes a calibrated distribution of u and a dual pair of Lipschitz functions
-    on a chain of nodes. Both are made feasible before use: the cost of moving all rows to the first is `high`, and the
-    value of the second on all rows is `low`. If the two are too far apart, the chain is refined. O(n log n) and a few
-    hundred passes over the nodes.
+    An interior-point method on a chain of nodes proposes a calibrated distribution, whose cost is `high`, and a dual
+    solution, whose value is `low`; both are made feasible first. If the two are too far apart, the chain is refined.
+    O(n log n) and a few hundred passes over the nodes.
 
     Examples
     --------
@@ -127,11 +123,8 @@ def distcal_bounds_of(sample: Sample, tolerance: float, alpha: float = 1.0) -> B
     else:
         result = _on_a_chain(masses, sample, tolerance)
     if result.width > tolerance:
-        warnings.warn(
-            f"distcal_bounds reached bounds {result.width:.2g} apart, not the tolerance of {tolerance:.2g}; they hold.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        reached = f"bounds {result.width:.2g} apart, not the tolerance of {tolerance:.2g}; they hold."
+        warnings.warn(f"distcal_bounds reached {reached}", RuntimeWarning, stacklevel=3)
     return result
 
 
@@ -216,11 +209,9 @@ def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Ar
 def _cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
     """Cost of moving all rows to a calibrated distribution, built from the masses that the solver puts on the nodes.
 
-    Either the mass stays on the nodes, or it is divided among the rows around them; `near` is the mass of rows around
-    each node. The second is cheaper where rows are dense, since most of them then stay in place.
+    The mass stays on the nodes, or is divided among the rows around them, of mass `near`: cheaper where rows are dense.
     """
-    none, on_rows = np.zeros_like(masses.r), np.empty_like(masses.r)
-    inhabited = near > _EPS
+    none, on_rows, inhabited = np.zeros_like(masses.r), np.empty_like(masses.r), near > _EPS
     ratio = np.divide(mass, near, out=np.zeros_like(mass), where=inhabited)
     transport.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
     rest = np.where(inhabited, 0.0, mass)
@@ -245,12 +236,10 @@ def _feasible(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[A
 
 def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
     """Column generation: transport to few u, then add the u at which the dual solution is infeasible."""
-    refuse_too_many(
-        len(masses.r),
-        _MOST_FOR_ALPHA,
-        f"alpha={alpha:g} would take too long. Use alpha=1, which has no limit, or round the predictions first: "
-        "rounding to 0.01 moves none by more than 0.005.",
+    fix = (
+        "Use alpha=1, which has no limit, or round the predictions first: to 0.01, which moves none by more than 0.005."
     )
+    refuse_too_many(len(masses.r), _MOST_FOR_ALPHA, f"alpha={alpha:g} would take too long. {fix}")
     prices = _Prices(masses, alpha)
     u = np.union1d(masses.r, np.linspace(0.0, 1.0, 33))
     low, high = 0.0, 1.0
@@ -258,7 +247,7 @@ def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
         cost, duals = prices.transport(u)
         worst, where = prices.violation(duals, tolerance / 8.0)
         # Prices lowered until feasible give a lower bound; a cost is an upper bound, to HiGHS' precision.
-        low, high = max(low, prices.value(duals) - worst - 64.0 * _EPS), min(high, cost + 1e-9)
+        low, high = max(low, math.fsum(prices.mass * duals) - worst - 64.0 * _EPS), min(high, cost + 1e-9)
         new = np.setdiff1d(where, u)
         if high - low <= tolerance or len(new) == 0:
             break
@@ -299,10 +288,6 @@ class _Prices:
             return 1.0, np.zeros(n)
         return float(result.fun), np.asarray(result.eqlin.marginals[:n])
 
-    def value(self, duals: Array) -> float:
-        """Total value of the mass at these prices."""
-        return math.fsum(self.mass * duals)
-
     def excess(self, duals: Array, u: Array) -> Array:
         """(1 - u) F(u) + u G(u) for the smallest F and G that the dual prices allow; feasible where not positive."""
         lead = duals[:, None] - np.abs(self.v[:, None] - u) ** self.alpha
@@ -326,9 +311,8 @@ class _Prices:
             middle = middle[values + slope * half > worst + slack]
             half /= 2.0
             middle = np.concatenate([middle - half, middle + half])
-            values = np.concatenate(
-                [self.excess(duals, part) for part in np.array_split(middle, len(middle) // 2048 + 1)]
-            )
+            parts = np.array_split(middle, len(middle) // 2048 + 1)
+            values = np.concatenate([self.excess(duals, part) for part in parts])
             worst = max(worst, float(values.max(initial=0.0)))
         return worst + max(slack, slope * half), where
 

@@ -25,6 +25,17 @@ _ECCE = "Arrieta-Ibarra et al. (2022), Metrics of Calibration for Probabilistic 
 _PAPER = "Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure"
 _NAEINI = "Naeini, Cooper, Hauskrecht (2015)"
 _DECISIONS = "Qiao, Zhao (2025), Truthfulness of Decision-Theoretic Calibration Measures"
+_MIXTURE = f"truthcal; a mixture of UBSEs, {_PAPER}"
+_SMECE = "Blasiok, Nakkiran (2023), Smooth ECE"
+_BINNING = f"{_NAEINI}, Obtaining Well Calibrated Probabilities Using Bayesian Binning"
+_SWAP_REGRET = "Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks"
+_UCAL = "Kleinberg, Leme, Schneider, Teng (2023), U-Calibration"
+_SSCE = "Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures"
+
+_WIDTHS = tuple(0.5**k for k in range(6))
+_PER_WIDTH = "O(n log n), and a pass for each width"
+_SQUARE = "O(n^2) at worst, up to 100,000 different predictions"
+_PROGRAMME = "O(n log n), and a linear programme on a chain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +44,8 @@ class Measure:
 
     Attributes
     ----------
-    name : str
-        The key in MEASURES.
-    module : str
-        The module in `truthcal.measures` that holds its functions.
+    name, module : str
+        The key in MEASURES, and the module in `truthcal.measures` that holds its functions.
     function : callable
         The public function ``f(y_true, y_proba, *, sample_weight=None, pos_label=None, ...) -> float``.
     of_sample : callable
@@ -76,18 +85,14 @@ class Measure:
         Whether a `Sketch` has a method of this name.
     slow : bool
         Whether even a few rows take milliseconds.
-    relative_time : float
-        Rough time for a million uniform predictions, in multiples of ``np.argsort``.
-    cost : str
-        Time for n rows.
-    label : str
-        Name in text where it differs from the key.
+    relative_time, cost : float, str
+        Rough time for a million uniform predictions, in multiples of ``np.argsort``; time for n rows.
+    label, reference : str
+        Name in text where it differs from the key; source of the definition.
     alias_of : str or None
         The measure that has the same value under another name.
     floor : str or None
         Function behind `noise_floor`, as "module:function".
-    reference : str
-        Source of the definition.
     """
 
     name: str
@@ -149,89 +154,34 @@ def _load(module: str, function: str) -> Callable[..., Any]:
 _KS_CE = Measure("ks_ce", "cumulative", is_norm=True, path_limit="maximum", reference=_ECCE)
 _truthful = functools.partial(Measure, scale="squared", truthful=True)
 _ubse = functools.partial(_truthful, floor="ubse:ubse_floor", continuous=True)
+_smooth = functools.partial(Measure, continuous=True)
+_slow = functools.partial(_smooth, slow=True)
 _subsampled = functools.partial(
     Measure, module="subsampled", scale="half", whole_weights=True, tolerance=float("nan"), slow=True
 )
 _ROWS = (
     _ubse("atb", "atb", label="ATB", tent_widths=(1.0,), sketchable=True, reference=_PAPER),
-    Measure("atb_l1", "atb", continuous=True, is_norm=True, sketchable=True, reference=_PAPER),
-    _ubse(
-        "multiscale_atb",
-        "ubse",
-        label="Multiscale ATB",
-        tent_widths=tuple(0.5**k for k in range(6)),
-        relative_time=4.0,
-        reference="truthcal; a mixture of UBSEs, " + _PAPER,
-    ),
+    _smooth("atb_l1", "atb", is_norm=True, sketchable=True, reference=_PAPER),
+    _ubse("multiscale_atb", "ubse", label="Multiscale ATB", tent_widths=_WIDTHS, relative_time=4.0, reference=_MIXTURE),
     _truthful(
         "quantile_ece", "ubse", floor="ubse:quantile_ece_floor", worst=9 / 8, whole_weights=True, reference=_PAPER
     ),
     _ubse("shifted_grid_ubse", "ubse", label="Shifted-grid UBSE", tent_widths=(0.1,), reference="a UBSE, " + _PAPER),
-    Measure("smcal", "smooth", continuous=True, is_norm=True, relative_time=1.4, reference=_UNIFYING),
-    Measure(
-        "distcal",
-        "distance",
-        tolerance=1e-5,
-        continuous=True,
-        slow=True,
-        relative_time=100.0,
-        cost="O(n log n), and a linear programme on a chain",
-        reference=_UNIFYING,
-    ),
-    Measure(
-        "intcal",
-        "interval",
-        relative_time=10.0,
-        cost="O(n^2) at worst, up to 100,000 different predictions",
-        reference=_UNIFYING,
-    ),
-    Measure(
-        "intcal_surrogate",
-        "interval",
-        continuous=True,
-        relative_time=8.0,
-        cost="O(n log n), and a pass for each width",
-        reference=_UNIFYING,
-    ),
-    Measure("laplace_kernel_ce", "smooth", continuous=True, is_norm=True, reference=_UNIFYING),
-    Measure(
-        "smece",
-        "smooth",
-        tolerance=1e-7,
-        continuous=True,
-        slow=True,
-        relative_time=2.0,
-        cost="O(n log n), and O(1/smECE)",
-        reference="Blasiok, Nakkiran (2023), Smooth ECE",
-    ),
+    _smooth("smcal", "smooth", is_norm=True, relative_time=1.4, reference=_UNIFYING),
+    _slow("distcal", "distance", tolerance=1e-5, relative_time=100.0, cost=_PROGRAMME, reference=_UNIFYING),
+    Measure("intcal", "interval", relative_time=10.0, cost=_SQUARE, reference=_UNIFYING),
+    _smooth("intcal_surrogate", "interval", relative_time=8.0, cost=_PER_WIDTH, reference=_UNIFYING),
+    _smooth("laplace_kernel_ce", "smooth", is_norm=True, reference=_UNIFYING),
+    _slow("smece", "smooth", tolerance=1e-7, relative_time=2.0, cost="O(n log n), and O(1/smECE)", reference=_SMECE),
     _KS_CE,
     Measure("kuiper_ce", "cumulative", is_norm=True, path_limit="range", reference=_ECCE),
     dataclasses.replace(_KS_CE, name="step_ce", alias_of="ks_ce", reference=_DECISIONS),
-    _subsampled(
-        "subsampled_smcal",
-        continuous=True,
-        relative_time=5.0,
-        cost="O(n log n) a draw",
-        reference="Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures",
-    ),
+    _subsampled("subsampled_smcal", continuous=True, relative_time=5.0, cost="O(n log n) a draw", reference=_SSCE),
     _subsampled("subsampled_step_ce", relative_time=1.3, cost="O(n log n), and O(n) a draw", reference=_DECISIONS),
     Measure("ece", "binned", complete=False, is_norm=True, reference=f"{_NAEINI}, on distinct predictions"),
-    Measure(
-        "binned_ece",
-        "binned",
-        sound=False,
-        is_norm=True,
-        reference=f"{_NAEINI}, Obtaining Well Calibrated Probabilities Using Bayesian Binning",
-    ),
-    Measure(
-        "decision_loss",
-        "decision",
-        complete=False,
-        reference="Hu, Wu (2024), Predict to Minimize Swap Regret for All Payoff-Bounded Tasks",
-    ),
-    Measure(
-        "u_calibration", "decision", sound=False, reference="Kleinberg, Leme, Schneider, Teng (2023), U-Calibration"
-    ),
+    Measure("binned_ece", "binned", sound=False, is_norm=True, reference=_BINNING),
+    Measure("decision_loss", "decision", complete=False, reference=_SWAP_REGRET),
+    Measure("u_calibration", "decision", sound=False, reference=_UCAL),
     Measure("ici", "skill", reference="Austin, Steyerberg (2019), with isotonic regression as the smoother"),
 )
 MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}

@@ -33,9 +33,8 @@ def ici(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 
     Notes
     -----
-    ``mean of |p - g(p)|``, with the isotonic regression of outcomes on predictions as the smoother g. It needs no
-    bandwidth, but gives other numbers than the loess curve of Austin and Steyerberg, who introduced the index. Equal
-    predictions form one group. O(n log n).
+    ``mean of |p - g(p)|``, g being the isotonic regression of outcomes on predictions, without a bandwidth. The loess
+    curve of Austin and Steyerberg gives other numbers. Equal predictions form one group. O(n log n).
     Reference: Austin, Steyerberg (2019), The Integrated Calibration Index (ICI) and related metrics.
 
     Examples
@@ -71,8 +70,8 @@ def brier_decomposition(
     Notes
     -----
     Miscalibration: the gain of isotonic recalibration on the same rows. Discrimination: the gain of the recalibrated
-    predictions over always predicting the mean outcome, whose score is the uncertainty. For fractional outcomes the
-    score is ``(p - y)^2``. Equal predictions form one group. O(n log n).
+    predictions over always predicting the mean outcome, whose score is the uncertainty.
+    For fractional outcomes the score is ``(p - y)^2``. O(n log n).
     Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
 
     Examples
@@ -95,8 +94,7 @@ def brier_decomposition_of(sample: Sample) -> ScoreDecomposition:
     def score(p: NDArray[np.float64] | float) -> float:
         return float(np.sum(groups.w * (p - mean) ** 2)) / sample.weight
 
-    parts = score(groups.r), score(isotonic_of(groups)), score(base)
-    return _decomposition("Brier score", parts, within)
+    return _decomposition("Brier score", (score(groups.r), score(isotonic_of(groups)), score(base)), within)
 
 
 def log_loss_decomposition(
@@ -140,13 +138,9 @@ def log_loss_decomposition(
 def _decomposition(name: str, parts: tuple[float, float, float], common: float) -> ScoreDecomposition:
     """Build the result from the scores of the predictions, the recalibrated ones and the mean outcome."""
     original, recalibrated, constant = parts
-    return ScoreDecomposition(
-        name=name,
-        score=max(original + common, 0.0),
-        miscalibration=max(original - recalibrated, 0.0),
-        discrimination=max(constant - recalibrated, 0.0),
-        uncertainty=max(constant + common, 0.0),
-    )
+    score, miscalibration = original + common, original - recalibrated
+    discrimination, uncertainty = constant - recalibrated, constant + common
+    return ScoreDecomposition(name, *(max(x, 0.0) for x in (score, miscalibration, discrimination, uncertainty)))
 
 
 def calibration_slope_intercept(

@@ -38,13 +38,9 @@ class _Cells(NamedTuple):
     @classmethod
     def of(cls, groups: Groups, level: int) -> "_Cells":
         size = min(len(groups.r), 1 << level)
-        columns: tuple[NDArray[Any], ...] = (
-            np.empty(size, np.int64),
-            np.empty(size),
-            np.empty((size, gauss.MOMENTS)),
-            np.empty(size, np.int64),
-            np.empty(size, np.int8),
-        )
+        cell, order = np.empty(size, np.int64), np.empty(size, np.int64)
+        moments, signs = np.empty((size, gauss.MOMENTS)), np.empty(size, np.int8)
+        columns: tuple[NDArray[Any], ...] = cell, np.empty(size), moments, order, signs
         count = gauss.gather(groups.r, groups.c, 1 << level, *columns)
         return cls(level, *(column[:count] for column in columns))
 
@@ -95,10 +91,9 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 
     Notes
     -----
-    ``max (1/W) * sum of w (p - y) f(p)`` over all f with values in [-1, 1] and slopes in [-1, 1]. By duality it equals
-    the absolute bias plus the L1 distance of the cumulative bias curve to the nearest monotone curve with the same ends
-    (docs/theory/foundations.md), computed with a heap: exact, O(n log n). Ties need no rule. `smcal_witness` returns an
-    f that attains it. Extra memory: 56 bytes for each different prediction, besides the sorted rows.
+    ``max (1/W) * sum of w (p - y) f(p)`` over all f with values and slopes in [-1, 1]; `smcal_witness` returns the best
+    f. Computed by isotonic regression of the cumulative bias (docs/theory/foundations.md): exact, O(n log n), with 56
+    bytes for each different prediction besides the sorted rows. Ties need no rule.
     Reference: Kakade, Foster (2004), Deterministic calibration and Nash equilibrium; Blasiok, Gopalan, Hu, Nakkiran
     (2023), A Unifying Theory of Distance from Calibration.
 
@@ -136,9 +131,8 @@ def smcal_witness(
     -------
     SmoothWitness
         ``q`` and ``f``, one entry for each different prediction, and ``value``; called with predictions it returns the
-        function's values there. Any f with slopes and values in [-1, 1] gives a lower bound on `smcal`, and this one
-        attains it. Its level shows the overall bias; where it rises, predictions further up are too high compared with
-        those below. To see where predictions are off, `cumulative_bias_curve` is easier to read.
+        function's values there. Its level shows the overall bias; where it rises, predictions further up are too high
+        compared with those below. `cumulative_bias_curve` is easier to read.
 
     Examples
     --------
@@ -156,8 +150,7 @@ def smcal_witness(
     fit, f = np.empty_like(groups.r), np.empty_like(groups.r)
     smooth.smooth_error(groups.r, groups.cumulative, fit)
     smooth.witness(groups.r, groups.cumulative, fit, f)
-    f.flags.writeable = False
-    return SmoothWitness(groups.r, f, math.fsum(groups.c * f) / sample.weight)
+    return SmoothWitness(groups.r, read_only(f), math.fsum(groups.c * f) / sample.weight)
 
 
 def laplace_kernel_ce(
@@ -222,9 +215,8 @@ def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     Notes
     -----
     ``smECE_s = (1/W) * integral over t in [0, 1] of |sum of w (p - y) K_s(t, p)|``, K_s the Gaussian of standard
-    deviation s reflected at 0 and 1, all images included, so that no mass is lost at the ends. It falls as s grows;
-    smECE is the s where the two meet. Relative error below 1e-7 (for results below 1e-12, that much in absolute terms).
-    Gaussians are summed by moments per cell: O(n log n), and a cost that grows with 1/smECE. Ties need no rule.
+    deviation s reflected at 0 and 1. It falls as s grows; smECE is the s that it equals. Relative error below 1e-7 (or
+    1e-12 in absolute terms). O(n log n), and a cost that grows with 1/smECE. Ties need no rule.
     Reference: Blasiok, Nakkiran (2023), Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing.
 
     Examples
@@ -251,10 +243,7 @@ def smece_of(sample: Sample) -> float:
 
 
 def _crossing(cells: _Cells, weight: float) -> float:
-    """Find the standard deviation, between one and two cells, that equals the smoothed error.
-
-    The search is on a logarithmic scale, where the error is nearly linear.
-    """
+    """Find the standard deviation, between one and two cells, that equals the smoothed error, on a log scale."""
     from scipy.optimize import brentq
 
     def above(log_sigma: float) -> float:

@@ -23,8 +23,6 @@ _FEW_ROWS = 10
 _MOST_GROUPS = 1 << 14
 # Binomial draws of up to this many rows count the bits of one random word.
 _WORD = 64
-
-
 # Error of different predictions with their cumulative bias.
 _ERRORS: dict[str, Callable[[_Array, _Array], float]] = {
     "smcal": lambda r, cumulative: smooth.smooth_error(r, cumulative, r[:0]),
@@ -44,12 +42,11 @@ class _Rows(NamedTuple):
     def of(cls, sample: Sample) -> "_Rows":
         if sample.weighted:
             check_counts(sample.repetitions)
-        groups = sample.groups
         if not sample.counted and ((sample.y != 0) & (sample.y != 1)).any():  # fractional outcomes: rows are not merged
             order = np.lexsort((sample.y, sample.p))
             r, y, count = sample.p[order].astype(np.float64), sample.y[order], sample.repetitions[order]
         else:
-            merged, zeros, ones = _merged(groups)
+            merged, zeros, ones = _merged(sample.groups)
             r, y = np.repeat(merged, 2), np.tile([0.0, 1.0], len(merged))
             count = np.ldexp(np.stack([zeros, ones], axis=1).ravel(), sample.exponent)
             r, y, count = r[count > 0], y[count > 0], count[count > 0]
@@ -96,14 +93,12 @@ def subsampled_smcal(
 
     Parameters
     ----------
-    y_true, y_proba, pos_label
-        As for `atb`.
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`, but weights must be whole numbers: a row of weight 2 stands for two rows, each kept or not.
     n_resamples : int, default 100
         Number of random halves. For ten rows or fewer all subsets are enumerated instead.
     rng : int, numpy Generator or None, default 0
         Source of randomness. With the default the same rows always give the same value; None draws a new seed.
-    sample_weight : array-like of shape (n,), optional
-        Whole numbers: a row of weight 2 stands for two rows, of which none, one or both may be kept.
 
     Returns
     -------
@@ -115,9 +110,8 @@ def subsampled_smcal(
     Notes
     -----
     Each row is kept with probability 1/2; the result is the mean over draws of ``max over Lipschitz f of sum over kept
-    rows of (p - y) f(p) / T``. O(n log n) and O(n log n) for each draw; with 0/1 outcomes and more than 16,384
-    different predictions, neighbours are merged to that many groups of about equal size, which moves the result by less
-    than 5e-5 (1.4e-4 where there are ties; docs/theory/measures.md).
+    rows of (p - y) f(p) / T``. O(n log n) for each draw. With 0/1 outcomes and more than 16,384 different predictions,
+    neighbours are merged, which changes the result by less than 5e-5 (1.4e-4 with ties; docs/theory/measures.md).
     Reference: Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures.
 
     Examples
@@ -153,8 +147,7 @@ def subsampled_step_ce(
     Returns
     -------
     float
-        Between 0 (best) and 1/2 or so, and at least half of `step_ce`: sums over kept rows are divided by the number of
-        all. For its standard error see `subsampled_estimate`. Truthful up to a constant factor for sequential
+        As for `subsampled_smcal`, and at least half of `step_ce`. Truthful up to a constant factor for sequential
         forecasters of independent outcomes.
 
     Notes
@@ -169,8 +162,7 @@ def subsampled_step_ce(
     >>> print(f"{tc.subsampled_step_ce([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]):.5f}")
     0.07969
     """
-    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
-    return subsampled_step_ce_of(sample, n_resamples=n_resamples, rng=rng)
+    return subsampled_step_ce_of(Sample.of(y_true, y_proba, sample_weight, pos_label), n_resamples=n_resamples, rng=rng)
 
 
 def subsampled_step_ce_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
@@ -209,8 +201,7 @@ def subsampled_estimate(
     0.03322, standard error 0.00064 from 100 draws
     """
     check_choice(measure, "measure", tuple(_ERRORS))
-    sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
-    return _estimate(sample, measure, n_resamples, rng)
+    return _estimate(Sample.of(y_true, y_proba, sample_weight, pos_label), measure, n_resamples, rng)
 
 
 def _estimate(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estimate:
@@ -233,9 +224,8 @@ def _estimate(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estim
     # Always two streams, so that the result does not depend on the number of cores.
     one, two = (np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2))
     half = n_resamples // 2
-    first, second = run_parts(
-        lambda: of_draws(one, half), lambda: of_draws(two, n_resamples - half), len(rows.r) * n_resamples
-    )
+    work = len(rows.r) * n_resamples
+    first, second = run_parts(lambda: of_draws(one, half), lambda: of_draws(two, n_resamples - half), work)
     values = np.array(first + second)
     deviation = float(values.std(ddof=1)) if n_resamples > 1 else math.nan
     return Estimate(float(values.mean()), deviation / math.sqrt(n_resamples), n_resamples)

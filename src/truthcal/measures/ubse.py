@@ -1,8 +1,7 @@
 """The unnormalised binned squared error (UBSE) family: every member is truthful.
 
-Draw a partition of the predictions into bins that depends on the predictions alone, square the sum of w (p - y) in each
-bin, add, divide by W^2, and average over the draws. The honest report minimises the expected result for any partition.
-ATB is the member whose partition is one uniform threshold.
+Draw a partition of the predictions that depends on them alone, square the sum of w (p - y) in each bin, add, divide by
+W^2, and average over the draws. ATB is the member whose partition is one uniform threshold.
 """
 
 import math
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_report
+from truthcal.core.checks import check_report, read_only
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_binning, check_counts, check_draw, check_edges, check_number, check_whole
 from truthcal.core.sample import Sample
@@ -131,9 +130,8 @@ class Multiscale(Binning):
 
     def ubse_of(self, sample: Sample) -> float:
         """The mixture."""
-        values = _at_each_width(
-            lambda width: ShiftedGrid(width).ubse_of(sample) if width < 1 else atb_of(sample), sample.n
-        )
+        grids = {width: ShiftedGrid(width) if width < 1 else _ATB for width in _WIDTHS}
+        values = _at_each_width(lambda width: grids[width].ubse_of(sample), sample.n)
         return math.fsum(share * values[width] for width, share in self.shares(sample.p, sample.w).items())
 
     def shares(self, p: NDArray[Any], w: NDArray[np.float64]) -> dict[float, float]:
@@ -146,21 +144,16 @@ class Multiscale(Binning):
 
 
 _ATB = RandomThreshold()
+BinningLike = Binning | Callable[[NDArray[np.float64]], Any]
 
 
 def _at_each_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
-    """Return value(width) for all widths, half of them on each core."""
     even, odd = run_parts(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
     return dict(zip(_WIDTHS[::2] + _WIDTHS[1::2], even + odd, strict=True))
 
 
 def ubse(
-    y_true: object,
-    y_proba: object,
-    binning: Binning | Callable[[NDArray[np.float64]], Any],
-    *,
-    sample_weight: object = None,
-    pos_label: object = None,
+    y_true: object, y_proba: object, binning: BinningLike, *, sample_weight: object = None, pos_label: object = None
 ) -> float:
     """Binned squared calibration error for any bins that depend on the predictions alone. Truthful for all of them.
 
@@ -183,8 +176,7 @@ def ubse(
 
     Notes
     -----
-    For outcomes drawn with probabilities t, the expected value is UBSE(y_proba, t) + sum w^2 t(1 - t) / W^2 (see
-    `expected_ubse`); the second term does not depend on the report, and the first is 0 for the honest report.
+    For the expected value, and why no lie lowers it, see `expected_ubse`.
     Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
@@ -200,12 +192,11 @@ def ubse(
     return _ubse_of(Sample.of(y_true, y_proba, sample_weight, pos_label), binning)
 
 
-def _ubse_of(sample: Sample, binning: Binning | Callable[[NDArray[np.float64]], Any]) -> float:
+def _ubse_of(sample: Sample, binning: BinningLike) -> float:
     if isinstance(binning, Binning):
         return binning.ubse_of(sample)
     check_binning(binning)
-    p = sample.p.astype(np.float64)
-    p.flags.writeable = False
+    p = read_only(sample.p.astype(np.float64))
     values = [_labelled(sample, check_draw(draw, p)) for draw in _draws(binning(p))]
     if not values:
         raise ValueError("`binning` returned no draws; it must return labels, or at least one draw of them.")
@@ -213,15 +204,11 @@ def _ubse_of(sample: Sample, binning: Binning | Callable[[NDArray[np.float64]], 
 
 
 def _draws(result: Any) -> Iterable[Any]:
-    """Return the draws: one, or several from an iterator or an array of two dimensions."""
-    if isinstance(result, Iterator):
-        return result
-    several = np.ndim(result) == 2 if isinstance(result, np.ndarray) else _is_list_of_draws(result)
-    return result if several else [result]
-
-
-def _is_list_of_draws(result: Any) -> bool:
-    return isinstance(result, list | tuple) and bool(result) and all(np.ndim(draw) == 1 for draw in result)
+    """Return the draws: one, or several from an iterator, a list of arrays or an array of two dimensions."""
+    if isinstance(result, np.ndarray):
+        return result if result.ndim == 2 else [result]
+    several = isinstance(result, list | tuple) and bool(result) and all(np.ndim(draw) == 1 for draw in result)
+    return result if several or isinstance(result, Iterator) else [result]
 
 
 def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
@@ -286,12 +273,10 @@ def quantile_ece(
 
     Parameters
     ----------
-    y_true, y_proba, pos_label
-        As for `atb`.
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`, but weights must be whole numbers: a row of weight 2 stands for two independent rows.
     n_bins : int, optional
         Number of bins. By default the rounded cube root of the number of rows.
-    sample_weight : array-like of shape (n,), optional
-        Whole numbers: a row of weight 2 stands for two independent rows.
 
     Returns
     -------
@@ -315,7 +300,7 @@ def quantile_ece(
 
 
 def ubse_floor(sample: Sample) -> float:
-    """Expected UBSE of these predictions if they are calibrated."""
+    """Expected UBSE of calibrated predictions."""
     return sample.moments.wwv / sample.moments.w**2
 
 
@@ -362,21 +347,13 @@ def multiscale_atb_of(sample: Sample) -> float:
     return Multiscale().ubse_of(sample)
 
 
-def expected_ubse(
-    report: object,
-    truth: object,
-    binning: Binning | Callable[[NDArray[np.float64]], Any] = _ATB,
-    *,
-    sample_weight: object = None,
-) -> float:
+def expected_ubse(report: object, truth: object, binning: BinningLike = _ATB, *, sample_weight: object = None) -> float:
     """Expected score of a report when outcomes follow `truth`: the exact price of a lie.
 
     Parameters
     ----------
-    report : array-like of shape (n,)
-        Reported probabilities.
-    truth : array-like of shape (n,)
-        True probabilities of the outcomes.
+    report, truth : array-like of shape (n,)
+        Reported probabilities, and the true probabilities of the outcomes.
     binning : Binning or callable, default RandomThreshold()
         As for `ubse`; the default gives the expected ATB.
     sample_weight : array-like of shape (n,), optional
@@ -389,8 +366,8 @@ def expected_ubse(
 
     Notes
     -----
-    Outcomes are independent, so E[c c'] = E[c] E[c'] for different rows, and a row with itself adds its variance for
-    any report. The first term is 0 for the honest report: no lie scores less.
+    Outcomes are independent. The first term is 0 for the honest report, and the second is the same for all: no lie
+    scores less.
 
     Examples
     --------

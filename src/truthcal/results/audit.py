@@ -30,14 +30,10 @@ class ExpectedScore(Result):
     ----------
     measure : str
         Name of the measure.
-    value : float
-        The expected score.
-    standard_error : float
-        Standard error from drawing outcomes at random; 0 if exact.
-    method : {"enumeration", "decomposition", "draws"}
-        How it was computed.
-    n_resamples : int
-        Number of random outcomes; 0 if exact.
+    value, standard_error : float
+        The expected score, and its standard error from drawing outcomes at random; 0 if exact.
+    method, n_resamples : str, int
+        "enumeration", "decomposition" or "draws", and the number of random outcomes; 0 if exact.
     outcomes : ndarray of shape (k, n) or None
         If enumerated: every possible outcome, in the order of the rows; all 2^n unless some events are certain.
     probabilities, values : ndarray of shape (k,) or None
@@ -59,8 +55,8 @@ class ExpectedScore(Result):
     def __str__(self) -> str:
         start = f"expected {self.measure} "
         if self.method == "draws":
-            error = f"standard error {self.standard_error:.2g} from {self.n_resamples:,} drawn outcomes"
-            return f"{start}{self.value:.4g}, {error}"
+            draws = f"{self.n_resamples:,} drawn outcomes"
+            return f"{start}{self.value:.4g}, standard error {self.standard_error:.2g} from {draws}"
         if self.probabilities is None:
             return f"{start}{self.value:.6g}, exact: bias of the report and noise of the outcomes"
         return f"{start}{self.value:.6g}, exact: all {len(self.probabilities):,} outcomes"
@@ -74,18 +70,12 @@ class AuditRow(Result):
     ----------
     measure : str
         Name of the measure.
-    honest : float
-        Expected score of the truth. Lower is better.
-    scores : dict
-        Expected score of each lie.
-    best_lie : str
-        The lie with the lowest expected score.
-    best_report : ndarray
-        Its report: the truth itself if "searched" found nothing better.
-    gain : float
-        ``honest - scores[best_lie]``; negative if every lie costs something.
-    standard_error : float
-        Standard error of the gain from drawing outcomes at random; 0 if exact.
+    honest, scores : float, dict
+        Expected score of the truth, and of each lie. Lower is better.
+    best_lie, best_report : str, ndarray
+        The lie with the lowest expected score, and its report: the truth itself if "searched" found nothing better.
+    gain, standard_error : float
+        ``honest - scores[best_lie]``, negative if every lie costs something; its standard error, 0 if exact.
     relative_gain : float
         The gain as a share of the honest score (nan if that is 0 and the gain is not).
     truthful : bool
@@ -159,14 +149,12 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     ----------
     rows : tuple of AuditRow
         One for each measure.
-    truth : ndarray
-        The true chances of the events.
+    truth, source : ndarray, str
+        The true chances of the events, and their source; empty if they were passed by the caller.
     lies : tuple of str
         Names of the lies.
     n_resamples : int
         Number of random outcomes behind the rows whose method is "draws".
-    source : str
-        Source of the truth; empty if it was passed by the caller.
     """
 
     rows: tuple[AuditRow, ...]
@@ -207,10 +195,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         events = count(len(self.truth), "event")
         chances = f"true chances {_listed(self.truth)}" if len(self.truth) <= _SHOWN else "known true chances"
         start = f"Taken as true chances: {self.source}." if self.source else f"{events} with {chances}."
-        return (
-            f"{start} A forecaster who knows the true chances reports them (honest), or lies. Below is the expected "
-            "score of each report: lower is better, * marks the best."
-        )
+        below = "Below is the expected score of each report: lower is better, * marks the best."
+        return f"{start} A forecaster who knows the true chances reports them (honest), or lies. {below}"
 
     def _table(self, lies: tuple[str, ...], digits: int) -> Table:
         """Return the table, whose headers have two lines. Without `lies`: only the best lie of each row."""
@@ -241,16 +227,14 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         if proved:
             sentences.append(f"It never pays under {join_words(proved)}: proved, for any truth and any lie.")
         if unknown:
-            sentences.append(
-                f"No lie that pays was found under {join_words(unknown)}; this does not prove that none exists."
-            )
+            names = join_words(unknown)
+            sentences.append(f"No lie that pays was found under {names}; this does not prove that none exists.")
         if rare:
             sentences.append(
                 f"The result is unclear under {join_words(rare)}: the best lie changes events so rare that "
                 f"{self.n_resamples:,} random outcomes say too little about them. Raise n_resamples."
             )
-        sentences.append(self._how())
-        return sentences
+        return [*sentences, self._how()]
 
     def _paying(self, paying: list[AuditRow]) -> str:
         best = max(paying, key=lambda row: -1.0 if math.isnan(row.relative_gain) else row.relative_gain)

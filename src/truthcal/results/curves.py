@@ -10,11 +10,7 @@ from truthcal.results.base import PageResult, Result
 from truthcal.results.text import Page, Table, count, interval, number, percent, plural
 
 _Array = NDArray[np.float64]
-_POOLS = {
-    "isotonic": ("isotonic pool", ""),
-    "quantile": ("bin", " of about equal weight"),
-    "uniform": ("bin", " of equal width"),
-}
+_KINDS = {"isotonic": "", "quantile": " of about equal weight", "uniform": " of equal width"}
 
 
 class _Curve(Result):
@@ -62,10 +58,8 @@ class BiasCurve(_Curve):
         if self.sketched:
             where = f"{count(places, 'bucket')} of a sketch"
         largest, total = (number(float(x), digits, sign="+") for x in (self.bias[peak], self.bias[-1]))
-        return (
-            f"Cumulative bias at {where} ({count(int(self.count.sum()), 'row')}): largest {largest} at "
-            f"q = {self.q[peak]:.{digits}g}, {total} in all."
-        )
+        start = f"Cumulative bias at {where} ({count(int(self.count.sum()), 'row')})"
+        return f"{start}: largest {largest} at q = {self.q[peak]:.{digits}g}, {total} in all."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,14 +79,10 @@ class ReliabilityCurve(_Curve):
     low, high : ndarray or None
         `mean_true` of calibrated predictions lies in [low, high] with probability `confidence_level`. None for
         "isotonic", whose pools depend on the outcomes: see `consistency_band`.
-    strategy : str
-        How rows were grouped: "isotonic", "quantile" or "uniform".
-    confidence_level : float
-        Probability for `low` and `high`.
-    empty : int
-        Number of bins without rows, which have no entry.
-    pools : int
-        For "isotonic": number of pools before neighbours were merged to at most 1000; otherwise 0.
+    strategy, confidence_level : str, float
+        Grouping of the rows: "isotonic", "quantile" or "uniform"; probability for `low` and `high`.
+    empty, pools : int
+        Number of bins without rows, which have no entry; of isotonic pools before merging neighbours, otherwise 0.
     straddling : float
         For "uniform" from a sketch: share of the weight in buckets that cross an edge. Each counts in the bin of its
         mean prediction.
@@ -131,9 +121,8 @@ class ReliabilityCurve(_Curve):
     def describe(self, digits: int = 4, *, worst: bool = True) -> str:
         """Return the mean gap in words, with `digits` significant digits; with `worst`, also where it is largest."""
         gap, where = number(self.mean_gap, digits), self._largest_gap(digits) if worst else ""
-        level = percent(self.confidence_level)
-        band = f"; {self.outside:,} of {len(self.count):,} outside the {level} band of calibration"
-        band = "" if self.low is None else band
+        outside = f"; {self.outside:,} of {len(self.count):,} outside the {percent(self.confidence_level)} band"
+        band = "" if self.low is None else f"{outside} of calibration"
         return f"Mean gap between predictions and frequencies {gap} in {self._places()}{where}{band}."
 
     def _largest_gap(self, digits: int) -> str:
@@ -146,7 +135,7 @@ class ReliabilityCurve(_Curve):
         return f", largest part {where} (too {'high' if gap[worst] > 0 else 'low'} by {abs(gap[worst]):.{digits}g})"
 
     def _places(self) -> str:
-        name, kind = _POOLS[self.strategy]
+        name = "isotonic pool" if self.strategy == "isotonic" else "bin"
         notes = [f"{count(int(self.count.sum()), 'row')}{' of a sketch' if self.sketched else ''}"]
         if self.pools > len(self.count):
             notes.append(f"neighbours of {self.pools:,} pools merged")
@@ -154,7 +143,7 @@ class ReliabilityCurve(_Curve):
             notes.append(f"{count(self.empty, 'empty bin')} left out")
         if self.straddling:
             notes.append(f"{self.straddling:.2g} of the weight in buckets across an edge")
-        return f"{count(len(self.count), name)}{kind} ({'; '.join(notes)})"
+        return f"{count(len(self.count), name)}{_KINDS[self.strategy]} ({'; '.join(notes)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -168,10 +157,8 @@ class ConsistencyBand(_Curve):
     low, high : ndarray
         The isotonic curve of calibrated predictions is in [low, high] with probability `confidence_level`, at each `q`
         separately. Both never decrease.
-    confidence_level : float
-        That probability; a whole curve leaves the band somewhere more often.
-    n_resamples, n : int
-        Numbers of redrawn outcomes and of rows.
+    confidence_level, n_resamples, n : float, int, int
+        That probability (a whole curve leaves the band more often); numbers of redrawn outcomes and of rows.
     """
 
     q: _Array
@@ -197,10 +184,8 @@ class BiasBand(_Curve):
 
     Attributes
     ----------
-    limit : float
+    limit, confidence_level : float
         The whole curve stays in [-limit, limit] with probability `confidence_level`.
-    confidence_level : float
-        That probability.
     n_resamples, n : int
         Numbers of redrawn outcomes and of rows.
     """
@@ -212,11 +197,9 @@ class BiasBand(_Curve):
 
     def describe(self, digits: int = 4) -> str:
         """Return the limits in words, with `digits` significant digits."""
-        limit = number(self.limit, digits)
-        return (
-            f"If predictions were calibrated, the cumulative bias of {count(self.n, 'row')} would stay between "
-            f"-{limit} and +{limit} everywhere, {percent(self.confidence_level)} of the time."
-        )
+        limit, often = number(self.limit, digits), f"{percent(self.confidence_level)} of the time"
+        start = f"If predictions were calibrated, the cumulative bias of {count(self.n, 'row')} would stay"
+        return f"{start} between -{limit} and +{limit} everywhere, {often}."
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return columns of equal length: both ends of the band."""
@@ -230,10 +213,8 @@ class ScaleProfile(PageResult):
 
     Attributes
     ----------
-    width : ndarray
-        Widths of the bins of a randomly shifted grid: 1 (which is ATB), 1/2 ... 1/32.
-    value : ndarray
-        The binned squared error at each width: see `shifted_grid_ubse`.
+    width, value : ndarray
+        Widths of the bins of a randomly shifted grid, 1 (which is ATB), 1/2 ... 1/32; `shifted_grid_ubse` at each.
     null_mean, null_sd : ndarray
         Mean and standard deviation of `value` under calibration. The mean is the same at all widths.
     low, high : ndarray
@@ -247,14 +228,10 @@ class ScaleProfile(PageResult):
         bins have fewer pairs, so values of different widths are not comparable; `error` is.
     confidence_level : float
         Probability for `low` and `high`.
-    method : str
-        "asymptotic" or "redrawn".
-    n_resamples : int
-        Number of redrawn outcomes; 0 for "asymptotic".
-    n : int
-        Rows.
-    sketched : bool
-        Whether it comes from a sketch.
+    method, n_resamples : str, int
+        "asymptotic" or "redrawn", and the number of redrawn outcomes; 0 for "asymptotic".
+    n, sketched : int, bool
+        Rows, and whether they come from a sketch.
     """
 
     width: _Array
@@ -302,18 +279,13 @@ class ScaleProfile(PageResult):
     def describe(self) -> str:
         """Return in words how many scales have an error beyond chance."""
         many = int(np.count_nonzero(self.value > self.high))
-        have = plural(max(many, 1), "has", "have")
-        return (
-            f"{many or 'None'} of {len(self.width)} scales {have} an error above the range "
-            f"that holds {percent(self.confidence_level)} of calibrated ones ({count(self.n, 'row')})."
-        )
+        scales = f"{many or 'None'} of {len(self.width)} scales {plural(max(many, 1), 'has', 'have')}"
+        calibrated = f"{percent(self.confidence_level)} of calibrated ones ({count(self.n, 'row')})"
+        return f"{scales} an error above the range that holds {calibrated}."
 
     def _page(self) -> Page:
         columns = zip(self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True)
-        rows = [
-            [name, f"{error:+.3g}", interval(low, high, 3, sign="+"), f"{p:.2g}"]
-            for name, error, low, high, p in columns
-        ]
+        rows = [[name, f"{x:+.3g}", interval(low, high, 3, sign="+"), f"{p:.2g}"] for name, x, low, high, p in columns]
         header = ["width", "error", f"{percent(self.confidence_level)} by chance", "p"]
         return Page(self.describe(), Table(header, rows, right=[1], indent=2))
 

@@ -22,10 +22,8 @@ class Bounded(Result):
 
     Attributes
     ----------
-    value : float
-        Best estimate, usually much closer to the exact value than the bounds.
-    low, high : float
-        Certified bounds.
+    value, low, high : float
+        Best estimate, usually much closer to the exact value than the bounds; certified bounds.
     """
 
     value: float
@@ -56,10 +54,8 @@ class Estimate(Result):
 
     Attributes
     ----------
-    value : float
-        The mean.
-    standard_error : float
-        Its standard error from drawing alone: 0 if nothing had to be drawn, nan for a single draw.
+    value, standard_error : float
+        The mean, and its standard error from drawing alone: 0 if nothing had to be drawn, nan for a single draw.
     n_resamples : int
         Number of draws; 0 if all cases were enumerated.
     """
@@ -83,10 +79,8 @@ class DistanceBracket(Result):
 
     Attributes
     ----------
-    smcal_low, smcal_high : float
-        Certified bounds of the smooth calibration error.
-    distcal_low, distcal_high : float
-        Certified bounds of the lower distance to calibration.
+    smcal_low, smcal_high, distcal_low, distcal_high : float
+        Certified bounds of the smooth calibration error and of the lower distance to calibration.
     """
 
     smcal_low: float
@@ -95,10 +89,8 @@ class DistanceBracket(Result):
     distcal_high: float
 
     def __str__(self) -> str:
-        return (
-            f"smCal is between {self.smcal_low:.4g} and {self.smcal_high:.4g}, "
-            f"distCal between {self.distcal_low:.4g} and {self.distcal_high:.4g}."
-        )
+        smcal = f"smCal is between {self.smcal_low:.4g} and {self.smcal_high:.4g}"
+        return f"{smcal}, distCal between {self.distcal_low:.4g} and {self.distcal_high:.4g}."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -107,12 +99,10 @@ class SmoothWitness(Result):
 
     Attributes
     ----------
-    q : ndarray
-        The different predictions, increasing.
-    f : ndarray
-        The function there: ``sum of w (p - y) f(p) / sum of w`` is `value`.
+    q, f : ndarray
+        The different predictions, increasing, and the function there.
     value : float
-        The smooth calibration error, computed from `f`.
+        The smooth calibration error, ``sum of w (p - y) f(p) / sum of w``.
     """
 
     q: NDArray[np.float64]
@@ -143,9 +133,8 @@ class AtbSummary(PageResult):
     excess : float
         Unbiased estimate of the ATB of infinitely many such rows. May be negative. nan for one row.
     rms : float
-        ``sqrt(max(excess, 0))``, on the scale of a probability, and at most the root mean square error of the
-        probabilities. A constant prediction that is off by d has d; predictions that are spread out and all off by d
-        have 0.71 d to d, because two bins share the error. Errors of opposite sign at neighbouring predictions cancel.
+        ``sqrt(max(excess, 0))``, on the scale of a probability: d for a constant prediction that is off by d, 0.71 d to
+        d for predictions that are spread out and all off by d. Errors of opposite sign at neighbours cancel.
     brier, bias : float
         Mean squared error of the predictions; mean prediction minus mean outcome.
     n, n_effective : int, float
@@ -183,14 +172,13 @@ class AtbSummary(PageResult):
         return evidence_page(self._sentence(), self.evidence(), widths=(12, 12))
 
     def _sentence(self) -> str:
-        start = f"ATB is {self.value:.3g}"
+        start, information = f"ATB is {self.value:.3g}", self.noise_floor * self.n_effective**2
         if self.noise_floor == 0.0:
             return f"{start}. The predictions are all 0 or 1; if they were right, it would be exactly 0."
         if math.isnan(self.excess):
             return f"{start}. One row says little about calibration."
         ratio = self.value / self.noise_floor
         chance = "by chance alone, 95 of 100 samples stay below 4 times that"
-        information = self.noise_floor * self.n_effective**2
         if information < _ENOUGH:
             chance = f"no rule of thumb for chance here: it needs sum p(1 - p) >= {_ENOUGH}, this is {information:.3g}"
         return f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n({chance})."
@@ -202,10 +190,8 @@ class ScoreDecomposition(Result):
 
     Attributes
     ----------
-    name : str
-        Name of the score.
-    score : float
-        ``miscalibration - discrimination + uncertainty``. Lower is better.
+    name, score : str, float
+        Name of the score, and its value: ``miscalibration - discrimination + uncertainty``. Lower is better.
     miscalibration : float
         Gain of isotonic recalibration on these rows; not negative, and above 0 even for calibrated predictions.
     discrimination : float
@@ -221,10 +207,8 @@ class ScoreDecomposition(Result):
     uncertainty: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.name} {self.score:.4g} = miscalibration {self.miscalibration:.4g} "
-            f"- discrimination {self.discrimination:.4g} + uncertainty {self.uncertainty:.4g}"
-        )
+        gain = f"miscalibration {self.miscalibration:.4g} - discrimination {self.discrimination:.4g}"
+        return f"{self.name} {self.score:.4g} = {gain} + uncertainty {self.uncertainty:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +217,8 @@ class CalibrationLine(Result):
 
     Attributes
     ----------
-    slope : float
-        1 if calibrated. Below 1 predictions are too extreme, above 1 not extreme enough.
-    intercept : float
-        Fitted together with the slope.
+    slope, intercept : float
+        Fitted together. A slope below 1 means that predictions are too extreme; above 1, not extreme enough.
     calibration_in_the_large : float
         The intercept if the slope is fixed at 1: 0 if predictions are right on average, negative if too high.
     """
@@ -246,10 +228,8 @@ class CalibrationLine(Result):
     calibration_in_the_large: float
 
     def __str__(self) -> str:
-        return (
-            f"slope {self.slope:.4g}, intercept {self.intercept:.4g}; calibration in the large (intercept at slope 1) "
-            f"{self.calibration_in_the_large:.4g}"
-        )
+        large = f"calibration in the large (intercept at slope 1) {self.calibration_in_the_large:.4g}"
+        return f"slope {self.slope:.4g}, intercept {self.intercept:.4g}; {large}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,11 +288,9 @@ class MeasureTable(PageResult, Mapping[str, float]):
         return notes
 
     def _page(self) -> Page:
-        rows = [
-            [row.name, number(row.value, missing="nan"), row.scale]
-            + ["yes" if getattr(row, flag) else "no" for flag in _FLAGS]
-            for row in self.rows
-        ]
+        flags = [["yes" if getattr(row, flag) else "no" for flag in _FLAGS] for row in self.rows]
+        rows = [[row.name, number(row.value, missing="nan"), row.scale] for row in self.rows]
+        rows = [start + end for start, end in zip(rows, flags, strict=True)]
         notes = [f"{', '.join(names)}: {note}" for note, names in self.notes().items()]
         return Page("", Table(["measure", "value", "scale", *_FLAGS], rows, right=[1]), notes)
 
@@ -323,10 +301,8 @@ class BoundedArray(Result):
 
     Attributes
     ----------
-    value : ndarray
-        Best estimates.
-    low, high : ndarray
-        Certified bounds: ``low <= exact value <= high`` always holds.
+    value, low, high : ndarray
+        Best estimates and certified bounds.
     """
 
     value: NDArray[np.float64]

@@ -14,10 +14,10 @@ _SHOWN, _NAMED = 20, 5
 # Verdicts that raise no alarm.
 _FINE = ("calibrated", "too few rows")
 _HEADER = ("rows", "bias", "error (rms)", "ATB / floor", "p", "adjusted p", "verdict")
-_NUMBERS = (
-    "n", "information", "mean_proba", "mean_true", "bias", "bias_low", "bias_high", "rms", "rms_low", "rms_high",
-    "atb", "noise_floor", "pvalue", "adjusted",
-)  # fmt: skip
+_FIELDS = (
+    *("kind", "n", "information", "mean_proba", "mean_true", "bias", "bias_low", "bias_high"),
+    *("rms", "rms_low", "rms_high", "atb", "noise_floor", "pvalue", "adjusted", "method"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,8 @@ class Segment(Result):
 
     Attributes
     ----------
-    key : object
-        Its key in the table.
-    name : str
-        The key as text.
+    key, name : object, str
+        Its key in the table; the key as text.
     kind : str
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident" or "miscalibrated" (none
         of these four clearly).
@@ -39,10 +37,8 @@ class Segment(Result):
         The same, adjusted for the number of tested segments: at most `alpha` means miscalibrated.
     method : str
         "asymptotic", "bound" (see `assess_segments`), or "none" if it was not tested.
-    n : int
-        Rows with a weight above 0.
-    information : float
-        Sum of p(1 - p) over the rows.
+    n, information : int, float
+        Rows with a weight above 0, and their sum of p(1 - p).
     mean_proba, mean_true, bias : float
         Mean prediction, mean outcome, and the first minus the second.
     atb, noise_floor, rms : float
@@ -134,10 +130,8 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         All of them, in that order.
     by : tuple of str
         Names of the columns that define the segments.
-    alpha : float
-        Level of the test: of all segments together unless `adjust` is "none".
-    adjust : str
-        "holm", "fdr" or "none".
+    alpha, adjust : float, str
+        Level of the test, of all segments together unless `adjust` is "none"; "holm", "fdr" or "none".
     min_rows : int
         Segments with a smaller effective sample size were not tested.
     """
@@ -203,18 +197,14 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length, one row for each segment.
 
-        Returns
-        -------
-        dict of list
-            The columns named in `by` (with an underscore after a name that is also a statistic's), then ``kind``,
-            ``n`` (rows), ``information``, ``mean_proba``, ``mean_true``, ``bias``, ``bias_low``, ``bias_high``,
-            ``rms``, ``rms_low``, ``rms_high``, ``atb``, ``noise_floor``, ``pvalue``, ``adjusted`` and ``method``. The
-            intervals are computed on first use, in about 20 ms per segment.
+        The columns named in `by` (with an underscore after a name that is also a statistic's), then ``kind``, ``n``,
+        ``information``, ``mean_proba``, ``mean_true``, ``bias``, ``bias_low``, ``bias_high``, ``rms``, ``rms_low``,
+        ``rms_high``, ``atb``, ``noise_floor``, ``pvalue``, ``adjusted`` and ``method``. The intervals are computed on
+        first use, in about 20 ms per segment.
         """
-        fields = ("kind", *_NUMBERS, "method")
         keys = [segment.key if len(self.by) > 1 else (segment.key,) for segment in self.segments]
-        columns = {name + "_" * (name in fields): [key[i] for key in keys] for i, name in enumerate(self.by)}
-        return columns | {name: [getattr(segment, name) for segment in self.segments] for name in fields}
+        columns = {name + "_" * (name in _FIELDS): [key[i] for key in keys] for i, name in enumerate(self.by)}
+        return columns | {name: [getattr(segment, name) for segment in self.segments] for name in _FIELDS}
 
     def _page(self) -> Page:
         rows = [segment.cells() for segment in self.segments[:_SHOWN]]

@@ -25,10 +25,8 @@ class ConfidenceInterval(Result):
         Its ends; nan if no interval with this coverage is known.
     confidence_level : float
         Smallest probability that such an interval contains the population value.
-    measure : str
-        Name of the measure.
-    estimate : float
-        Estimate of the population value.
+    measure, estimate : str, float
+        Name of the measure, and the estimate of its population value; minus the noise if `noise_removed`.
     method, why : str
         Method, and what it rests on; or why there is no interval.
     noise_removed : bool
@@ -70,26 +68,20 @@ class CalibrationTest(Result):
 
     Attributes
     ----------
-    statistic : float
-        The measure of these rows.
-    pvalue : float
-        Probability of so extreme a value if predictions are calibrated.
+    statistic, pvalue : float
+        The measure of these rows, and the probability of so extreme a value if predictions are calibrated.
     null_mean, null_sd : float
         Mean and standard deviation of the statistic under calibration; nan if unknown.
     z : float
         ``(statistic - null_mean) / null_sd``. The distribution is skewed: read `pvalue`, not this.
-    measure : str
-        Name of the statistic.
-    alternative : str
-        Values that count as extreme: "greater", "less" or "two-sided".
+    measure, alternative : str
+        Name of the statistic; values that count as extreme: "greater", "less" or "two-sided".
     method, why : str
         "exact" (all or random outcomes redrawn), "asymptotic" or "bound"; and the reason for it.
-    n : int
-        Rows with a weight above 0.
+    n, n_resamples : int
+        Numbers of rows with a weight above 0 and of redrawn outcomes.
     information : float
         Sum of p(1 - p) over the rows: a quarter of the number of coin tosses that are as random.
-    n_resamples : int
-        Number of redrawn outcomes.
     greater, less : float
         p-values of both tails. The tail that `alternative` does not use is an estimate if redrawing stopped early.
     impossible : int
@@ -158,10 +150,8 @@ class LinearTimeTest(Result):
 
     Attributes
     ----------
-    accepted : bool
-        Whether ATB is at most `threshold`.
-    statistic : Bounded
-        ATB between certified bounds.
+    accepted, statistic : bool, Bounded
+        Whether ATB is at most `threshold`; ATB between certified bounds.
     threshold, n_effective : float
         ``3 / (2 n_effective)``, and the effective sample size.
     detectable : float
@@ -178,11 +168,10 @@ class LinearTimeTest(Result):
     def __str__(self) -> str:
         words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
         sign = "<=" if self.accepted else ">"
+        promise = "Calibrated predictions are accepted with probability 3/4 or more; more needs more rows."
         if self.detectable <= 1.0:
-            far = f"and predictions at least {self.detectable:.3g} from calibrated rejected"
-            promise = f"Calibrated predictions are accepted, {far},\nwith probability 3/4 or more."
-        else:
-            promise = "Calibrated predictions are accepted with probability 3/4 or more; more needs more rows."
+            rejected = f"predictions at least {self.detectable:.3g} from calibrated rejected"
+            promise = f"Calibrated predictions are accepted, and {rejected},\nwith probability 3/4 or more."
         return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({promise})"
 
 
@@ -196,10 +185,8 @@ class ValidityCurve(Result):
         Distances to calibration (distCal of the true probabilities).
     acceptance, standard_error : ndarray
         Share of simulations accepted, and its standard error.
-    measure, alpha : str, float
-        Statistic and level of the test.
-    family, n : str, int
-        Kind of error of the predictions, and number of rows.
+    measure, alpha, family, n : str, float, str, int
+        Statistic and level of the test, kind of error of the predictions, and number of rows.
     """
 
     distance: NDArray[np.float64]
@@ -212,10 +199,8 @@ class ValidityCurve(Result):
     _columns: ClassVar = ("distance", "acceptance", "standard_error")
 
     def __str__(self) -> str:
-        start = (
-            f"How often {self.measure} at level {self.alpha:g} accepts {self.n:,} predictions, "
-            f"by how far they are from calibrated ({self.family}):"
-        )
+        test = f"{self.measure} at level {self.alpha:g} accepts {self.n:,} predictions"
+        start = f"How often {test}, by how far they are from calibrated ({self.family}):"
         rows = zip(self.distance, self.acceptance, strict=True)
         return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
 
@@ -229,14 +214,10 @@ class DetectableError(Result):
     too_high, too_low, too_extreme : float
         Mean of ``|prediction - truth|`` if predictions are all too high, all too low, or too extreme; nan if no such
         error is detectable.
-    power, alpha : float
-        Power and level of the test.
-    measure : str
-        Statistic of the test.
-    n : int
-        Rows.
-    information : float
-        Sum of p(1 - p). Below 5 no error is given.
+    power, alpha, measure : float, float, str
+        Power, level and statistic of the test.
+    n, information : int, float
+        Rows, and sum of p(1 - p), below 5 of which no error is given.
     """
 
     too_high: float
@@ -256,10 +237,8 @@ class DetectableError(Result):
 
     def __str__(self) -> str:
         if math.isnan(self.largest):
-            return (
-                f"No detectable error is known for these {count(self.n, 'prediction')}: too little is left to chance "
-                f"(sum p(1 - p) is {self.information:.2g})."
-            )
+            why = f"too little is left to chance (sum p(1 - p) is {self.information:.2g})"
+            return f"No detectable error is known for these {count(self.n, 'prediction')}: {why}."
         words = {"all are too high": self.too_high, "all are too low": self.too_low, "too extreme": self.too_extreme}
         lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
         start = f"With these {self.n:,} predictions a test at level {self.alpha:g} detects with {self.power:.0%} power"
@@ -291,22 +270,16 @@ class Comparison(PageResult):
 
     Attributes
     ----------
-    measure : str
-        The measure of calibration.
-    a, b : float
-        Its values. Noise is subtracted from squared errors, so they may be negative.
-    difference : float
-        ``a - b``: negative if a is better calibrated.
-    low, high : float
-        Confidence interval of the difference.
+    measure, a, b : str, float, float
+        The measure of calibration and its values; negative values are possible, as noise is subtracted from squares.
+    difference, low, high : float
+        ``a - b``, negative if a is better calibrated; its confidence interval.
     pvalue : float
         Two-sided p-value of no difference.
     brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
         The same for the Brier score, in which calibration and skill both count.
-    confidence_level : float
-        Level of both intervals.
-    n : int
-        Rows with a weight above 0.
+    confidence_level, n : float, int
+        Level of both intervals; rows with a weight above 0.
     names : tuple of str
         Names for printing; change them with ``dataclasses.replace(result, names=("old", "new"))``.
     """
@@ -340,11 +313,9 @@ class Comparison(PageResult):
 
     def rows(self) -> tuple["ComparisonRow", "ComparisonRow"]:
         """Return the comparison by the measure, and by the Brier score."""
+        values = self.a, self.b, self.difference, self.low, self.high, self.pvalue
         brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
-        return (
-            ComparisonRow(self.measure, self.a, self.b, self.difference, self.low, self.high, self.pvalue),
-            ComparisonRow("Brier score", *brier),
-        )
+        return ComparisonRow(self.measure, *values), ComparisonRow("Brier score", *brier)
 
     def table(self) -> dict[str, list[Any]]:
         """Return `rows` as columns of equal length."""

@@ -11,9 +11,7 @@ _ZERO = 1e-15
 # Kind of a verdict -> mood; every other kind is "bad".
 _MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
 # Characters with a meaning in Markdown or HTML -> their escapes.
-_MARKDOWN = str.maketrans(
-    {character: f"\\{character}" for character in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-)
+_MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -143,10 +141,8 @@ class Table:
         widths = [max(width, least) for width, least in zip(widths, [*self.widths, *[0] * len(widths)], strict=False)]
         side = [">" if k in self.right else "<" for k in range(len(widths))]
         start, gap = " " * self.indent, " " * self.gap
-        return [
-            (start + gap.join(f"{c:{s}{w}}" for c, s, w in zip(line, side, widths, strict=True))).rstrip()
-            for line in lines
-        ]
+        rows = ([f"{c:{s}{w}}" for c, s, w in zip(line, side, widths, strict=True)] for line in lines)
+        return [(start + gap.join(row)).rstrip() for row in rows]
 
     def _header_lines(self) -> list[list[str]]:
         """Split the header's cells at line breaks; the last line is full, those above it may have empty cells."""
@@ -165,9 +161,8 @@ class Table:
         lines = ["".join(f"<th>{html.escape(' '.join(cell.split()))}</th>" for cell in self.header)]
         for name, *cells in self.rows:
             start = f'<th scope="row" style="text-align:left">{html.escape(name)}</th>'
-            sides = ("right" if k in self.right else "left" for k in range(1, len(self.header)))
-            pairs = zip(cells, sides, strict=True)
-            lines.append(start + "".join(f'<td style="text-align:{s}">{html.escape(c)}</td>' for c, s in pairs))
+            pairs = ((html.escape(c), "right" if k in self.right else "left") for k, c in enumerate(cells, 1))
+            lines.append(start + "".join(f'<td style="text-align:{side}">{cell}</td>' for cell, side in pairs))
         return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines[0 if self.show_header else 1 :])}</table>"
 
 
@@ -182,14 +177,8 @@ class Page:
 
     def text(self) -> str:
         """Return the page for a terminal."""
-        return "\n".join(
-            [
-                *([self.heading, ""] if self.heading else []),
-                *self.table.lines(),
-                *self.notes,
-                *(f"! {w}" for w in self.warnings),
-            ]
-        )
+        heading, warnings = [self.heading, ""] if self.heading else [], [f"! {warning}" for warning in self.warnings]
+        return "\n".join([*heading, *self.table.lines(), *self.notes, *warnings])
 
     def markdown(self) -> str:
         """Return the page in Markdown, for a pull request or a job summary."""
