@@ -640,7 +640,7 @@ REFUSED = [
     (
         {"measure": "quantile_ece", "sample_weight": [1, 1, 0.5, 1]},
         ValueError,
-        r"whole numbers of repetitions; found 0\.5",
+        r"whole numbers of repetitions, since rows are counted here; found 0\.5",
     ),
     ({"sample_weight": [1, 1, 1]}, ValueError, "`y_true` has 4 rows but `sample_weight` has 3|`sample_weight` has 3"),
     ({"sample_weight": [1, 1, 1, -1]}, ValueError, "`sample_weight`"),

@@ -108,7 +108,7 @@ def test_quantile_bins_keep_ties_together_and_need_no_order():
         (
             {"debias": True, "norm": "l2", "sample_weight": [1, 2, 0.5]},
             ValueError,
-            "whole numbers of repetitions; found 0.5",
+            "whole numbers of repetitions, since rows are counted here; found 0.5",
         ),
     ],
 )

@@ -267,7 +267,7 @@ def test_never_more_than_a_thousand_entries():
     assert (curve.left[1:] > curve.right[:-1]).all()
     assert curve.count[0] < 5 < np.median(curve.count)  # finest at the ends
     np.testing.assert_allclose(curve.mean_true, curve.mean_proba**2, atol=1e-5)
-    assert "(30,000 rows; neighbours of 30,000 pools put together)" in str(curve)
+    assert "(30,000 rows; neighbours of 30,000 pools merged)" in str(curve)
     assert len(reliability_curve(p**2, p, strategy="quantile", n_bins=1000).left) == 1000
 
 

@@ -76,9 +76,6 @@ class AuditedMeasure:
         return outcome_sets.score_outcomes(values, outcomes, cost, not self.user_defined, bar)
 
 
-# --- the three kinds of measures --------------------------------------------------------------------------------------
-
-
 def resolve_measure(measure: Any, argument: str, name: str | None = None) -> AuditedMeasure:
     """Look up the measure that the user named or passed."""
     known = str(getattr(measure, "__name__", ""))
@@ -162,9 +159,6 @@ def _user_defined(function: Callable[[Any, Any], float], name: str) -> AuditedMe
     return AuditedMeasure(
         name=name, truthful=False, values=values, expected=lambda reported: None, slow=True, user_defined=True
     )
-
-
-# --- the public function ----------------------------------------------------------------------------------------------
 
 
 def expected_score(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +16,6 @@ Outcomes2D = NDArray[np.bool_]
 MAX_ENUMERATED = 14
 # Entries in a block of outcomes.
 _BLOCK = 1 << 16
-
-
-class OutcomeSet(Protocol):
-    """Outcomes in numbered blocks, one outcome per row, and their average."""
-
-    exact: bool
-    count: int
-    block: int
-
-    def block_at(self, first: int) -> Outcomes2D:
-        """The block of outcomes that starts at `first`."""
-
-    def mean(self, values: _Array) -> float:
-        """Expected value, from the values of all outcomes."""
-
-    def error(self, values: _Array) -> float:
-        """Standard error of the mean."""
 
 
 class AllOutcomes:
@@ -86,6 +68,9 @@ class RandomOutcomes:
     def error(self, values: _Array) -> float:
         """Standard error of the mean."""
         return float(np.std(values, ddof=1)) / math.sqrt(self.count)
+
+
+OutcomeSet = AllOutcomes | RandomOutcomes
 
 
 def _block(count: int, events: int) -> int:

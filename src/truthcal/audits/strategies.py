@@ -64,9 +64,6 @@ STRATEGIES: dict[str, Callable[[_Array], _Array]] = {
 }
 
 
-# --- the search -------------------------------------------------------------------------------------------------------
-
-
 def family(truth: _Array) -> Iterator[_Array]:
     """Yield reports that are worth trying for any measure."""
     powers = (1 << k for k in range(min(len(truth) // 2, _MAX_GROUPS).bit_length()))

@@ -40,7 +40,7 @@ def binned_ece_like(
     *,
     n_bins: int | None = None,
     norm: str = "l1",
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     """The binned calibration error that another package returns, bit for bit. For comparison only.
 

@@ -176,17 +176,13 @@ def calibration_slope_intercept(
     refuse_separated(groups.w, groups.wy)
     log_odds = np.log(groups.r) - np.log1p(-groups.r)
     ones = np.ones_like(log_odds)
-    centre, spread = _mean_and_deviation(log_odds, groups.w)
+    centre = float(np.average(log_odds, weights=groups.w))
+    spread = float(np.sqrt(np.average((log_odds - centre) ** 2, weights=groups.w)))
     check_spread(spread)
     level, steepness = _logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
     (large,) = _logistic(ones[None], log_odds, groups)
     slope = steepness / spread
     return CalibrationLine(slope=slope, intercept=level - slope * centre, calibration_in_the_large=large)
-
-
-def _mean_and_deviation(x: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[float, float]:
-    mean = float(np.sum(w * x) / np.sum(w))
-    return mean, float(np.sqrt(np.sum(w * (x - mean) ** 2) / np.sum(w)))
 
 
 def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups: Groups) -> list[float]:

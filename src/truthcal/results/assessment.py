@@ -46,21 +46,18 @@ class Assessment(PageResult):
 
     Attributes
     ----------
-    kind : str
+    kind, verdict : str
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident", "miscalibrated" (none of
-        these four clearly, or an outcome had a predicted probability of 0) or "too good".
-    verdict : str
-        The finding, in one to three lines.
+        these four clearly, or an outcome had a predicted probability of 0) or "too good"; the finding in words.
     atb, noise_floor, excess, rms, brier : float
         As in `AtbSummary`.
     rms_interval, bias_interval : ConfidenceInterval
         Intervals of the rms and of the bias; their `estimate` is the value.
     test : CalibrationTest
         The calibration test; ``test.greater`` and ``test.less`` are the p-values of both tails.
-    detectable : float
-        The smallest mean error that would have been detected with 80% power; nan if there is none.
-    largest_bias : BiasedStretch
-        The range of predictions that is most biased in one direction.
+    detectable, largest_bias : float, BiasedStretch
+        The smallest mean error that would have been detected with 80% power, nan if there is none; the range of
+        predictions that is most biased in one direction.
     decomposition : ScoreDecomposition
         The Brier score as miscalibration, discrimination and uncertainty.
     mean_proba, mean_true : float

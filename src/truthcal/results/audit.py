@@ -189,8 +189,6 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     def _page(self) -> Page:
         return Page(self._opening(), self._table(self.lies, 4), self._closing())
 
-    # --- parts of the printed form ------------------------------------------------------------------------------------
-
     def _opening(self) -> str:
         events = count(len(self.truth), "event")
         chances = f"true chances {_listed(self.truth)}" if len(self.truth) <= _SHOWN else "known true chances"

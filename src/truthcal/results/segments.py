@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result
@@ -68,29 +69,14 @@ class Segment(Result):
         return self._interval(self.key, "bias")
 
     @property
-    def bias_low(self) -> float:
-        """Lower end of `bias_interval`."""
-        return self.bias_interval.low
-
-    @property
-    def bias_high(self) -> float:
-        """Upper end of `bias_interval`."""
-        return self.bias_interval.high
-
-    @property
     def rms_interval(self) -> ConfidenceInterval:
         """Interval of the rms, for this segment alone. Computed on first use."""
         return self._interval(self.key, "rms")
 
-    @property
-    def rms_low(self) -> float:
-        """Lower end of `rms_interval`."""
-        return self.rms_interval.low
-
-    @property
-    def rms_high(self) -> float:
-        """Upper end of `rms_interval`."""
-        return self.rms_interval.high
+    bias_low = property(attrgetter("bias_interval.low"), doc="Lower end of `bias_interval`.")
+    bias_high = property(attrgetter("bias_interval.high"), doc="Upper end of `bias_interval`.")
+    rms_low = property(attrgetter("rms_interval.low"), doc="Lower end of `rms_interval`.")
+    rms_high = property(attrgetter("rms_interval.high"), doc="Upper end of `rms_interval`.")
 
     @property
     def tested(self) -> bool:

@@ -14,9 +14,6 @@ _MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def number(x: float, digits: int = 4, *, sign: str = "", missing: str = "unknown") -> str:
     """Format a number with significant digits; `sign` "+" shows the sign, `missing` stands for nan."""
     return missing if math.isnan(x) else f"{0.0 if abs(x) < _ZERO else x:{sign}.{digits}g}"
@@ -46,9 +43,6 @@ def p_number(text: str | float, *, missing: str = "-") -> str:
     if not isinstance(text, str):
         return missing if math.isnan(text) else p_number(p_value(text))
     return text.removeprefix("p = ").removeprefix("p ")
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
 
 
 def count(n: int, noun: str) -> str:
@@ -81,9 +75,6 @@ def mood(kind: str) -> str:
     return _MOODS.get(kind, "bad")
 
 
-# --- text from users' data --------------------------------------------------------------------------------------------
-
-
 def escape_control_characters(text: str) -> str:
     """Escape characters that a terminal would interpret: names may contain anything."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
@@ -113,9 +104,6 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
