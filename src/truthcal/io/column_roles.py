@@ -1,5 +1,6 @@
 """Column roles: which column holds outcomes, predictions, weights and groups."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Required, TypedDict
@@ -40,16 +41,14 @@ class ColumnRoles:
         names = {"y_true": _column_name(y_true, "y_true"), "y_proba": _column_name(y_proba, "y_proba")}
         if sample_weight is not None:
             names["sample_weight"] = _column_name(sample_weight, "sample_weight")
-        for role, name in names.items():
-            twin = next((other for other in names if other != role and names[other] == name), None)
-            if twin is not None:
-                raise invalid(role, f"and `{twin}` both name the column {name!r}; they must be two columns.")
+        for role, other in itertools.combinations(names, 2):
+            if names[role] == names[other]:
+                raise invalid(role, f"and `{other}` both name the column {names[role]!r}; they must be two columns.")
         if isinstance(pos_label, np.generic):
             pos_label = pos_label.item()
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
-            raise invalid(
-                "pos_label", f"must be one label: text, a number, True or False; got {shown(pos_label)}.", TypeError
-            )
+            problem = f"must be one label: text, a number, True or False; got {shown(pos_label)}."
+            raise invalid("pos_label", problem, TypeError)
         groups = () if by is None else tuple(_column_name(name, "by") for name in check_by(by))
         return cls(names["y_true"], (names["y_proba"],), names.get("sample_weight"), groups, pos_label)
 
@@ -69,12 +68,10 @@ class ColumnRoles:
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of a role and a column name."""
         yield "y_true", self.y_true
-        for name in self.y_probas:
-            yield "y_proba", name
+        yield from (("y_proba", name) for name in self.y_probas)
         if self.sample_weight is not None:
             yield "sample_weight", self.sample_weight
-        for name in self.by:
-            yield "by", name
+        yield from (("by", name) for name in self.by)
 
     @property
     def y_proba(self) -> str:

@@ -61,11 +61,9 @@ def sketch_frame(
 
     Notes
     -----
-    One query: every row gets its bucket, rows are aggregated by bucket, and only the sums reach Python, at most groups
-    times buckets. The same query counts missing values, numbers out of range and wrong labels; if there are any, the
-    error names the column, the number of rows, and an example. No row is ever dropped.
-
-    For local files `scan` is faster; for columns in memory, ``Sketch().update(y_true, y_proba)``.
+    One query: rows are aggregated by bucket, and only the sums reach Python. It also counts missing values, numbers out
+    of range and wrong labels; if there are any, the error names the column, the number of rows, and an example. No row
+    is ever dropped. For local files `scan` is faster; for columns in memory, ``Sketch().update(y_true, y_proba)``.
 
     Examples
     --------

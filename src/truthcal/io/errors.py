@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from truthcal.core.checks import cure_outside_unit, invalid, refuse_weights_between
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.row_codes import ROW_RULES, RowRule, code_of
@@ -21,8 +23,8 @@ class BadRows:
     row: float = math.nan
 
     def __add__(self, other: "BadRows") -> "BadRows":
-        low, high = _min(self.low, other.low), -_min(-self.high, -other.high)
-        return BadRows(self.n + other.n, low, high, _min(self.row, other.row))
+        low, row = (float(np.fmin(getattr(self, name), getattr(other, name))) for name in ("low", "row"))
+        return BadRows(self.n + other.n, low, float(np.fmax(self.high, other.high)), row)
 
     def place(self, total: int, where: str) -> str:
         """Return the first row, counted from 0, if it is known, and how many there are."""
@@ -30,11 +32,6 @@ class BadRows:
         if math.isnan(self.row):
             return f"in {where} ({rows})"
         return f"at row {self.row:.0f} of {where} ({rows} read with it)"
-
-
-def _min(a: float, b: float) -> float:
-    """Return the smaller number, or the only one that is not nan."""
-    return b if math.isnan(a) else a if math.isnan(b) else min(a, b)
 
 
 def refuse_bad_rows(bad_rows: Mapping[int, BadRows], total: int, roles: ColumnRoles, where: str) -> None:
@@ -54,10 +51,9 @@ def _refuse_rows(rule: RowRule, rows: BadRows, name: str, place: str) -> NoRetur
     if rule.check == "extreme":
         refuse_weights_between(rows.low, rows.high, name)
     if rule.check in ("missing", "nonfinite"):
-        infinite = next((x for x in (rows.low, rows.high) if math.isinf(x)), None)
-        kind = "missing" if infinite is None else "nonfinite"
+        value = next((x for x in (rows.low, rows.high) if math.isinf(x)), math.nan)
+        kind = "nonfinite" if math.isinf(value) else "missing"
         rule = next(other for other in ROW_RULES if (other.role, other.check) == (rule.role, kind))
-        value = math.nan if infinite is None else infinite
     elif rule.check == "negative":
         value = rows.low
     elif rule.role == "y_proba":
@@ -81,7 +77,7 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
     """Raise if there is more than one label other than the positive one."""
     if len(set(others)) <= 1:
         return
-    listed = ", ".join(repr(label) for label in sorted(set(others), key=str)[:4])
+    listed = ", ".join(map(repr, sorted(set(others), key=str)[:4]))
     if not positives:
         problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {roles.pos_label!r}."
         raise invalid("pos_label", problem)
@@ -96,9 +92,6 @@ def refuse_impossible_sums(where: str) -> NoReturn:
         f"{where} returned sums that rows cannot have, so it must have skipped nan or counted wrongly. Please report "
         "this with the name and version of the engine; copy the rows into another one for now."
     )
-
-
-# --- types ------------------------------------------------------------------------------------------------------------
 
 
 def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:

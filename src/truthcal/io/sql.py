@@ -9,13 +9,9 @@ from truthcal.core.params import check_choice, check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS
 from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.row_codes import RowRule, error_codes, rules_for
+from truthcal.io.row_codes import Check, RowRule, error_codes, rules_for
 
-# Column names of the result.
-_RESERVED = ("code", *row_codes.WEIGHTED, *row_codes.OTHERS, *row_codes.CHECKS)
-
-# --- dialects ---------------------------------------------------------------------------------------------------------
-
+_RESERVED = ("code", *row_codes.WEIGHTED, *row_codes.OTHERS, *row_codes.CHECKS)  # column names of the result
 _HUGE = "1.7976931348623157E308"  # the largest float
 
 
@@ -26,10 +22,8 @@ class _Dialect:
     # A column as a double. Text must fail in the database instead of being converted: adding 0 is an error for text in
     # databases that do not convert implicitly, and makes 0.0 of -0.0.
     number: str
-    # The same for outcomes, where booleans are allowed, too; "": `number` takes booleans, or no expression does.
-    outcome: str = ""
-    # A boolean as 1 or 0 for pos_label=True; "": one of the above does it.
-    boolean: str = ""
+    outcome: str = ""  # the same for outcomes, booleans too; "": `number` takes booleans, or no expression does
+    boolean: str = ""  # a boolean as 1 or 0 for pos_label=True; "": one of the above does it
     quotes: str = '""'  # around identifiers; the closing one is doubled inside
     text: str = "VARCHAR"
     backslash: bool = True  # whether it may be an escape in strings: then it is doubled, so that it never ends a string
@@ -184,8 +178,6 @@ _DIALECTS = {
     ),
 }
 
-# --- the query --------------------------------------------------------------------------------------------------------
-
 _SUMS = {
     "w": "weight",
     "ww": "weight * weight",
@@ -217,17 +209,11 @@ def sketch_sql(
     table : str
         Name of the table, with dots between its parts (``"project.dataset.table"``); each part is quoted. Text that
         starts with ``(`` is used as it is: a subquery, with the alias that many databases need: ``"(SELECT ...) t"``.
-    y_true, y_proba : str
-        Columns of outcomes and of predicted probabilities.
-    sample_weight : str, optional
-        Column of weights, 0 or between 1e-100 and 1e100.
-    by : str or list of str, optional
-        Columns whose values make groups.
+    y_true, y_proba, sample_weight, by, n_buckets
+        As for `sketch_frame`. The result has at most `n_buckets` lines for each group, and ten more for invalid rows.
     pos_label : str, int, float or bool, optional
         The label in `y_true` that counts as 1; needed for text. The database compares text: in MySQL and SQL Server,
         'Yes' usually equals 'yes'.
-    n_buckets : int, default 4096
-        As for `Sketch`. The result has at most this many lines for each group, and ten more for invalid rows.
     dialect : str, default "duckdb"
         One of duckdb, sqlite, postgres, bigquery, snowflake, spark, databricks, redshift, trino, mysql, tsql. The
         queries for DuckDB, SQLite, PostgreSQL and Spark are tested there; the others have been parsed, but not run.
@@ -272,8 +258,7 @@ def sketch_sql(
     _refuse_reserved(roles.by)
     query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
-    head = "-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)"
-    return "\n".join([head, *lines, ""])
+    return "\n".join(["-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)", *lines, ""])
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +272,9 @@ class _Query:
     def numbers(self, table: str) -> list[str]:
         """Select each column once, converted to its type."""
         columns = [[f"{self.name(name)} AS {alias}"] for name, alias in zip(self.roles.by, self.groups, strict=True)]
-        columns += [self.outcome(), _as(_filled(self.dialect.number, self.name(self.roles.y_proba)), "p")]
+        columns += [self.outcome(), _expression(self.dialect.number, self.name(self.roles.y_proba), "p")]
         if self.roles.sample_weight is not None:
-            columns.append(_as(_filled(self.dialect.number, self.name(self.roles.sample_weight)), "weight"))
+            columns.append(_expression(self.dialect.number, self.name(self.roles.sample_weight), "weight"))
         return [*_select(columns), f"FROM {self.source(table)}"]
 
     def outcome(self) -> list[str]:
@@ -300,7 +285,7 @@ class _Query:
         template = dialect.outcome or dialect.number
         if isinstance(label, bool):
             template = dialect.boolean or template
-        return _as(_filled(template, name), "y" if label is None else "label")
+        return _expression(template, name, "y" if label is None else "label")
 
     def coded(self, inner: list[str]) -> list[str]:
         """Select the code of each row, by the first rule that applies."""
@@ -323,24 +308,20 @@ class _Query:
     def broken(self, rule: RowRule, x: str) -> str:
         """Return the condition under which the column x breaks a rule; "" if it cannot."""
         is_label = rule.role == "y_true" and self.roles.pos_label is not None
-        match rule.check:
-            case "missing":
-                return f"{x} IS NULL"
-            case "nonfinite":
-                return "" if is_label and isinstance(self.roles.pos_label, str) else self.dialect.nonfinite.format(x=x)
-            case "outside_unit":
-                return "" if is_label else f"{x} < 0 OR {x} > 1"
-            case "negative":
-                return f"{x} < 0"
-            case "zero":
-                return f"{x} = 0"
-            case "extreme":
-                return f"{x} < {self.constant(SMALLEST_WEIGHT)} OR {x} > {self.constant(LARGEST_WEIGHT)}"
+        is_text = is_label and isinstance(self.roles.pos_label, str)
+        conditions: dict[Check, str] = {
+            "missing": f"{x} IS NULL",
+            "nonfinite": "" if is_text else self.dialect.nonfinite.format(x=x),
+            "outside_unit": "" if is_label else f"{x} < 0 OR {x} > 1",
+            "negative": f"{x} < 0",
+            "zero": f"{x} = 0",
+            "extreme": f"{x} < {self.constant(SMALLEST_WEIGHT)} OR {x} > {self.constant(LARGEST_WEIGHT)}",
+        }
+        return conditions[rule.check]
 
     def positive(self) -> str:
         """Return 1 for the positive label, 0 for any other, NULL if it is missing; nan is not a label."""
-        text = isinstance(self.roles.pos_label, str)
-        nonfinite = "" if text else self.dialect.nonfinite.format(x="label")
+        nonfinite = "" if isinstance(self.roles.pos_label, str) else self.dialect.nonfinite.format(x="label")
         missing = f"WHEN {nonfinite} THEN NULL " if nonfinite else ""
         return f"CASE {missing}WHEN label = {self.literal()} THEN 1 WHEN label IS NOT NULL THEN 0 END"
 
@@ -349,8 +330,8 @@ class _Query:
         outcome = "y" if self.roles.pos_label is None or isinstance(self.roles.pos_label, str) else "label"
         lowest, highest = error_codes("y_true")
         example = f"WHEN code BETWEEN {lowest} AND {highest} THEN {outcome}"
-        columns = [["code"], [f"{self.dialect.counted.format(x='p')} AS p"]]
-        columns.append([f"{self.dialect.counted.format(x='p - y')} AS c"])
+        counted = self.dialect.counted.format
+        columns = [["code"], [f"{counted(x='p')} AS p"], [f"{counted(x='p - y')} AS c"]]
         if self.roles.sample_weight is not None:
             columns.append(["CASE WHEN code >= 0 THEN weight ELSE 0.0 END AS weight"])
             example += f" WHEN code <= {error_codes('sample_weight')[1]} THEN weight"
@@ -365,14 +346,12 @@ class _Query:
         terms = {name: f"SUM({term if weighted else term.replace('weight * ', '')})" for name, term in _SUMS.items()}
         terms |= {"n": self.dialect.count, "low": "MIN(example)", "high": "MAX(example)"}
         terms |= dict(zip(row_codes.OTHERS, ("MIN(other)", "MAX(other)"), strict=True))
-        wanted: tuple[str, ...] = row_codes.WEIGHTED if weighted else row_codes.UNWEIGHTED
-        wanted += row_codes.OTHERS if self.roles.pos_label is not None else ()
-        wanted += row_codes.CHECKS
         terms |= dict(zip(row_codes.CHECKS, (f"SUM({self.dialect.count}) OVER ()", str(self.n_buckets)), strict=True))
+        others = row_codes.OTHERS if self.roles.pos_label is not None else ()
+        wanted = (*(row_codes.WEIGHTED if weighted else row_codes.UNWEIGHTED), *others, *row_codes.CHECKS)
         # With the table's name, a column in GROUP BY cannot be mistaken for a name that the result gives to a group.
         keys = [f"counted.{name}" for name in (*self.groups, "code")]
-        columns = [(key, name) for key, name in zip(keys, (*self.roles.by, "code"), strict=True)]
-        columns += [(terms[name], name) for name in wanted]
+        columns = [*zip(keys, (*self.roles.by, "code"), strict=True), *((terms[name], name) for name in wanted)]
         named = [[f"{column} AS {self.name(name)}"] for column, name in columns]
         return [*_select(named), *self.from_(inner, "counted"), f"GROUP BY {', '.join(keys)}"]
 
@@ -381,8 +360,6 @@ class _Query:
         fence = [self.dialect.fence] if self.dialect.fence else []
         return ["FROM (", *(f"    {line}" for line in (*inner, *fence)), f") AS {name}"]
 
-    # --- names and values ---------------------------------------------------------------------------------------------
-
     @property
     def groups(self) -> list[str]:
         """Names of groups inside the query, so that a group may be named `p`."""
@@ -390,10 +367,9 @@ class _Query:
 
     def name(self, name: str) -> str:
         """Return a quoted identifier; a closing quote inside it is doubled, or escaped in BigQuery."""
-        opening, closing = self.dialect.quotes[0], self.dialect.quotes[1]
+        opening, closing = tuple(self.dialect.quotes)
         if self.dialect is _DIALECTS["bigquery"]:  # only there, a backslash is an escape inside identifiers
-            escaped = _escaped(name).replace("`", "\\`")
-            return f"`{escaped}`"
+            return "`" + _escaped(name).replace("`", "\\`") + "`"
         return f"{opening}{name.replace(closing, 2 * closing)}{closing}"
 
     def source(self, table: object) -> str:
@@ -436,14 +412,9 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _filled(template: str, name: str) -> list[str]:
+def _expression(template: str, name: str, alias: str) -> list[str]:
     """Fill in a template line by line, so that a line break in a name stays in the name."""
-    return [line.format(x=name) for line in template.split("\n")]
-
-
-def _as(lines: list[str], name: str) -> list[str]:
-    """Name an expression."""
-    return [*lines[:-1], f"{lines[-1]} AS {name}"]
+    return [line.format(x=name) for line in f"{template} AS {alias}".split("\n")]
 
 
 def _select(columns: list[list[str]]) -> list[str]:

@@ -19,12 +19,9 @@ from truthcal.kernels import buckets, prepare
 
 _Rows = NDArray[Any]
 _NO_WEIGHTS = np.empty(0)
-# Rows to add up in plain sums before these join sums with compensated rounding errors.
-_PLAIN_ROWS = 1 << 24
-# Rows to collect before they are sorted by group.
-_SORT_ROWS = 1 << 21
-# The most buckets of all groups together, filled or not: their indices take 1 GB.
-MAX_CELLS = 1 << 28
+_PLAIN_ROWS = 1 << 24  # to add up in plain sums before these join sums with compensated rounding errors
+_SORT_ROWS = 1 << 21  # to collect before they are sorted by group
+MAX_CELLS = 1 << 28  # buckets of all groups together, filled or not: their indices take 1 GB
 
 
 class BucketAccumulator:
@@ -35,23 +32,19 @@ class BucketAccumulator:
     """
 
     def __init__(self, roles: ColumnRoles, n_buckets: int) -> None:
-        self._roles, self._n_buckets = roles, n_buckets
-        self._rows = 0
-        self._sketch = Sketch(n_buckets)
+        self._roles, self._n_buckets, self._sketch = roles, n_buckets, Sketch(n_buckets)
         self._scratch: dict[int, NDArray[np.float64]] = {}  # one for each half of a batch
-        self._plain_rows = 0
+        self._rows = self._plain_rows = 0
         self._cells = {binary: _Cells(n_buckets, binary) for binary in (False, True)}
 
     def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None, first: int, where: str) -> None:
         """Add rows. If one is invalid, raise; row numbers in the error start at `first`."""
         if groups is not None:  # normalized: two times in a time zone may be equal for Python and still differ
             groups = groups[0], [checked_key(key, self._roles.by) for key in groups[1]]
-        others: _Rows | None = None
-        if w is None and groups is None:
-            others = self._add_binary(y, p)
+        others = self._add_binary(y, p) if w is None and groups is None else None
         if others is None or len(others):
             rows = (y, p, w) if others is None else (y[others], p[others], None)
-            labels = _labels(y) if groups is not None and w is None else None
+            labels = _binary_labels(y) if groups is not None and w is None else None
             cells = self._cells[labels is not None]
             if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
                 _refuse_rows(y, p, w, first, self._roles, where)
@@ -62,20 +55,17 @@ class BucketAccumulator:
         y, p = read_only(y), read_only(p)
 
         def half(first: int, last: int) -> int:
-            scratch = self._scratch.get(first > 0)
-            if scratch is None:
-                scratch = self._scratch[first > 0] = empty_scratch(self._n_buckets)
-            return buckets.sketch_binary(p[first:last], y[first:last], self._n_buckets, scratch)
+            if (first > 0) not in self._scratch:
+                self._scratch[first > 0] = empty_scratch(self._n_buckets)
+            return buckets.sketch_binary(p[first:last], y[first:last], self._n_buckets, self._scratch[first > 0])
 
         self._plain_rows += len(p)
         skipped = sum(in_halves(half, len(p)))
         if self._plain_rows >= _PLAIN_ROWS:
-            self._settle()
-        if not skipped:
-            return np.empty(0, np.int64)
-        return np.flatnonzero(~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))))
+            self._flush()
+        return np.flatnonzero(~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)))) if skipped else np.empty(0, np.int64)
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         """Add the plain sums to the sketch."""
         for scratch in self._scratch.values():
             self._sketch._add_scratch(scratch)
@@ -84,14 +74,13 @@ class BucketAccumulator:
 
     def table(self) -> tuple[dict[str, Any], Groups | None]:
         """Return all sums so far as a table by code, and its groups."""
-        self._settle()
-        keys = [key for cells in self._cells.values() for key in cells.keys]
+        self._flush()
         parts = [cells.filled(self._roles.sample_weight is not None) for cells in self._cells.values()]
         groups: Groups | None = None
         if self._roles.by:
             parts[1][0][:] += len(self._cells[False].keys)
             group, code, fields = (np.concatenate(pair, axis=-1) for pair in zip(*parts, strict=True))
-            groups = group, keys
+            groups = group, [key for cells in self._cells.values() for key in cells.keys]
         else:
             _, code, fields = parts[0]
             self._sketch.merge(Sketch._from_columns(self._n_buckets, code, fields, "cells contradict themselves"))
@@ -109,10 +98,9 @@ class _Cells:
     """
 
     def __init__(self, n_buckets: int, binary: bool) -> None:
-        self._binary = binary
+        self._n_buckets, self._binary = n_buckets, binary
         self._n_fields = buckets.SCRATCH_FIELDS if binary else buckets.N_FIELDS
         self.keys: dict[Any, int] = {}
-        self._n_buckets = n_buckets
         self._cell_of = np.full((1, n_buckets), -1, np.int32)
         self._fields = [_aligned(0, self._n_fields), _aligned(0, self._n_fields)]
         self._used = [0, 0]
@@ -126,16 +114,15 @@ class _Cells:
         index, keys = groups or (np.zeros(len(p), np.int32), [()])
         y = y if y.dtype == np.uint8 else y.astype(np.float64)
         weights = _NO_WEIGHTS if w is None else w
-        invalid = buckets.count_illegal(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT)
-        if invalid:
+        if invalid := buckets.count_illegal(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT):
             return invalid
         numbers = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], dtype=np.int32)
         self._waiting.append((y, p, weights, numbers[index]))
         if sum(len(rows[0]) for rows in self._waiting) >= _SORT_ROWS:
-            self._settle()
+            self._flush()
         return 0
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         """Sort the waiting rows by group and add them to the cells."""
         if not self._waiting:
             return
@@ -176,20 +163,18 @@ class _Cells:
 
     def filled(self, weighted: bool) -> tuple[_Rows, _Rows, NDArray[np.float64]]:
         """Return the group of each cell, its bucket, and its fields by column."""
-        self._settle()
+        self._flush()
         group, bucket = np.nonzero(self._cell_of >= 0)
         cell = self._cell_of[group, bucket]
         raw = np.empty((len(cell), self._n_fields))
         for parity in (0, 1):
             rows = group % 2 == parity
             raw[rows] = self._fields[parity][cell[rows]]
-        if not self._binary:
-            fields = raw.T
-            if not weighted:
-                fields[[buckets.W, buckets.WW, buckets.WWCC]] = fields[[buckets.N, buckets.N, buckets.WCC]]
-            return group, bucket, fields
-        fields = np.empty((buckets.N_FIELDS, len(cell)))
-        buckets.finish_binary_cells(raw, bucket, self._n_buckets, fields)
+        fields = np.empty((buckets.N_FIELDS, len(cell))) if self._binary else raw.T
+        if self._binary:
+            buckets.finish_binary_cells(raw, bucket, self._n_buckets, fields)
+        elif not weighted:
+            fields[[buckets.W, buckets.WW, buckets.WWCC]] = fields[[buckets.N, buckets.N, buckets.WCC]]
         return group, bucket, fields
 
 
@@ -204,7 +189,7 @@ def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
     raise invalid("by", f"{problem} More groups need fewer buckets; for these use", fix=("n_buckets", possible))
 
 
-def _labels(y: _Rows) -> NDArray[np.uint8] | None:
+def _binary_labels(y: _Rows) -> NDArray[np.uint8] | None:
     """Return outcomes as bytes if they are all 0 or 1; else None."""
     labels = np.empty(len(y), np.uint8)
     return None if prepare.binary_labels(read_only(y), labels) else labels

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
@@ -10,13 +11,11 @@ from truthcal.io.files.decode import storage
 from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
 from truthcal.io.files.source import Batches, Checksum, Source, arrow, errors_naming
 
-# Rows of a batch, where there is a choice: group by group they should fill the processor's cache, and stay in it.
-BATCH = 1 << 20
+BATCH = 1 << 20  # rows of a batch: group by group they should fill the processor's cache, and stay in it
 # Bytes of each column of a Parquet file to read ahead. Without a limit pyarrow holds whole row groups, which may be
 # whole files: 860 MB for 2e7 rows instead of 320, and it is no faster.
 _READ_AHEAD = 1 << 20
-# Parquet files with more columns are previewed from their statistics: opening each column would take seconds.
-_WIDE = 50_000
+_WIDE = 50_000  # Parquet files with more columns are previewed from statistics: opening columns would take seconds
 
 
 def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:
@@ -40,7 +39,7 @@ def read_parquet(source: Source, roles: ColumnRoles, checksum: Checksum | None) 
     import pyarrow.parquet
 
     with arrow().OSFile(str(source.path)) as raw:
-        _update(checksum, raw)
+        _add_to_checksum(checksum, raw)
         metadata = pyarrow.parquet.read_metadata(raw)
         schema = metadata.schema.to_arrow_schema()
         source.require_columns(roles, schema.names)
@@ -55,7 +54,7 @@ def read_parquet(source: Source, roles: ColumnRoles, checksum: Checksum | None) 
                 yield batch, done / metadata.num_rows
 
 
-def _update(checksum: Checksum | None, file: Any) -> None:
+def _add_to_checksum(checksum: Checksum | None, file: Any) -> None:
     """Add all bytes of a file to the checksum, and go back to its start."""
     while checksum is not None and (block := file.read_buffer(1 << 20)).size:
         checksum.update(block)
@@ -75,7 +74,7 @@ def read_arrow(source: Source, roles: ColumnRoles, checksum: Checksum | None) ->
     """Yield batches of an Arrow file or stream."""
     ipc = arrow().ipc
     with arrow().memory_map(str(source.path)) as file:
-        _update(checksum, file)
+        _add_to_checksum(checksum, file)
         open_ = _arrow_reader(file)
         schema = open_(file).schema
         source.require_columns(roles, schema.names)
@@ -101,9 +100,6 @@ def _arrow_reader(file: Any) -> Any:
     return arrow().ipc.open_file if is_file else arrow().ipc.open_stream
 
 
-# --- previews ---------------------------------------------------------------------------------------------------------
-
-
 def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
     """Summarize the columns of a Parquet file."""
     import pyarrow.parquet
@@ -113,7 +109,7 @@ def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         if len(schema.names) > _WIDE and n_groups and len(file.schema) == len(schema.names):
             return source, _summarize_statistics(schema, file.metadata.row_group(0))
         batches = file.iter_batches(rows_to_preview(len(schema.names)))
-        return source, _summarize_batch(schema, next((batch for batch in batches if len(batch)), None))
+        return source, _summarize_batch(schema, next(filter(len, batches), None))
 
 
 def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
@@ -122,8 +118,8 @@ def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         open_ = _arrow_reader(file)
         reader = open_(file)
         is_stream = open_ is arrow().ipc.open_stream
-        batches = iter(reader) if is_stream else map(reader.get_batch, range(reader.num_record_batches))
-        batch = next((batch for batch in batches if len(batch)), None)
+        batches = reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
+        batch = next(filter(len, batches), None)
         if batch is not None:
             batch = batch.slice(0, rows_to_preview(len(reader.schema.names)))
             batch.validate(full=True)  # a damaged file could crash Python
@@ -133,10 +129,9 @@ def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
 def _summarize_batch(schema: Any, batch: Any) -> list[Column]:
     if batch is None:
         return [Column(name, "nothing") for name in schema.names]
-    columns = [storage(batch.column(i)) for i in range(len(schema.names))]
+    columns = zip(schema.names, map(storage, batch.columns), strict=True)
     return [
-        summarize_values(name, column.to_pylist()) if _is_plain(column.type) else Column(name, "other")
-        for name, column in zip(schema.names, columns, strict=True)
+        summarize_values(name, x.to_pylist()) if _is_plain(x.type) else Column(name, "other") for name, x in columns
     ]
 
 
@@ -157,8 +152,7 @@ def _summarize_statistics(schema: Any, group: Any) -> list[Column]:
         known = statistics is not None and statistics.has_min_max
         ends = [statistics.min, statistics.max] if known else []
         column = summarize_values(field.name, ends)
-        if set(ends) <= {0, 1} and (types.is_boolean(field.type) or types.is_integer(field.type)):
-            columns.append(column)
-        else:
-            columns.append(Column(field.name, column.kind, column.low, column.high, (), True))
+        if not set(ends) <= {0, 1} or not (types.is_boolean(field.type) or types.is_integer(field.type)):
+            column = replace(column, values=(), many=True, numbers=())
+        columns.append(column)
     return columns

@@ -18,15 +18,12 @@ from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 from truthcal.io.row_codes import code_of
 
-# Bytes in which to look for the header: at first, and at most.
-_HEADER = 1 << 18
-_LONGEST_HEADER = 1 << 26
+_HEADER, _LONGEST_HEADER = 1 << 18, 1 << 26  # bytes in which to look for the header: at first, and at most
 _DELIMITERS = (",", "\t", ";", "|")
 # Fields that pyarrow reads as null, true and false in columns of numbers and booleans.
-_NULLS = frozenset(
-    ["", "NA", "N/A", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan", "#N/A", "#N/A N/A", "#NA", "1.#IND"]
-).union(["1.#QNAN", "-1.#IND", "-1.#QNAN"])
-_TRUE, _FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
+_NULLS = {"", "NA", "N/A", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan", "#N/A", "#N/A N/A", "#NA", "1.#IND"}
+_NULLS |= {"1.#QNAN", "-1.#IND", "-1.#QNAN"}
+_TRUE, _FALSE = {"1", "True", "TRUE", "true"}, {"0", "False", "FALSE", "false"}
 
 
 def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
@@ -42,7 +39,7 @@ def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> B
             yield from _batches(source, text, **options)
         except arrow().ArrowInvalid as error:
             if "conversion error" in str(error):
-                _refuse_words(source, numbers, options["decimal_point"], roles)
+                _refuse_text_fields(source, numbers, options["decimal_point"], roles)
             raise
 
 
@@ -52,11 +49,15 @@ def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tup
     numbers = {name: role for role, name in roles if role != "by" and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
     point, types = _infer_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
+    # Wide types, for the whole file: integers in the first block may be followed by fractions.
+    wide, kinds = arrow().float64(), arrow().types
     must = [name for name in numbers if name != roles.y_true or roles.pos_label is None]
-    types |= {name: arrow().float64() for name in must if arrow().types.is_string(types[name])}
+    types |= {name: wide for name in must if kinds.is_string(types[name])}
+    widened = [name for name, kind in types.items() if is_number(kind) or kinds.is_null(kind)]
+    types |= {name: (large_label_type(roles) if name == roles.y_true else None) or wide for name in widened}
     # Groups and labels are compared as text: 007 is not 7, and the next file may hold letters. Only an empty field is
     # null there: NA may be Namibia.
-    types = _final_types(types, roles) | {name: arrow().string() for name in wanted if name in texts}
+    types |= {name: arrow().string() for name in wanted if name in texts}
     nulls = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
     return {"include_columns": wanted, "column_types": types, "decimal_point": point, **nulls}, numbers
 
@@ -76,15 +77,9 @@ def _batches(source: Source, text: TextInput, **options: Any) -> Batches:
 def _open_csv(text: Any, delimiter: str, options: dict[str, Any]) -> Any:
     import pyarrow.csv
 
-    return pyarrow.csv.open_csv(
-        text,
-        pyarrow.csv.ReadOptions(block_size=Source.BLOCK),
-        pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        pyarrow.csv.ConvertOptions(**options),
-    )
-
-
-# --- types of columns -------------------------------------------------------------------------------------------------
+    read = pyarrow.csv.ReadOptions(block_size=Source.BLOCK)
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    return pyarrow.csv.open_csv(text, read, parse, pyarrow.csv.ConvertOptions(**options))
 
 
 def _infer_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterable[str]) -> tuple[str, dict[str, Any]]:
@@ -103,17 +98,7 @@ def _infer_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterab
     return ".", types
 
 
-def _final_types(types: dict[str, Any], roles: ColumnRoles) -> dict[str, Any]:
-    """Widen types so that they hold for the whole file: integers in the first block may be followed by fractions."""
-    wide = dict.fromkeys(types, arrow().float64())
-    if (large := large_label_type(roles)) is not None:
-        wide[roles.y_true] = large
-    return {
-        name: wide[name] if is_number(kind) or arrow().types.is_null(kind) else kind for name, kind in types.items()
-    }
-
-
-def _refuse_words(source: Source, numbers: dict[str, str], point: str, roles: ColumnRoles) -> None:
+def _refuse_text_fields(source: Source, numbers: dict[str, str], point: str, roles: ColumnRoles) -> None:
     """Read the columns of numbers as text, and raise for the first field that is not a number, or is missing."""
     first, where = 0, str(source)
     options = {"column_types": dict.fromkeys(numbers, arrow().string()), "strings_can_be_null": True}
@@ -121,7 +106,7 @@ def _refuse_words(source: Source, numbers: dict[str, str], point: str, roles: Co
         for batch, _ in _batches(source, text, include_columns=list(numbers), **options):
             for name, role in numbers.items():
                 column = batch.column(name)
-                for row, word in _words(column, point):
+                for row, word in _text_fields(column, point):
                     kind = f"text in {where} ({word[:40]!r} at row {first + row})"
                     refuse_type(name, role, kind, text=True, word=word)
                 if column.null_count:
@@ -131,7 +116,7 @@ def _refuse_words(source: Source, numbers: dict[str, str], point: str, roles: Co
             first += len(batch)
 
 
-def _words(column: Any, point: str) -> Iterator[tuple[int, str]]:
+def _text_fields(column: Any, point: str) -> Iterator[tuple[int, str]]:
     """Yield the fields that are not numbers, and their rows."""
     with contextlib.suppress(arrow().ArrowInvalid):
         column.cast(arrow().float64())
@@ -145,9 +130,6 @@ def _is_number(field: str | None, point: str) -> bool:
         return field is None or field.lower() in ("true", "false") or float(field.replace(point, ".")) is not None
     except ValueError:
         return False
-
-
-# --- header and delimiter ---------------------------------------------------------------------------------------------
 
 
 def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Source:
@@ -171,11 +153,9 @@ def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Sou
 def _header_bytes(text: TextInput) -> bytes:
     """Return at least the header line, and a bit of the next line if there is one."""
     size = _HEADER
-    while True:
-        head = text.head(size)
-        if len(head) < size or size >= _LONGEST_HEADER or _has_line_end(head[: -(1 << 10)]):
-            return head
+    while len(head := text.head(size)) == size < _LONGEST_HEADER and not _has_line_end(head[: -(1 << 10)]):
         size *= 4
+    return head
 
 
 def _decoded(raw: bytes) -> str:
@@ -186,14 +166,10 @@ def _has_line_end(text: bytes) -> bool:
     """Whether a line ends here, outside quotes."""
     quotes = last = 0
     for match in re.finditer(rb"[\r\n]+", text):
-        quotes += text.count(b'"', last, match.start())
-        last = match.start()
-        if match.start() and quotes % 2 == 0:
+        quotes, last = quotes + text.count(b'"', last, match.start()), match.start()
+        if last and quotes % 2 == 0:
             return True
     return False
-
-
-# --- preview ----------------------------------------------------------------------------------------------------------
 
 
 def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
@@ -202,8 +178,7 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
         if is_sketch(text):
             return replace(source, format=SKETCH), []
         source = _with_dialect(source, text, named)
-        size = max(len(_header_bytes(text)), source.BLOCK)
-        raw = text.head(size)
+        raw = text.head(size := max(len(_header_bytes(text)), source.BLOCK))
     first = _decoded(raw)
     _refuse_excel_note(source, first)
     enough, rows = rows_to_preview(len(source.header)), list[list[str]]()
@@ -220,8 +195,7 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
 
 def _refuse_excel_note(source: Source, text: str) -> None:
     """Raise if the first line is Excel's note about the delimiter, which no other program understands."""
-    note = re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE)
-    if note:
+    if note := re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE):
         raise ValueError(
             f"{source}: its first line, {note[0]!r}, is a note for Excel, where the column names should be. "
             "Remove the first line: `tail -n +2 file > new`."
@@ -232,8 +206,7 @@ def _summarize_fields(name: str, fields: Sequence[str], points: str) -> Column:
     """Summarize a column from its fields: numbers if all are, with one of these decimal points."""
     present = [field for field in fields if field not in _NULLS]
     for point in points:
-        numbers = _numbers(present, point)
-        if numbers is not None:
+        if (numbers := _numbers(present, point)) is not None:
             parsed = iter(numbers)
             return summarize_values(name, [None if field in _NULLS else next(parsed) for field in fields])
     if _TRUE.union(_FALSE).issuperset(present):

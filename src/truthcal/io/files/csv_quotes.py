@@ -12,6 +12,17 @@ _QUOTE = ord('"')
 _QUOTE_OR_LINE_END = re.compile(rb'["\r\n]')
 
 
+class _Windows:
+    """Pieces of a text that overlap by two bytes, so that each byte appears once with both of its neighbours."""
+
+    _tail = b""
+
+    def next(self, chunk: bytes) -> bytes:
+        window = self._tail + chunk if self._tail else b"\n" + chunk.removeprefix(UTF8_MARK)
+        self._tail = window[-2:]
+        return window
+
+
 class QuoteCheck:
     """A fast check of all quotes in a text, fed in pieces: each must open or close a whole field."""
 
@@ -60,16 +71,3 @@ def swallows_lines(chunks: Iterable[bytes], delimiter: str) -> bool:
             elif window[at - 1] in edges:
                 inside, lines = True, False
     return inside
-
-
-class _Windows:
-    """Pieces of a text that overlap by two bytes, so that each byte appears once with both of its neighbours."""
-
-    def __init__(self) -> None:
-        self._tail = b""
-
-    def next(self, chunk: bytes) -> bytes:
-        """Return the next piece."""
-        window = self._tail + chunk if self._tail else b"\n" + chunk.removeprefix(UTF8_MARK)
-        self._tail = window[-2:]
-        return window

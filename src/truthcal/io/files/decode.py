@@ -1,6 +1,7 @@
 """Record batches decoded into the arrays that are added to buckets."""
 
 import contextlib
+import itertools
 import uuid
 from typing import Any
 
@@ -14,12 +15,11 @@ from truthcal.io.errors import refuse_nested_groups, refuse_other_type_of_label,
 from truthcal.io.files.source import Source, arrow, errors_naming
 
 _Rows = NDArray[Any]
-# Labels to remember beside the positive one, for the error if there is more than one.
-_MAX_LABELS = 100
-# Up to this number of groups, it is not worth finding out which of them occur.
-_FEW_GROUPS = 1 << 10
+_MAX_LABELS = 100  # to remember beside the positive one, for the error if there is more than one
+_FEW_GROUPS = 1 << 10  # up to this number, it is not worth finding out which groups occur
 # Types that kernels are compiled for: compiling one more takes seconds at its first use on a machine.
 _KERNEL_TYPES = ("uint8", "int64", "float", "double")
+_array = np.from_dlpack  # without a copy; `to_numpy` would import pandas if installed, which takes 0.4 s
 
 
 class BatchDecoder:
@@ -43,9 +43,8 @@ class BatchDecoder:
                 y = _numbers(batch, roles.y_true, "y_true", source)
             else:
                 y = self._is_positive(storage(batch.column(roles.y_true)), source)
-            w = None
-            if roles.sample_weight is not None:
-                w = _numbers(batch, roles.sample_weight, "sample_weight", source).astype(np.float64)
+            weight = roles.sample_weight
+            w = _numbers(batch, weight, "sample_weight", source).astype(np.float64) if weight is not None else None
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
             return y, ps, w, self._groups(batch, source) if roles.by else None
 
@@ -57,23 +56,20 @@ class BatchDecoder:
         """Return 1 for the positive label, 0 for others, nan where it is missing."""
         types, kind, positive = arrow().types, column.type, self._roles.pos_label
         if not types.is_null(kind):  # all values missing so far
-            value_type = kind.value_type if types.is_dictionary(kind) else kind
-            number = types.is_boolean(value_type) or is_number(value_type)
-            refuse_other_type_of_label(
-                self._roles, f"{value_type} in {source}", text=is_text(value_type), number=number
-            )
-        encoded = _encoded(column)
+            kind = kind.value_type if types.is_dictionary(kind) else kind
+            number = types.is_boolean(kind) or is_number(kind)
+            refuse_other_type_of_label(self._roles, f"{kind} in {source}", text=is_text(kind), number=number)
+        encoded = _dictionary_encoded(column)
         values = encoded.dictionary.to_pylist()
         nulls = (None, "") if source.format.name == "CSV" else (None,)
         missing = [value in nulls or value != value for value in values]
         if len(self._others) < _MAX_LABELS:  # a wrong column may have a different one in every row
-            labels = (value for value, null in zip(values, missing, strict=True) if not null)
+            labels = itertools.compress(values, np.logical_not(missing))
             self._others |= {value for value in labels if value != positive}
-        outcomes = np.array([value == positive for value in values], dtype=np.float64)
-        outcomes[np.array(missing, dtype=bool)] = np.nan
-        if not any(missing):
-            outcomes = outcomes.astype(np.uint8)
-        return outcomes[_array(encoded.indices)] if len(values) else np.empty(0, np.uint8)
+        outcomes = np.array([value == positive for value in values], dtype=np.uint8)
+        if any(missing):
+            outcomes = np.where(missing, np.nan, outcomes)
+        return outcomes[_array(encoded.indices)] if len(values) else outcomes
 
     def _groups(self, batch: Any, source: Source) -> Groups:
         """Return each row's group, and the keys of the groups. Missing values are a group of their own."""
@@ -87,7 +83,8 @@ class BatchDecoder:
                 rows, values, kind = _group_values(batch.column(name), name, source)
                 if name in source.partition:
                     _refuse_other_path(name, values, source)
-            self._check_type(name, _kind(kind) if any(value is not None for value in values) else "nothing", source)
+            known = any(value is not None for value in values)
+            self._check_type(name, _type_name(kind) if known else "nothing", source)
             combined = rows if keys == [()] else index.astype(np.int64) * len(values) + rows
             occurring, index = _renumbered(combined, len(keys) * len(values))
             keys = [(*keys[i // len(values)], values[i % len(values)]) for i in occurring]
@@ -110,7 +107,7 @@ def _group_values(column: Any, name: str, source: Source) -> tuple[_Rows, list[A
     declared, column = column.type, storage(column)
     if arrow().types.is_nested(column.type):
         refuse_nested_groups(name, f"{column.type} in {source}")
-    encoded = _encoded(column)
+    encoded = _dictionary_encoded(column)
     values, kind = encoded.dictionary.to_pylist(), encoded.type.value_type
     if getattr(declared, "extension_name", None) == "arrow.uuid":  # as text
         values = [None if value is None else str(uuid.UUID(bytes=value)) for value in values]
@@ -121,23 +118,20 @@ def _group_values(column: Any, name: str, source: Source) -> tuple[_Rows, list[A
 def _refuse_other_path(name: str, values: list[Any], source: Source) -> None:
     """Raise if a column is both in the file and in its path, with different values."""
     path = source.partition[name]
-    other = next((value for value in values if not _same(value, path)), path)
-    if other is not path:
+    for other in (value for value in values if not _is_path_value(value, path)):
         raise ValueError(
             f"`{name}` (by) is {other!r} in {source}, but its path says {path!r}. Rename the column, or move the file."
         )
 
 
-def _same(value: Any, path: Any) -> bool:
-    """Whether a value is the one in the path."""
+def _is_path_value(value: Any, path: Any) -> bool:
     if value is None or path is None or value == path:
         return value is path or value == path
     if isinstance(value, bool):
         return str(value).lower() == str(path).lower()
     with contextlib.suppress(ValueError, TypeError):
-        if not isinstance(value, str):
-            return str(value) == str(path) or float(value) == float(path)
-    return str(value) == str(path)
+        return str(value) == str(path) or (not isinstance(value, str) and float(value) == float(path))
+    return False
 
 
 def _renumbered(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
@@ -147,9 +141,7 @@ def _renumbered(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
     if size > 4 * len(index):
         return np.unique(index, return_inverse=True)
     occurs = np.bincount(index, minlength=size) > 0
-    if occurs.all():
-        return np.arange(size), index
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[index]
+    return np.flatnonzero(occurs), index if occurs.all() else (np.cumsum(occurs) - 1)[index]
 
 
 def storage(column: Any) -> Any:
@@ -159,7 +151,7 @@ def storage(column: Any) -> Any:
     return column
 
 
-def _encoded(column: Any) -> Any:
+def _dictionary_encoded(column: Any) -> Any:
     """Return a column as indices into its distinct values, with None among them if it occurs."""
     if arrow().types.is_dictionary(column.type):
         if column.null_count == 0:
@@ -191,11 +183,6 @@ def _numbers(batch: Any, name: str, role: str, source: Source) -> _Rows:
     return _array(column.fill_null(np.nan) if column.null_count else column)
 
 
-def _array(column: Any) -> _Rows:
-    """Return the numbers of a column without a copy. `to_numpy` would import pandas if installed, which takes 0.4 s."""
-    return np.from_dlpack(column)
-
-
 def is_number(kind: Any) -> bool:
     """Whether a type is numeric."""
     types = arrow().types
@@ -210,7 +197,7 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _kind(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     if arrow().types.is_null(kind):
         return "nothing"
     return "text" if is_text(kind) else "a number" if is_number(kind) else str(kind)

@@ -40,7 +40,7 @@ def join_files(
     import pyarrow.compute
 
     roles_b = _available_roles(b, key, roles_b)
-    rows_a, rows_b = _read(a, key, replace(roles_a, by=()), checksum), _read(b, key, roles_b, checksum)
+    rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum), _read_rows(b, key, roles_b, checksum)
     keys_a, keys_b = _with_common_type(rows_a.keys, rows_b.keys, key, (a, b))
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
     matched_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
@@ -79,8 +79,7 @@ def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
     return replace(roles, sample_weight=weight, by=())
 
 
-def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
-    """Read all rows of a file and their keys."""
+def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; it must be another.")
     rows, chunks = KeptRows(None), []
@@ -99,7 +98,6 @@ def _read(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | Non
 
 
 def _check_keys(keys: Any, key: str, source: Source) -> None:
-    """Raise if keys are of a wrong type, missing, or not unique."""
     import pyarrow.compute
 
     types = arrow().types
@@ -143,7 +141,6 @@ def _with_common_type(a: Any, b: Any, key: str, sources: tuple[Source, Source]) 
 
 
 def _refuse_different(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:
-    """Raise if outcomes or weights of the same key differ."""
     differ = a.astype(np.float64) != b.astype(np.float64)
     if differ.any():
         i = int(np.argmax(differ))

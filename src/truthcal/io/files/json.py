@@ -11,8 +11,7 @@ from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 
-# Bytes of lines to infer types from, if each column has a value there: Python parses them slowly.
-_ENOUGH = 1 << 18
+_ENOUGH = 1 << 18  # bytes to infer types from if each column has a value there: Python parses slowly
 _IN_ROW = re.compile(r"in row (\d+)")
 
 
@@ -45,27 +44,26 @@ def _infer_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, A
 
     pyarrow would infer all columns, fail at one that is not needed, and take text that looks like a time for one.
     """
-    complete = len(head) < source.BLOCK
+    complete, lines = len(head) < source.BLOCK, head.splitlines()
     rows: list[dict[str, Any]] = []
-    unseen, size, broken = set(source.columns_to_read(roles, ())), 0, False
-    for line, row in _parsed(head.splitlines() if complete else head.splitlines()[:-1]):
+    unseen, size, row = set(source.columns_to_read(roles, ())), 0, None
+    for line, row in _parse_lines(lines if complete else lines[:-1]):
         if not isinstance(row, dict):
-            broken = True  # the reader reports what is wrong
-            break
+            break  # the reader reports what is wrong
         rows.append(row)
         unseen = {name for name in unseen if row.get(name) is None}
         size += len(line)
         if size > _ENOUGH and not unseen:
             break
     names = dict.fromkeys(name for row in rows for name in row)
-    if rows and not broken:
+    if isinstance(row, dict):
         where = None if complete else f"{source} (judged by its first {len(rows):,} lines)"
         source.require_columns(roles, names, where)
     wanted = source.columns_to_read(roles, names)
-    return {name: _type(name, [row[name] for row in rows if row.get(name) is not None], roles) for name in wanted}
+    return {name: _infer_type(name, [row[name] for row in rows if row.get(name) is not None], roles) for name in wanted}
 
 
-def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
+def _parse_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
     """Yield each line that is not blank and its value, or the error that it cannot be parsed."""
     for line in filter(bytes.strip, lines):
         try:
@@ -74,7 +72,7 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
             yield line, error
 
 
-def _type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
+def _infer_type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
     """Return the type of a column with such values. Integers may be followed by fractions, except in groups."""
     pa, is_text = arrow(), name in text_columns(roles)
     if not values:
@@ -91,9 +89,6 @@ def _type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
     return pa.float64() if isinstance(first, int | float) else pa.array([first]).type
 
 
-# --- preview ----------------------------------------------------------------------------------------------------------
-
-
 def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
     """Summarize the columns of the first lines."""
     with TextInput(source) as text:
@@ -103,7 +98,7 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
     require_utf8(source, head)
     rows: list[dict[str, Any]] = []
     enough = rows_to_preview(1)
-    for line, row in _parsed(head.removeprefix(UTF8_MARK).splitlines()):
+    for line, row in _parse_lines(head.removeprefix(UTF8_MARK).splitlines()):
         if not isinstance(row, dict):
             if not rows:
                 _refuse_first_line(source, head, line, row)
@@ -117,10 +112,8 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
 
 
 def _refuse_first_line(source: Source, head: bytes, line: bytes, value: Any) -> None:
-    """Raise: the first line is not an object."""
-    reason = f"{line[:40].decode('utf-8', 'replace')!r} has no column names"
-    if isinstance(value, Exception):
-        reason = str(value)
+    start = repr(line[:40].decode("utf-8", "replace"))
+    reason = str(value) if isinstance(value, Exception) else f"{start} has no column names"
     fix = "each line must be one object, as `jq -c .` writes it"
     if head.lstrip()[:1] == b"[":
         fix = "it is a list in brackets, but each line must be one object, as `jq -c '.[]'` writes it"

@@ -47,11 +47,9 @@ def load(
     """Read the named columns of files in one pass; return the rows of each model by its prediction column.
 
     Sketches have 16,384 buckets by default, and 4096 for each group. If there are more than `exact_rows` rows, only the
-    sketch is kept; None keeps all rows. `checksum` is updated with all bytes of all files, in order, from the same
-    open. Outcomes and weights are the same arrays in all models. Invalid rows are errors, as for `scan`.
-
-    Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at
-    the end: 50 MB with the default `exact_rows`.
+    sketch is kept; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and
+    weights are the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept
+    row (16 without weights), twice that at the end: 50 MB with the default `exact_rows`.
     """
     rows = KeptRows(exact_rows)
     n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS)

@@ -12,8 +12,7 @@ Kind = Literal["number", "bool", "text", "other", "nothing"]
 
 # Rows to preview. In wide files the limit is the number of values, but there are always a few rows.
 _ROWS, _VALUES, _MIN_ROWS = 1000, 1 << 21, 10
-# Distinct values of a column to report.
-_DISTINCT = 3
+_DISTINCT = 3  # values of a column to report
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,11 @@ def summarize_values(name: str, values: Iterable[Any], *, in_path: bool = False)
         return Column(name, "nothing", in_path=in_path)
     distinct = list(dict.fromkeys(present)) if types <= {bool, int, float, Decimal, str} else []
     first, many = tuple(distinct[:_DISTINCT]), len(distinct) > _DISTINCT
-    if types == {bool}:
-        return Column(name, "bool", None, None, first, many, in_path)
     if types <= {int, float, Decimal}:
         low, high = float(min(present)), float(max(present))
         unit = 0.0 <= low <= high <= 1.0
         numbers = tuple(math.nan if value is None else float(value) for value in values) if unit else ()
         return Column(name, "number", low, high, first, many, in_path, numbers)
-    if types == {str}:
-        return Column(name, "text", None, None, first, many, in_path)
+    if types in ({bool}, {str}):
+        return Column(name, "bool" if types == {bool} else "text", None, None, first, many, in_path)
     return Column(name, "other", in_path=in_path)

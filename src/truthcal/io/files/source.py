@@ -16,8 +16,7 @@ CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 
 class Checksum(Protocol):
     """An object of hashlib, such as ``hashlib.sha256()``."""
 
-    def update(self, data: Any, /) -> None:
-        """Add bytes."""
+    def update(self, data: Any, /) -> None: ...  # noqa: D102
 
 
 Batches = Iterator[tuple[Any, float]]

@@ -75,7 +75,7 @@ def _expand(path_or_pattern: Any) -> list[Source]:
         )
     if not glob.has_magic(str(path)):
         raise FileNotFoundError(f"{path}: no such file.")
-    matches = [_files_in(match) if match.is_dir() else _with_rows([_source(match)]) for match in _matches(path)]
+    matches = [_files_in(match) if match.is_dir() else _without_empty([_source(match)]) for match in _matches(path)]
     if not any(matches):
         raise FileNotFoundError(f"{path}: no file matches this pattern.")
     return [source for sources in matches for source in sources]
@@ -104,7 +104,7 @@ def _files_in(folder: Path) -> list[Source]:
             f"{unknown[0]}{more}: the extension tells the format, and this one is unknown, so rows may be missed. Name "
             "the files, or use a pattern such as '**/*.parquet'."
         )
-    return _with_rows([_source(file) for file in files])
+    return _without_empty([_source(file) for file in files])
 
 
 def _walk(folder: Path, parents: frozenset[str]) -> Iterator[Path]:
@@ -129,7 +129,7 @@ def _refuse_table(folder: Path) -> None:
         )
 
 
-def _with_rows(sources: list[Source]) -> list[Source]:
+def _without_empty(sources: list[Source]) -> list[Source]:
     """Drop empty text files, which Spark writes for parts without rows. A file named by itself is not dropped."""
     return [source for source in sources if source.format.magic or source.path.stat().st_size]
 
@@ -157,12 +157,13 @@ def _with_typed_partitions(sources: list[Source]) -> list[Source]:
     """Convert values in paths as engines do: to integers or dates if all values of a name are, else text."""
     pairs = {pair for source in sources for pair in source.partition.items()}
     names = {name for name, _ in pairs}
-    typed = {name: _typed({text for key, text in pairs if key == name and text is not None}) for name in names}
+    texts = {name: {text for key, text in pairs if key == name and text is not None} for name in names}
+    typed = {name: _parse_partition(texts[name]) for name in names}
     partitions = ({name: typed[name].get(text) for name, text in source.partition.items()} for source in sources)
     return [replace(source, partition=partition) for source, partition in zip(sources, partitions, strict=True)]
 
 
-def _typed(texts: set[str]) -> dict[str, Any]:
+def _parse_partition(texts: set[str]) -> dict[str, Any]:
     if all(map(_INTEGER.fullmatch, texts)):
         return {text: int(text) for text in texts}
     with contextlib.suppress(ValueError):  # such as 2026-02-30
