@@ -18,9 +18,7 @@ from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_impossible_sums,
 
 _Floats = NDArray[np.float64]
 _Column = Sequence[Any] | NDArray[Any]
-
-# For each line of a table, or for each row, an index into a list of keys.
-Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]
+Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]  # of each line or row, an index into a list of keys
 
 
 def build_sketch(

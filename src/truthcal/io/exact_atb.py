@@ -14,8 +14,7 @@ from truthcal.io.engines import collect, extremes, lazy_frame, select_columns, w
 from truthcal.io.errors import refuse_more_labels
 from truthcal.measures.atb import atb_of
 
-# Buckets within which the engine accumulates the bias: in parallel, and without losing digits.
-_BUCKETS = 4096
+_BUCKETS = 4096  # within which the engine accumulates the bias: in parallel, and without losing digits
 _Floats = NDArray[np.float64]
 
 

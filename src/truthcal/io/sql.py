@@ -160,20 +160,15 @@ _DIALECTS = {
         counted=_NO_UNDERFLOW,
     ),
     "trino": _Dialect(number=_TRINO_NUMBER, backslash=False, nonfinite="NOT is_finite({x})"),
-    "mysql": _Dialect(
-        number=_MYSQL_NUMBER,
-        quotes="``",
-        text="CHAR",
-        nonfinite="",  # it holds neither nan nor infinity
-        floor="CAST(FLOOR({x}) AS SIGNED)",
-    ),
+    # MySQL and SQL Server hold neither nan nor infinity.
+    "mysql": _Dialect(number=_MYSQL_NUMBER, quotes="``", text="CHAR", nonfinite="", floor="CAST(FLOOR({x}) AS SIGNED)"),
     "tsql": _Dialect(
         number=_TSQL_NUMBER,
         quotes="[]",
         text="NVARCHAR(4000)",
         backslash=False,
         string="N'{x}'",
-        nonfinite="",  # it holds neither nan nor infinity
+        nonfinite="",
         count="COUNT_BIG(*)",
     ),
 }
@@ -225,10 +220,9 @@ def sketch_sql(
 
     Notes
     -----
-    Names are always quoted, and thus case-sensitive in databases that distinguish case (upper case in Snowflake).
-
-    Every row gets a code: its bucket, or a negative number that says why it is invalid. Rows are aggregated by group
-    and code, so the database reads the table once and returns only sums. No row is dropped or changed.
+    Names are always quoted, and thus case-sensitive in databases that distinguish case (upper case in Snowflake). Every
+    row gets a code: its bucket, or a negative number that says why it is invalid. Rows are aggregated by group and
+    code, so the database reads the table once and returns only sums. No row is dropped or changed.
 
     Outcomes may be integers, decimals, floats and booleans; in BigQuery, Redshift and Snowflake booleans need
     ``pos_label=True``. SQLite, MySQL and SQL Server have 1 and 0 for booleans. Predictions and weights may be integers,

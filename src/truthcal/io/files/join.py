@@ -34,8 +34,7 @@ def join_files(
     """Join two files on a key: a column of text, numbers or dates with a unique value in each row.
 
     If the second file does not have the column of outcomes or of weights that `roles_b` names, those of the first file
-    count; if it does, they must be the same. `checksum` is updated with all bytes of the first file, then of the
-    second. Memory grows with the files: 24 bytes a row and the keys.
+    count; if it does, they must be the same. Memory grows with the files: 24 bytes a row and the keys.
     """
     import pyarrow.compute
 

@@ -62,16 +62,13 @@ def scan(
 
     Notes
     -----
-    Only the named columns are read, a million rows at a time; memory does not grow with the files. It grows with
-    groups: by 4 bytes for each of the `n_buckets` of a group and 64 for a filled one. The limit is 65,536 groups of
-    4096 buckets, which take more than 1 GB; with fewer buckets there may be more groups.
+    Only the named columns are read, a million rows at a time; memory grows not with files but with groups: by 4 bytes
+    for each of the `n_buckets` of a group and 64 for a filled one. The limit is 65,536 groups of 4096 buckets, which
+    take more than 1 GB; with fewer buckets there may be more groups.
 
     The first batch with an invalid row ends the scan with an error that names file, column, row and value. Groups of
     CSV files are compared as text; an empty field is None, ``""`` is empty text. The types of JSON columns are inferred
-    from the first 4 MiB. A progress bar shows on a terminal. Nothing is written: `Sketch.save` writes the result to a
-    file, completely or not at all.
-
-    Needs pyarrow: ``pip install 'truthcal[files]'``.
+    from the first 4 MiB. A progress bar shows on a terminal. Needs pyarrow: ``pip install 'truthcal[files]'``.
 
     Examples
     --------

@@ -15,10 +15,8 @@ from urllib.parse import unquote
 from truthcal.io.files.formats import EXTENSIONS, format_of_path, sketch_kind
 from truthcal.io.files.source import SKETCH, Source
 
-# A missing value in a path, as Hive and Spark write it.
-_MISSING = "__HIVE_DEFAULT_PARTITION__"
-# Integers that are written the same way again: 007 is a name, not a number.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_MISSING = "__HIVE_DEFAULT_PARTITION__"  # as Hive and Spark write it
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not a number
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # At least two letters, since Windows drives have one; and one slash, since Path makes one of two.
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")

@@ -12,8 +12,7 @@ from truthcal.io.files.source import FileFormat, Source, errors_naming
 from truthcal.io.files.text_input import TextInput
 
 NAME = "standard input"
-# First bytes of data that cannot be read.
-_UNSUPPORTED = {
+_UNSUPPORTED = {  # by the first bytes
     b"PK\x03\x04": "an Excel workbook or a zip archive; save the sheet as CSV, or unpack it with `unzip -p`",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
     b"\xfd7zXZ": "compressed by xz; unpack it with `xz -dc`",
