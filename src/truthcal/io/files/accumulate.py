@@ -114,8 +114,8 @@ class _Cells:
         index, keys = groups or (np.zeros(len(p), np.int32), [()])
         y = y if y.dtype == np.uint8 else y.astype(np.float64)
         weights = _NO_WEIGHTS if w is None else w
-        if invalid := buckets.count_illegal(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT):
-            return invalid
+        if n_invalid := buckets.count_illegal(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT):
+            return n_invalid
         numbers = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], dtype=np.int32)
         self._waiting.append((y, p, weights, numbers[index]))
         if sum(len(rows[0]) for rows in self._waiting) >= _SORT_ROWS:
