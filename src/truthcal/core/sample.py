@@ -184,9 +184,7 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
     keys = np.empty(n + 2, bits.dtype)
     lower, _ = run_parts(
-        lambda: prepare.pack_lower(bits, y, pivot, keys),
-        lambda: prepare.pack_upper(bits, y, pivot, keys),
-        n,
+        lambda: prepare.pack_lower(bits, y, pivot, keys), lambda: prepare.pack_upper(bits, y, pivot, keys), n
     )
     moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet
     keys[lower : lower + moved] = keys[n + 2 - moved :]

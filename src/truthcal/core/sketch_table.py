@@ -24,15 +24,7 @@ from truthcal.core.group_keys import (
 )
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import Points
-from truthcal.core.sketch import (
-    CELL_SIZE,
-    COLUMNS,
-    MAX_BUCKETS,
-    Sketch,
-    cells_are_possible,
-    is_size,
-    read_cells,
-)
+from truthcal.core.sketch import CELL_SIZE, COLUMNS, MAX_BUCKETS, Sketch, cells_are_possible, is_size, read_cells
 from truthcal.kernels import groups
 from truthcal.results.measures import BoundedArray
 from truthcal.results.text import Page, Table, count, more_than, number

@@ -87,13 +87,7 @@ def assess(
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
     plan = Plan("auto", "two-sided", n_resamples, check_rng(rng))
     summary = summarize(
-        y_true,
-        y_proba,
-        sample_weight,
-        pos_label,
-        binary=True,
-        sketch_many=True,
-        least_information=ENOUGH_INFORMATION,
+        y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
     )
     return _assess_summary(summary, calibration_test_of(summary, "multiscale_atb", plan), alpha, level)
 

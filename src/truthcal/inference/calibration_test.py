@@ -266,13 +266,7 @@ def _tails_by_redraws(
     if statistic.kernel and sample.n > MANY_ROWS and expected_surprises(sample) < _FEW_SURPRISES:
         redraw, block = SparseRedraw(sample, statistic.kernel), _SPARSE_BLOCK
     tails = simulate_tails(
-        redraw,
-        block,
-        observed,
-        slack,
-        n_resamples=plan.n_resamples,
-        generator=plan.generator,
-        sides=plan.sides,
+        redraw, block, observed, slack, n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.sides
     )
     early = ", enough for so large a p-value" if tails.draws < plan.n_resamples else ""
     return tails, f"{tails.draws:,} random redraws of the outcomes{early}; valid for any number of rows"

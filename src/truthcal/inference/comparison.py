@@ -8,14 +8,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from truthcal.core.checks import Checked, check_rows, refuse_apart, refuse_fractional
-from truthcal.core.params import (
-    check_choice,
-    check_level,
-    check_rng,
-    check_whole,
-    refuse_one_row,
-    refuse_unique,
-)
+from truthcal.core.params import check_choice, check_level, check_rng, check_whole, refuse_one_row, refuse_unique
 from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index

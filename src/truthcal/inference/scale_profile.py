@@ -91,13 +91,7 @@ def scale_profile(
     0.00234375
     """
     summary = summarize(
-        y_true,
-        y_proba,
-        sample_weight,
-        pos_label,
-        binary=True,
-        sketch_many=True,
-        least_information=ENOUGH_INFORMATION,
+        y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
     )
     return scale_profile_of(summary, confidence_level, n_resamples, rng)
 

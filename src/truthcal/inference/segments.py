@@ -36,12 +36,7 @@ _MUCH = 2.0
 
 
 def assess_segments(
-    table: SketchTable,
-    *,
-    alpha: float = 0.05,
-    confidence_level: float = 0.95,
-    min_rows: int = 30,
-    adjust: str = "holm",
+    table: SketchTable, *, alpha: float = 0.05, confidence_level: float = 0.95, min_rows: int = 30, adjust: str = "holm"
 ) -> SegmentTable:
     """Which segments are miscalibrated? A test for each group, and control of how many false alarms there are.
 
