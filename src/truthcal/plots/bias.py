@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.params import check_rng
 from truthcal.core.summarize import summarize
 from truthcal.measures.atb import cumulative_bias_curve_of
 from truthcal.measures.bias_bands import bias_band_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay, own_band
+from truthcal.plots.display import ModelDisplay, Rows, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits
 from truthcal.results.curves import BiasBand, BiasCurve
 from truthcal.results.text import percent
@@ -49,44 +48,10 @@ class BiasCurveDisplay(ModelDisplay):
         self.curve, self.band, self.name = curve, band, name
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: object,
-        y_proba: object = None,
-        *,
-        sample_weight: object = None,
-        pos_label: object = None,
-        name: str | None = None,
-        ax: "Axes | None" = None,
-        confidence_level: float = 0.95,
-        n_resamples: int = 999,
-        rng: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Plot outcomes and predictions, or a `Sketch` in place of both.
-
-        Parameters
-        ----------
-        y_true, y_proba, sample_weight, pos_label
-            As for `cumulative_bias_curve`.
-        name : str, optional
-            Name in the legend.
-        ax : matplotlib Axes, optional
-            Axes to draw into; a new figure by default. Several models can share axes.
-        confidence_level, n_resamples, rng
-            As for `bias_band`.
-        **options
-            Passed to `plot`.
-
-        Returns
-        -------
-        BiasCurveDisplay
-            With `ax_` and `figure_`.
-        """
-        generator = check_rng(rng)
-        summary = summarize(y_true, y_proba, sample_weight, pos_label)
-        band = bias_band_of(summary, confidence_level, n_resamples, generator)
-        return cls(cumulative_bias_curve_of(summary), band, name).plot(ax, **options)
+    def _of(cls, rows: Rows, confidence_level: float, n_resamples: int, rng: Any) -> Self:
+        summary = summarize(*rows)
+        band = bias_band_of(summary, confidence_level, n_resamples, rng)
+        return cls(cumulative_bias_curve_of(summary), band)
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return all columns of the curve: `q`, `bias`, `count` and `weight`."""

@@ -71,20 +71,14 @@ class BinnedReliabilityDisplay(ModelDisplay):
 
         Parameters
         ----------
-        y_true, y_proba, sample_weight, pos_label
+        y_true, y_proba, sample_weight, pos_label, confidence_level
             As for `reliability_curve`.
-        name : str, optional
-            Name in the legend.
-        ax : matplotlib Axes, optional
-            Axes to draw into; a new figure by default. Several models can share axes.
+        name, ax, **options
+            As for `ReliabilityDisplay.from_predictions`.
         strategy : {"quantile", "uniform"}, default "quantile"
             Bins of about equal weight, or of equal width.
         n_bins : int, optional
             Number of bins. By default 15, or fewer so that each has about 10 rows, but at least 2.
-        confidence_level
-            As for `reliability_curve`.
-        **options
-            Passed to `plot`.
 
         Returns
         -------

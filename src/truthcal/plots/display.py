@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truthcal.core.params import check_flag, shown
+from truthcal.core.params import check_flag, check_rng, shown
 from truthcal.plots import drawing as draw
 from truthcal.results.text import percent
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 _FRAMES = ("pandas", "polars", "pyarrow")
+# y_true, y_proba, sample_weight and pos_label.
+Rows = tuple[object, object, object, object]
 
 
 class Display:
@@ -62,8 +64,48 @@ class ModelDisplay(Display):
     _ALONE: str  # name in the legend of a single model without a name
 
     @classmethod
-    def from_predictions(cls, y_true: object, y_proba: object = None, **options: Any) -> Self:
-        """Plot outcomes and predictions, or a `Sketch`."""
+    def from_predictions(
+        cls,
+        y_true: object,
+        y_proba: object = None,
+        *,
+        sample_weight: object = None,
+        pos_label: object = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+        confidence_level: float = 0.95,
+        n_resamples: int = 999,
+        rng: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Plot outcomes and predictions, or a `Sketch` in place of both.
+
+        Parameters
+        ----------
+        y_true, y_proba, sample_weight, pos_label
+            As for `reliability_curve`.
+        name : str, optional
+            Name in the legend.
+        ax : matplotlib Axes, optional
+            Axes to draw into; a new figure by default. Several models can share axes.
+        confidence_level, n_resamples, rng
+            Level of the band, and how it is simulated: as for `consistency_band`.
+        **options
+            Passed to `plot`.
+
+        Returns
+        -------
+        Display
+            With `ax_` and `figure_`.
+        """
+        rows, generator = (y_true, y_proba, sample_weight, pos_label), check_rng(rng)
+        display = cls._of(rows, confidence_level, n_resamples, generator)
+        display.name = name
+        return display.plot(ax, **options)
+
+    @classmethod
+    def _of(cls, rows: Rows, confidence_level: float, n_resamples: int, rng: Any) -> Self:
+        """Compute what the Display stores."""
         raise NotImplementedError
 
     @classmethod
@@ -87,16 +129,12 @@ class ModelDisplay(Display):
             Its `predict_proba` returns a column for each class, in the order of its `classes_`.
         X, y : array-like
             Features and outcomes of rows that it was not fitted on.
-        sample_weight : array-like, optional
-            Weights of the rows.
         pos_label : optional
             The class whose probability is plotted; the second of `classes_` by default.
         name : str, optional
             Name in the legend; the name of the estimator's class by default.
-        ax : matplotlib Axes, optional
-            Axes to draw into; a new figure by default.
-        **options
-            Passed to `from_predictions`.
+        sample_weight, ax, **options
+            As for `from_predictions`.
 
         Returns
         -------

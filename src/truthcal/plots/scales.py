@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from truthcal.inference.scale_profile import scale_profile
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay, own_band
+from truthcal.plots.display import ModelDisplay, Rows, own_band
 from truthcal.results.curves import ScaleProfile
 from truthcal.results.text import percent
 
@@ -40,43 +40,10 @@ class ScaleProfileDisplay(ModelDisplay):
         self.profile, self.name = profile, name
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: object,
-        y_proba: object = None,
-        *,
-        sample_weight: object = None,
-        pos_label: object = None,
-        name: str | None = None,
-        ax: "Axes | None" = None,
-        confidence_level: float = 0.95,
-        n_resamples: int = 999,
-        rng: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Plot outcomes and predictions, or a `Sketch` in place of both.
-
-        Parameters
-        ----------
-        y_true, y_proba, sample_weight, pos_label
-            As for `scale_profile`.
-        name : str, optional
-            Name in the legend.
-        ax : matplotlib Axes, optional
-            Axes to draw into; a new figure by default. Several models can share axes.
-        confidence_level, n_resamples, rng
-            As for `scale_profile`.
-        **options
-            Passed to `plot`.
-
-        Returns
-        -------
-        ScaleProfileDisplay
-            With `ax_` and `figure_`.
-        """
-        rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
+    def _of(cls, rows: Rows, confidence_level: float, n_resamples: int, rng: Any) -> Self:
+        y_true, y_proba, sample_weight, pos_label = rows
         chance: dict[str, Any] = {"confidence_level": confidence_level, "n_resamples": n_resamples, "rng": rng}
-        return cls(scale_profile(y_true, y_proba, **chance, **rows), name).plot(ax, **options)
+        return cls(scale_profile(y_true, y_proba, **chance, sample_weight=sample_weight, pos_label=pos_label))
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return the columns of the profile, with a row for each width."""

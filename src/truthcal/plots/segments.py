@@ -57,9 +57,7 @@ class SegmentsDisplay(Display):
 
         Parameters
         ----------
-        segments : SegmentTable
-            From `assess_segments`.
-        max_segments, name
+        segments, max_segments, name
             As for the class.
         ax : matplotlib Axes, optional
             Axes to draw into; a new figure by default.
@@ -87,10 +85,8 @@ class SegmentsDisplay(Display):
         ----------
         table : SketchTable
             One sketch for each segment.
-        max_segments, name
-            As for the class.
-        ax : matplotlib Axes, optional
-            Axes to draw into; a new figure by default.
+        max_segments, name, ax
+            As for `from_segments`.
         **options
             Passed to `assess_segments`: `alpha`, `confidence_level`, `min_rows`, `adjust`.
 
@@ -110,10 +106,8 @@ class SegmentsDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Axes to draw into; a new figure by default.
-        name : str, optional
-            Heading above the names of segments, instead of the Display's own.
+        ax, name : optional
+            As for `from_segments`; the name replaces the Display's own.
 
         Returns
         -------

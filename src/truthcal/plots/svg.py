@@ -32,21 +32,8 @@ def figure_svg(
 ) -> str:
     """Return what `draw` draws on matplotlib axes as the text of an SVG file. Changes no setting of matplotlib.
 
-    Parameters
-    ----------
-    draw : callable
-        Takes the axes; its return value is ignored.
-    size : tuple of float
-        Width and height in inches. A Display may change the height.
-    salt : str
-        Seed of the ids in the file.
-    font_size : float
-        Font size of labels, in points; tick labels and small text are smaller.
-
-    Returns
-    -------
-    str
-        The file. Text, axes and ticks have the colour `INK`; the background is transparent.
+    `size`: width and height in inches; a Display may change the height. `salt`: seed of the ids in the file.
+    `font_size`: of labels, in points; other text is smaller. Text, axes and ticks have the colour `INK`.
     """
     matplotlib = matplotlib_module("matplotlib")
     text = io.StringIO()
