@@ -8,7 +8,7 @@ import pytest
 import truthcal as tc
 from truthcal import MEASURES
 from truthcal.core.sample import Sample
-from truthcal.inference.planning import Design, _evenly
+from truthcal.inference.planning import _EVENLY, Design
 from truthcal.inference.power import FAMILIES
 
 P = np.linspace(0.05, 0.95, 300)
@@ -360,7 +360,7 @@ def test_required_rows_for_own_predictions_do_not_depend_on_how_many_are_given()
     few, many = (tc.required_sample_size(0.03, y_proba=np.linspace(0.2, 0.6, k)) for k in (100, 5000))
     assert few == pytest.approx(many, rel=0.03, abs=0)
     assert many != tc.required_sample_size(0.03)
-    evenly = tc.required_sample_size(0.03, y_proba=_evenly())
+    evenly = tc.required_sample_size(0.03, y_proba=_EVENLY)
     assert evenly == tc.required_sample_size(0.03)
 
 

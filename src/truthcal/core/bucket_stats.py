@@ -1,4 +1,4 @@
-"""What the sums of filled buckets say: for one sketch, or for many at once."""
+"""Statistics of filled buckets, from their sums: of one sketch, or of many at once."""
 
 from functools import cached_property
 
@@ -20,7 +20,7 @@ def predictions_are_certain(columns: NDArray[np.float64]) -> bool:
 
 
 class BucketStats:
-    """What follows from the filled buckets of one sketch or of many: arrays with one entry a group.
+    """Statistics of the filled buckets of one sketch or of many: arrays with one entry for each group.
 
     The COLUMNS of group g stand from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket. No group may be empty.
     """
@@ -65,9 +65,8 @@ class BucketStats:
     def bracket(self) -> dict[str, NDArray[np.float64]]:
         """The fields of `DistanceBracket`."""
         slack = self._bounds[6] / self.weight + _TINY
-        return bracket_following_from(
-            self.atb, self.atb_l1, BoundedArray(self.bias, self.bias - slack, self.bias + slack)
-        )
+        bias = BoundedArray(self.bias, self.bias - slack, self.bias + slack)
+        return bracket_following_from(self.atb, self.atb_l1, bias)
 
 
 def bracket_following_from(

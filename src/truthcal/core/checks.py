@@ -120,15 +120,15 @@ def as_vector(values: object, name: str) -> NDArray[Any]:
 def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         _refuse_missing_values(np.ma.getmaskarray(values).ravel(), name, "masked")
-    if not hasattr(values, "__array__") and (
-        hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    ):
+    arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+    if arrow and not hasattr(values, "__array__"):
         values = _from_arrow(values, name)
     try:
         return np.asarray(values)
     except Exception as error:
         cure = "Pass a flat list or array; for a torch tensor, .detach().cpu().float()."
-        raise invalid(name, f"could not be read as an array ({_one_line(error)}). {cure}", TypeError) from error
+        cause = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(".")
+        raise invalid(name, f"could not be read as an array ({cause}). {cure}", TypeError) from error
 
 
 def _from_arrow(values: object, name: str) -> object:
@@ -137,9 +137,7 @@ def _from_arrow(values: object, name: str) -> object:
     except ImportError:
         problem = f"is an Arrow object ({type(values).__name__}); reading it needs pyarrow: pip install pyarrow."
         raise invalid(name, problem, TypeError) from None
-    if hasattr(values, "__arrow_c_stream__"):
-        return pyarrow.chunked_array(values)
-    return pyarrow.array(values)
+    return pyarrow.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pyarrow.array(values)
 
 
 def _shape_and_cure(values: object, array: NDArray[Any], name: str) -> str:
@@ -161,13 +159,8 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def is_plain(array: NDArray[Any]) -> bool:
     """Tell whether a kernel can read the array without conversion."""
-    return (
-        array.dtype.kind in "biuf" and array.dtype != np.float16 and array.dtype.itemsize <= 8 and array.dtype.isnative
-    )
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(".")
+    kind = array.dtype
+    return kind.kind in "biuf" and kind != np.float16 and kind.itemsize <= 8 and kind.isnative
 
 
 # --- how columns fit together -----------------------------------------------------------------------------------------
@@ -186,11 +179,6 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
     if same_labels:
         problem = f"and `{names[1]}` have the same index labels in a different order."
         raise invalid(names[0], f"{problem} Align them first, or pass .to_numpy() of both to pair them by position.")
-
-
-def refuse_apart(a: object, b: object) -> None:
-    """Reject two columns of predictions that differ in length or order."""
-    as_columns(y_proba_a=a, y_proba_b=b)
 
 
 def refuse_fractional(y: NDArray[Any] | None) -> None:
@@ -222,7 +210,9 @@ def _probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
     if prepare.count_outside_unit(p):
-        _refuse_outside_unit(p, name)
+        _refuse_missing_values(np.isnan(p), name, "nan")
+        found, cure = where_found(p, ~((p >= 0) & (p <= 1))), cure_outside_unit(float(p.min()), float(p.max()))
+        raise invalid(name, f"must lie in [0, 1]; found {found}. {cure}")
     return p
 
 
@@ -236,13 +226,6 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
         cure = "Numbers written as text? Convert with .astype(float)."
     found = f"got dtype {raw.dtype} (first value {_plain(raw[0])!r})"
     raise invalid(name, f"must hold {wanted}; {found}. {cure}", TypeError)
-
-
-def _refuse_outside_unit(p: NDArray[Any], name: str) -> NoReturn:
-    _refuse_missing_values(np.isnan(p), name, "nan")
-    bad = ~((p >= 0) & (p <= 1))
-    cure = cure_outside_unit(float(p.min()), float(p.max()))
-    raise invalid(name, f"must lie in [0, 1]; found {where_found(p, bad)}. {cure}")
 
 
 def cure_outside_unit(low: float, high: float) -> str:
@@ -276,7 +259,8 @@ def is_missing_object(raw: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where an object array holds None, NA, NaT or nan."""
 
     def is_missing(value: object) -> bool:
-        return value is None or type(value).__name__ in ("NAType", "NaTType") or _is_nan(value)
+        nan = isinstance(value, float) and math.isnan(value)
+        return nan or value is None or type(value).__name__ in ("NAType", "NaTType")
 
     return np.fromiter((is_missing(value) for value in raw), np.bool_, len(raw))
 
@@ -284,10 +268,6 @@ def is_missing_object(raw: NDArray[Any]) -> NDArray[np.bool_]:
 def _plain(value: object) -> object:
     """Convert a numpy scalar to a Python value, which prints without its type."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _is_text(raw: NDArray[Any]) -> bool:
@@ -356,9 +336,8 @@ def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     if not text:
         _refuse_other_kind(raw, "y_true", "labels (numbers, True/False or text)")
     if text != isinstance(pos_label, str | bytes):
-        raise invalid(
-            "pos_label", f"must be of the type of the labels in `y_true` ({_examples(raw)}); got {pos_label!r}."
-        )
+        rule = f"must be of the type of the labels in `y_true` ({_examples(raw)})"
+        raise invalid("pos_label", f"{rule}; got {pos_label!r}.")
     positive: NDArray[np.bool_] = np.asarray(raw == pos_label, dtype=np.bool_)
     others = raw[~positive]
     if others.size and bool((others != others[0]).any()):
@@ -397,19 +376,11 @@ def refuse_no_weight(rows_with_weight: int) -> None:
         raise invalid("sample_weight", "is zero in every row; at least one row must count.")
 
 
-def refuse_extreme_weight(w: NDArray[np.float64] | None) -> None:
-    """Reject weights that a sketch cannot add up; it cannot rescale them, since more rows may come later."""
-    if w is not None and w.size and not (w.min() >= SMALLEST_WEIGHT and w.max() <= LARGEST_WEIGHT):
-        refuse_weights_between(float(w.min()), float(w.max()))
-
-
 def refuse_weights_between(low: float, high: float, subject: str | None = None) -> NoReturn:
     """Reject weights from `low` to `high`, which are beyond what a sketch can add up."""
-    allowed = (
-        f"must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found {low:g} to {high:g}."
-    )
+    rule = f"must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found {low:g} to {high:g}"
     cure = "Only ratios matter: multiply all weights of all updates by one number."
-    raise invalid("sample_weight", f"{allowed} {cure}", subject=subject)
+    raise invalid("sample_weight", f"{rule}. {cure}", subject=subject)
 
 
 def refuse_wide_weight(w: NDArray[np.float64]) -> None:

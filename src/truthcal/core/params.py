@@ -76,13 +76,6 @@ def refuse_unconverged(newton_step: float) -> None:
         raise invalid("y_proba", f"allows no accurate fit of slope and intercepts: {reason}. {cure}")
 
 
-def refuse_beside_sketch(y_proba: object, sample_weight: object, pos_label: object) -> None:
-    """Reject arguments beside a sketch, which holds predictions and weights already."""
-    for name, value in (("y_proba", y_proba), ("sample_weight", sample_weight), ("pos_label", pos_label)):
-        if value is not None:
-            raise invalid(name, "cannot be combined with a Sketch, which summarizes its rows; leave it out.", TypeError)
-
-
 def refuse_not_table(table: object, is_table: bool, name: str = "table") -> None:
     """Reject what is not a table of sketches with at least one segment."""
     if not is_table:
@@ -91,50 +84,6 @@ def refuse_not_table(table: object, is_table: bool, name: str = "table") -> None
         raise invalid(name, f"{problem} For one Sketch use assess.", TypeError)
     if not table:
         raise invalid(name, "is empty; it has no segments to assess.")
-
-
-def refuse_no_spread(spread: float) -> None:
-    """Reject predictions whose Brier score no outcome can change, for Spiegelhalter's statistic."""
-    if not spread > 0.0:
-        raise invalid(
-            "y_proba", "holds only 0, 1/2 and 1, where Spiegelhalter's test sees nothing; use calibration_test."
-        )
-
-
-def refuse_no_freedom(freedom: int, ddof: int) -> None:
-    """Reject a chi-square test without degrees of freedom."""
-    if freedom < 1:
-        problem = f"= {ddof} leaves no degrees of freedom: {freedom + ddof} bins have predictions other than 0 and 1"
-        raise invalid("ddof", f"{problem}; use more bins, or calibration_test.")
-
-
-def refuse_no_proba(y_proba: object) -> None:
-    """Reject outcomes without predictions."""
-    if y_proba is None:
-        cure = "Only a Sketch is passed alone; from a SketchTable pass one group, table[key], or table.total()."
-        raise invalid("y_proba", f"is missing: pass (y_true, y_proba). {cure}", TypeError)
-
-
-def refuse_unique(measure: str, unique: bool) -> None:
-    """Reject an ECE of distinct predictions if hardly any prediction repeats: it has no population value."""
-    if unique:
-        raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or binned_ece.")
-
-
-def refuse_one_row(ww: float) -> None:
-    """Reject a single row, or one that outweighs all others. `ww`: sum of (w / W)^2."""
-    if not ww < 1.0:
-        raise ValueError("at least two rows with weight are needed to distinguish noise from error.")
-
-
-def refuse_coarse_sketch(width: float, needed: float) -> None:
-    """Reject a sketch whose bounds are too far apart to decide between accepting and rejecting."""
-    if width > needed:
-        times = math.ceil(math.sqrt(width / needed))
-        raise ValueError(
-            f"the sketch bounds ATB only to within {width:.2g}, and this test needs {needed:.2g}; build it with about "
-            f"{times} times as many buckets (`n_buckets`)."
-        )
 
 
 # --- binnings ---------------------------------------------------------------------------------------------------------
@@ -294,23 +243,15 @@ def check_family(family: Any, known: Mapping[str, tuple[Any, float]], p: NDArray
     return getattr(family, "__name__", "own family"), checked, 1.0
 
 
-def refuse_few_draws(n_resamples: int, alpha: float) -> None:
-    """Reject so few draws that no p-value could be at most alpha."""
-    if (1 + n_resamples) * alpha < 1.0:
-        least = math.ceil(1.0 / alpha) - 1
-        raise invalid("n_resamples", f"must be at least {least} for alpha = {alpha:g}; got {n_resamples}.")
-
-
 def refuse_unreachable(wanted: NDArray[np.float64], most: float) -> None:
     """Reject errors larger than a family of miscalibrations can make."""
     if wanted.size == 0 or not (wanted >= 0.0).all():
         raise invalid("distances", "must hold numbers that are not negative, at least one.")
     if most == 0.0:
         raise ValueError("predictions like these cannot be wrong in this way: they are all 0 or 1, or all 1/2.")
-    if wanted.max() > most:
-        raise ValueError(
-            f"predictions like these can be wrong by {most:.4g} at most in this way; got {wanted.max():g}."
-        )
+    largest = wanted.max()
+    if largest > most:
+        raise ValueError(f"predictions like these can be wrong by {most:.4g} at most in this way; got {largest:g}.")
 
 
 def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str = "") -> str:
@@ -333,10 +274,8 @@ def refuse_fractions(y: NDArray[Any], convention: str) -> None:
 def refuse_nothing_counted(rows: int) -> None:
     """Reject one bin for MAPIE, which then counts only predictions of exactly 0, if there are none of these."""
     if rows == 0:
-        rule = "must be at least 2 for the convention 'mapie' unless a prediction is exactly 0"
-        raise invalid(
-            "n_bins", f"{rule}; got 1, for which mapie returns nan. Pass n_bins=2 to have all rows in one bin."
-        )
+        rule = "must be at least 2 for the convention 'mapie' unless a prediction is exactly 0; got 1"
+        raise invalid("n_bins", f"{rule}, for which mapie returns nan. Pass n_bins=2 to have all rows in one bin.")
 
 
 def check_rng(rng: Any) -> np.random.Generator:

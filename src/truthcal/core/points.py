@@ -73,24 +73,17 @@ class Points:
         n, weight, ww, wp, pos, neg, wcp, _, wwcc, wwv, low, high = columns
         bias = pos - neg
         unweighted = bool((ww == n).all() and (weight == n).all())
+        unchanged = dict(weight=weight, ww=ww, wp=wp, wcp=wcp, wwcc=wwcc, wwv=wwv, bias=bias, low=low, high=high)
         return cls(
             p=np.clip(wp / weight, low, high),  # rounding never takes a mean out of its bucket
-            low=low,
-            high=high,
             n=n.astype(np.int64),
-            weight=weight,
-            ww=ww,
-            wp=wp,
             wy=np.clip((wp - bias) / weight, 0.0, 1.0) * weight,
-            wcp=wcp,
             wwc=bias * (ww / weight),
-            wwcc=wwcc,
-            wwv=wwv,
-            bias=bias,
             cumulative=np.cumsum(bias),
             row_ww=ww / n,
             largest_weight=1.0 if unweighted else math.sqrt(float(np.max(ww))),
             bucket_width=1.0 / n_buckets,
+            **unchanged,
         )
 
     def __len__(self) -> int:

@@ -9,18 +9,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core import checks
 from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
-from truthcal.core.checks import (
-    as_columns,
-    check_proba,
-    check_rows,
-    is_plain,
-    positive_labels,
-    read_only,
-    refuse_extreme_weight,
-    refuse_no_weight,
-    refuse_swapped,
-)
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.parallel import in_halves
 from truthcal.core.params import check_power_of_two
@@ -85,23 +75,19 @@ class Sketch(BinaryFile):
 
         Parameters
         ----------
-        y_true : array-like
-            Outcomes: 0/1, bool, or fractions in [0, 1]. Other labels need `pos_label`.
-        y_proba : array-like
-            Predicted probabilities.
+        y_true, y_proba, pos_label
+            As for `atb`.
         sample_weight : array-like, optional
             Weights, zero or between 1e-100 and 1e100. Rows of weight 0 count for nothing.
-        pos_label : optional
-            The label that counts as 1.
 
         Returns
         -------
         Sketch
             The sketch itself.
         """
-        columns = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
+        columns = checks.as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
         if pos_label is not None:
-            columns[0] = positive_labels(columns[0], pos_label)
+            columns[0] = checks.positive_labels(columns[0], pos_label)
         rows = len(columns[0])
         fast = in_halves(lambda first, last: self._fast(columns, first, last), rows)
         clean = [scratch for scratch in fast if scratch is not None]
@@ -112,20 +98,20 @@ class Sketch(BinaryFile):
         try:
             parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
         except (TypeError, ValueError):
-            check_rows(*columns)  # says the same of all rows, so that row numbers and counts are right
+            checks.check_rows(*columns)  # says the same of all rows, so that row numbers and counts are right
             raise
-        refuse_no_weight(sum(part.n for part, _ in parts))
+        checks.refuse_no_weight(sum(part.n for part, _ in parts))
         if any(fractional for _, fractional in parts):
-            refuse_swapped(all(part._is_certain() for part, _ in parts))
+            checks.refuse_swapped(all(part._is_certain() for part, _ in parts))
         for part, _ in parts:
             self._add(part)
         return self
 
     def _fast(self, columns: list[NDArray[Any]], first: int, last: int) -> NDArray[np.float64] | None:
         """Sums over the rows first to last, if they are valid, unweighted and have 0/1 outcomes; else None."""
-        if len(columns) > 2 or not all(is_plain(column) for column in columns):
+        if len(columns) > 2 or not all(checks.is_plain(column) for column in columns):
             return None
-        y, p = (read_only(column[first:last]) for column in columns)
+        y, p = (checks.read_only(column[first:last]) for column in columns)
         scratch = empty_scratch(self.n_buckets)
         return None if buckets.sketch_binary(p, y, self.n_buckets, scratch) else scratch
 
@@ -135,11 +121,15 @@ class Sketch(BinaryFile):
         scratch = np.zeros((self.n_buckets, buckets.N_SUMS))
         for start in range(first, last, _CHUNK):
             chunk = [column[start : min(start + _CHUNK, last)] for column in columns]
-            rows = check_rows(*chunk, part=True)
-            refuse_extreme_weight(rows.w)
+            rows = checks.check_rows(*chunk, part=True)
+            # A sketch cannot rescale weights, since more rows may come later.
+            if rows.w is not None and rows.w.size:
+                low, high = float(rows.w.min()), float(rows.w.max())
+                if not (low >= checks.SMALLEST_WEIGHT and high <= checks.LARGEST_WEIGHT):
+                    checks.refuse_weights_between(low, high)
             fractional |= rows.y.dtype != np.uint8
             w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
-            y = read_only(rows.y.astype(np.float64))
+            y = checks.read_only(rows.y.astype(np.float64))
             buckets.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
         part._sums[:] = scratch.T
         return part, fractional
@@ -230,7 +220,7 @@ class Sketch(BinaryFile):
         return float(self._answers().bias[0])
 
     def noise_floor(self) -> float:
-        """What a perfectly calibrated forecaster with these predictions would score in ATB on average.
+        """Expected ATB of a perfectly calibrated forecaster with these predictions.
 
         A row of weight 2 is one observation here, not two.
         """
@@ -314,14 +304,14 @@ class Sketch(BinaryFile):
 
 
 def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
-    """What `sketch_binary` adds rows to, before there are any."""
+    """Scratch memory of `sketch_binary` before any rows are added."""
     scratch = np.zeros((n_buckets, buckets.SCRATCH_FIELDS))
     scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
     return scratch.reshape(-1)
 
 
 def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
-    """Which bucket of a `Sketch` each prediction falls into.
+    """Return the bucket of a `Sketch` that each prediction falls into.
 
     Bucket k is [k/n_buckets, (k+1)/n_buckets); 1 belongs to the last. This is the one definition in all of truthcal.
 
@@ -344,7 +334,7 @@ def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
     [0, 1, 2, 3]
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-    return _buckets(check_proba(y_proba, "y_proba"), n_buckets)
+    return _buckets(checks.check_proba(y_proba, "y_proba"), n_buckets)
 
 
 def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
@@ -366,7 +356,7 @@ def is_size(n_buckets: int) -> bool:
 
 
 def cells_are_possible(n_buckets: int, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which filled buckets can have come from rows. A checksum only proves that the bytes are as written."""
+    """Return whether each filled bucket can have come from rows. A checksum proves only that bytes are unchanged."""
     out = np.empty(len(bucket), np.bool_)
     groups.possible_cells(columns, out)
     for extreme in columns[buckets.N_SUMS :]:

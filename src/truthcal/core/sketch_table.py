@@ -8,20 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core import group_keys
 from truthcal.core.bucket_stats import BucketStats
 from truthcal.core.file_format import BinaryFile
-from truthcal.core.group_keys import (
-    STATISTICS,
-    Key,
-    check_by,
-    checked_key,
-    named,
-    names_from_json,
-    ordered_keys,
-    printed,
-    to_json,
-    users_key,
-)
+from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import Points
 from truthcal.core.sketch import CELL_SIZE, COLUMNS, MAX_BUCKETS, Sketch, cells_are_possible, is_size, read_cells
@@ -106,15 +96,14 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         by = check_by(by)
         if not isinstance(sketches, Mapping):
             raise TypeError(f"`sketches` must be a dict from keys to sketches; got {shown(sketches)}.")
-        pairs = [(users_key(key, by), sketch) for key, sketch in sketches.items()]
+        pairs = [(group_keys.users_key(key, by), sketch) for key, sketch in sketches.items()]
         for key, sketch in pairs:
             if not isinstance(sketch, Sketch):
                 raise TypeError(f"`sketches` must hold a Sketch for each key; got {shown(sketch)} for {named(key)}.")
         sizes = sorted({sketch.n_buckets for _, sketch in pairs})
         if len(sizes) != 1:
-            raise ValueError(
-                f"`sketches` must have one n_buckets in common; found {', '.join(map(str, sizes)) or 'none'}."
-            )
+            found = ", ".join(map(str, sizes)) or "none"
+            raise ValueError(f"`sketches` must have one n_buckets in common; found {found}.")
         cells = [sketch._filled() for _, sketch in pairs]
         group = np.repeat(np.arange(len(cells)), [len(filled) for filled, _ in cells])
         bucket, columns = (np.concatenate(parts, axis=-1) for parts in zip(*cells, strict=True))
@@ -129,12 +118,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         `columns` are the COLUMNS of a sketch. ValueError if a filled bucket cannot have come from rows.
         """
         table = cls(by, n_buckets)
-        checked = [checked_key(key, table.by) for key in keys]
+        checked = [group_keys.checked_key(key, table.by) for key in keys]
         shaped = columns.shape == (len(COLUMNS), len(bucket)) and len(group) == len(bucket)
         if not shaped or ((group < 0) | (group >= len(checked))).any():
-            raise ValueError(
-                f"each filled bucket must have one of the {len(checked)} groups, a number and all columns."
-            )
+            many = len(checked)
+            raise ValueError(f"each filled bucket must have one of the {many} groups, a number and all columns.")
         columns = np.ascontiguousarray(columns, np.float64)
         possible = cells_are_possible(table.n_buckets, bucket, columns)
         if not possible.all():
@@ -146,7 +134,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def _fill(self, keys: list[Key], group: _Ints, bucket: _Ints, columns: _Floats) -> Self:
         """Put these filled buckets in place of what is there. Equal keys are one group, keys without buckets none."""
         used = np.unique(group)
-        ordered, places = ordered_keys([keys[g] for g in used])
+        ordered, places = group_keys.ordered_keys([keys[g] for g in used])
         place = np.zeros(len(keys), np.int64)
         place[used] = places
         code, columns = _added_up(place[group] * self.n_buckets + bucket, columns)
@@ -164,11 +152,9 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable; got {type(other).__name__}.")
         for name in ("by", "n_buckets"):
-            mine, others = getattr(self, name), getattr(other, name)
+            mine, others = f"{name}={getattr(self, name)}", f"{name}={getattr(other, name)}"
             if mine != others:
-                raise ValueError(
-                    f"cannot merge a table with {name}={others} into one with {name}={mine}; build both with the same."
-                )
+                raise ValueError(f"cannot merge a table with {others} into one with {mine}; build both with the same.")
         return self._fill(
             self._keys + other._keys,
             np.concatenate([self._groups(), other._groups() + len(self)]),
@@ -234,7 +220,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def _find(self, key: object) -> int | None:
         try:
-            return self._place.get(users_key(key, self.by))
+            return self._place.get(group_keys.users_key(key, self.by))
         except (TypeError, ValueError):  # what cannot be a key is not there
             return None
 
@@ -284,7 +270,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return self._answers().bias
 
     def noise_floor(self) -> _Floats:
-        """What a perfectly calibrated forecaster with these predictions would score in ATB on average, per group."""
+        """Expected ATB of a perfectly calibrated forecaster with these predictions, for each group."""
         return self._answers().noise_floor
 
     def table(self) -> dict[str, Any]:
@@ -328,7 +314,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def to_bytes(self) -> bytes:
         """The table in truthcal's own format: versioned, checksummed, the same on every machine, no pickle inside."""
-        names = {"by": self.by, "keys": [[to_json(value) for value in key] for key in self._keys]}
+        names = {"by": self.by, "keys": [[group_keys.to_json(value) for value in key] for key in self._keys]}
         text = json.dumps(names, separators=(",", ":")).encode("ascii")
         arrays = self._buckets.astype("<u4"), self._columns.astype("<f8"), np.diff(self._starts).astype("<u4")
         numbers = self.n_buckets, len(self), len(self._buckets), len(text)
@@ -339,7 +325,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         (n_buckets, g, m, _), body = cls._opened(data, name, lambda _, g, m, k: 4 * g + m * CELL_SIZE + k)
         bucket, columns = read_cells(body, m)
         counts = np.frombuffer(body, "<u4", g, offset=m * CELL_SIZE).astype(np.int64)
-        by, keys = names_from_json(bytes(body[m * CELL_SIZE + 4 * g :]))
+        by, keys = group_keys.names_from_json(bytes(body[m * CELL_SIZE + 4 * g :]))
         fits = by and len(keys) == g and (counts > 0).all() and counts.sum() == m and is_size(n_buckets)
         code = np.repeat(np.arange(g), counts) * n_buckets + bucket if fits else bucket
         if not fits or not (np.diff(code) > 0).all() or not cells_are_possible(n_buckets, bucket, columns).all():

@@ -2,8 +2,15 @@
 
 import numpy as np
 
-from truthcal.core.checks import as_columns, check_proba, check_report, check_rows, read_only, refuse_fractional
-from truthcal.core.params import refuse_beside_sketch, refuse_no_proba
+from truthcal.core.checks import (
+    as_columns,
+    check_proba,
+    check_report,
+    check_rows,
+    invalid,
+    read_only,
+    refuse_fractional,
+)
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -15,10 +22,18 @@ TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
 def given_sketch(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sketch | None:
     """The sketch that was passed in place of all rows, or None if rows were passed."""
     if isinstance(y_true, Sketch):
-        refuse_beside_sketch(y_proba, sample_weight, pos_label)
+        _refuse_beside_sketch(y_proba=y_proba, sample_weight=sample_weight, pos_label=pos_label)
         return y_true
-    refuse_no_proba(y_proba)
+    if y_proba is None:
+        cure = "Only a Sketch is passed alone; from a SketchTable pass one group, table[key], or table.total()."
+        raise invalid("y_proba", f"is missing: pass (y_true, y_proba). {cure}", TypeError)
     return None
+
+
+def _refuse_beside_sketch(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise invalid(name, "cannot be combined with a Sketch, which summarizes its rows; leave it out.", TypeError)
 
 
 def summarize(
@@ -61,7 +76,7 @@ def summarize(
 def summarize_predictions(y_proba: object, sample_weight: object = None) -> Sample | Sketch:
     """Check and sort predictions without outcomes, or return the sketch that was passed in their place."""
     if isinstance(y_proba, Sketch):
-        refuse_beside_sketch(None, sample_weight, None)
+        _refuse_beside_sketch(sample_weight=sample_weight)
         return y_proba
     p = check_proba(y_proba, "y_proba")
     rows = check_report(p, p, sample_weight, name="y_proba")

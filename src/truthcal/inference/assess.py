@@ -50,17 +50,15 @@ def assess(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sketch
-        Outcomes, 0/1; other labels need `pos_label`. Or a `Sketch` in place of all rows.
-    y_proba, sample_weight, pos_label
+    y_true, y_proba, n_resamples, sample_weight, pos_label
         As for `calibration_test`.
     alpha : float, default 0.05
         Predictions are called miscalibrated if the p-value of `calibration_test` is at most this, and too good to be
         honest if the other tail is at most a fifth of it.
     confidence_level : float, default 0.95
         Of the intervals.
-    n_resamples, rng
-        As for `calibration_test`; with the default `rng` the same rows always get the same verdict.
+    rng : int, numpy Generator or None, default 0
+        As for `calibration_test`; with the default the same rows always get the same verdict.
 
     Returns
     -------
@@ -121,7 +119,6 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
 
 
 def _decomposition(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
-    """The decomposition of the Brier score."""
     if not summary.sketched:
         return brier_decomposition_of(summary)
     # Of the buckets as rows: what happens within them is in the score and in the uncertainty alike.
@@ -157,7 +154,7 @@ def kind_of_error(points: Points, pvalue: float) -> str:
 
 
 def _directions(points: Points) -> tuple[float, float]:
-    """How many standard errors predictions are too high, and too extreme beside that."""
+    """Standard errors by which predictions are too high, and too extreme beside that."""
     x, c, noise = points.p, points.bias, points.wwv
     total = float(np.sum(noise))
     if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
@@ -195,7 +192,7 @@ def _largest_bias(points: Points) -> BiasedStretch:
 
 
 def _against(points: Points) -> float:
-    """How many standard errors predictions run against outcomes, were the two independent."""
+    """Standard errors by which predictions run against outcomes, were the two independent."""
     w, x = points.weight / points.total, points.p - points.mean_proba
     slope = float(np.sum(w * x * (points.p - points.bias / points.weight)))
     spread = float(np.sum(w * x * x)) * points.mean_true * (1.0 - points.mean_true) * points.one_row

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.checks import check_rows, refuse_fractional
-from truthcal.core.params import check_choice, check_rng, check_whole, refuse_no_freedom, refuse_no_spread
+from truthcal.core.checks import check_rows, invalid, refuse_fractional
+from truthcal.core.params import check_choice, check_rng, check_whole
 from truthcal.core.sample import Sample
 from truthcal.inference.calibration_test import ALTERNATIVES, Plan, Statistic, run_test
-from truthcal.inference.laws.outcomes import Outcomes, Values
 from truthcal.inference.laws.redraw import Tails
 from truthcal.results.tests import CalibrationTest
 
@@ -76,11 +75,10 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
     """Spiegelhalter's z of sorted rows."""
     p = sample.p.astype(np.float64)
     spread = math.sqrt(float(np.sum((sample.w * (1.0 - 2.0 * p)) ** 2 * p * (1.0 - p))))
-    refuse_no_spread(spread)
+    if not spread > 0.0:
+        problem = "holds only 0, 1/2 and 1, where Spiegelhalter's test sees nothing; use calibration_test."
+        raise invalid("y_proba", problem)
     slope = -(1.0 - 2.0 * sample.groups.r) / spread
-
-    def values(outcomes: Outcomes) -> Values:
-        return lambda positive: outcomes.bias(positive) @ slope
 
     z = float(sample.groups.c @ slope)
     return Statistic(
@@ -88,7 +86,7 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
         z,
         sample.points(),
         sample,
-        values,
+        lambda outcomes: lambda positive: outcomes.bias(positive) @ slope,
         limit=lambda: Tails(float(special.ndtr(-z)), float(special.ndtr(z)), 0.0, 1.0, 0),
         moments=(0.0, 1.0),
     )
@@ -157,7 +155,9 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
     """The Hosmer-Lemeshow statistic of sorted rows."""
     starts, variance = _bins(sample, n_bins)
     freedom = int(np.count_nonzero(variance)) - ddof
-    refuse_no_freedom(freedom, ddof)
+    if freedom < 1:
+        problem = f"= {ddof} leaves no degrees of freedom: {freedom + ddof} bins have predictions other than 0 and 1"
+        raise invalid("ddof", f"{problem}; use more bins, or calibration_test.")
 
     def statistic_of(bias: _Array) -> _Array:
         gaps = np.add.reduceat(bias, starts, axis=1) ** 2
@@ -166,6 +166,9 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
             value: _Array = np.sum(np.where(gaps > 0.0, gaps / variance, 0.0), axis=1)
         return value
 
+    def chi_square_tails() -> tuple[float, float]:
+        return float(special.chdtrc(freedom, observed)), float(special.chdtr(freedom, observed))
+
     observed = float(statistic_of(sample.groups.c[None, :])[0])
     return Statistic(
         "hosmer_lemeshow",
@@ -173,13 +176,7 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
         sample.points(),
         sample,
         (lambda outcomes: lambda positive: statistic_of(outcomes.bias(positive))) if ddof == 0 else None,
-        limit=lambda: Tails(
-            float(special.chdtrc(freedom, observed)),
-            float(special.chdtr(freedom, observed)),
-            freedom,
-            math.sqrt(2.0 * freedom),
-            0,
-        ),
+        limit=lambda: Tails(*chi_square_tails(), freedom, math.sqrt(2.0 * freedom), 0),
         close=bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
     )
 
@@ -198,9 +195,8 @@ def _binary_sample(y_true: object, y_proba: object, sample_weight: object, pos_l
 
 
 def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.int64], _Array]:
-    """Where bins of equal count start among the different predictions, and the variance of each bin's count."""
-    groups = sample.groups
-    begins = sample.starts
+    """Return the starts of bins of equal count among the different predictions, and the variance of their counts."""
+    groups, begins = sample.groups, sample.starts
     ends = np.append(begins[1:], sample.n)
     bins = (begins + ends) * n_bins // (2 * sample.n)  # the bin of a group's middle row
     starts = np.flatnonzero(np.diff(bins, prepend=-1))

@@ -1,4 +1,4 @@
-"""Which of two forecasters of the same events is better calibrated, and which is more skilful."""
+"""Comparison of two forecasters of the same events: which is better calibrated, and which more skilful."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.checks import Checked, check_rows, refuse_apart, refuse_fractional
-from truthcal.core.params import check_choice, check_level, check_rng, check_whole, refuse_one_row, refuse_unique
+from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
+from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
@@ -44,8 +44,8 @@ def compare(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Outcomes, 0/1; other labels need `pos_label`.
+    y_true, sample_weight, pos_label
+        As for `calibration_test`.
     y_proba_a, y_proba_b : array-like of shape (n,)
         The two forecasters' predictions of the same events, row by row.
     measure : str, default "atb"
@@ -57,10 +57,6 @@ def compare(
         Draws of the noise, for the measures named last.
     rng : int, numpy Generator or None, default 0
         Source of randomness, for these.
-    sample_weight : array-like of shape (n,), optional
-        As for `calibration_test`.
-    pos_label : optional
-        The label that counts as 1.
 
     Returns
     -------
@@ -92,34 +88,19 @@ def compare(
     check_choice(measure, "measure", (*TENTS, *NORMS))
     level = check_level(confidence_level, "confidence_level")
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 99), check_rng(rng)
-    refuse_apart(y_proba_a, y_proba_b)
-    given = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
-    a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in given.items())
+    as_columns(y_proba_a=y_proba_a, y_proba_b=y_proba_b)  # same length and order
+    columns = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
+    a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in columns.items())
     refuse_fractional(a.y)
     samples = Sample.from_checked(a), Sample.from_checked(b)
-    refuse_one_row(samples[0].points().one_row)
+    if not samples[0].points().one_row < 1.0:
+        raise ValueError("at least two rows with weight are needed to distinguish noise from error.")
     if measure in TENTS:
-        found = _of_squares(a, b, samples, measure, level)
+        calibration = _of_squares(a, b, samples, measure, level)
     else:
-        found = _of_norms(samples, measure, level, n_resamples, generator)
-    brier = _of_brier(a, b, level)
-    return Comparison(
-        measure=measure,
-        a=found.a,
-        b=found.b,
-        difference=found.a - found.b,
-        low=found.low,
-        high=found.high,
-        pvalue=found.pvalue,
-        brier_a=brier.a,
-        brier_b=brier.b,
-        brier_difference=brier.a - brier.b,
-        brier_low=brier.low,
-        brier_high=brier.high,
-        brier_pvalue=brier.pvalue,
-        confidence_level=level,
-        n=len(a.p),
-    )
+        calibration = _of_norms(samples, measure, level, n_resamples, generator)
+    differences = calibration.fields("") | _of_brier(a, b, level).fields("brier_")
+    return Comparison(measure=measure, confidence_level=level, n=len(a.p), **differences)
 
 
 class _Difference(NamedTuple):
@@ -130,6 +111,11 @@ class _Difference(NamedTuple):
     low: float
     high: float
     pvalue: float
+
+    def fields(self, prefix: str) -> dict[str, Any]:
+        """The fields of `Comparison` whose names begin with the prefix."""
+        values = self._asdict() | {"difference": self.a - self.b}
+        return {prefix + name: value for name, value in values.items()}
 
 
 # --- squared errors ---------------------------------------------------------------------------------------------------
@@ -169,9 +155,10 @@ class _Side(NamedTuple):
 
 
 def _covariance(a: _Side, b: _Side) -> _Array:
-    """Of both mean errors together: from the products seen, or from those expected if the truth is half way between.
+    """Covariance of both mean errors together.
 
-    The larger is taken: where few events have happened, products seen know nothing of those that could have.
+    From the products seen, or from those expected if the truth is half way between, if these are larger: where few
+    events have happened, products seen know nothing of those that could have.
     """
     seen = a.c * a.c, a.c * b.c, b.c * b.c
     truth = (a.p + b.p) / 2.0
@@ -234,7 +221,7 @@ class _Law(NamedTuple):
         return cls(np.append(scales, [epsilon, -epsilon]), np.append(shifts, [shift, shift]), offset)
 
     def quantile(self, upper: float) -> float:
-        """What is exceeded with probability `upper`."""
+        """The value that is exceeded with probability `upper`."""
         return upper_quantile(upper, self.scales, self.shifts) - self.offset if len(self.scales) else 0.0
 
     def two_sided(self, value: float) -> float:
@@ -264,8 +251,8 @@ def _of_norms(
     samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
 ) -> _Difference:
     """Each forecaster's noise gets half of the error allowed."""
-    for sample in samples:
-        refuse_unique(measure, has_no_population(sample, measure))
+    if any(has_no_population(sample, measure) for sample in samples):
+        raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or binned_ece.")
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
     draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
     reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)

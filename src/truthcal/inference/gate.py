@@ -36,10 +36,8 @@ def check(
 
     Parameters
     ----------
-    y_true : array-like or Sketch
-        Outcomes, 0/1 or True/False; or a `Sketch`, which stands for the rows.
-    y_proba : array-like
-        Predicted probabilities in [0, 1]; left out for a `Sketch`.
+    y_true, y_proba, sample_weight, pos_label
+        As for `calibration_test`.
     alpha : float, optional
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
         0. Default 0.05, unless `max_rms` is given.
@@ -51,10 +49,6 @@ def check(
         The same rows by segment. Each segment is checked as well.
     adjust, min_rows
         As for `assess_segments`.
-    sample_weight : array-like, optional
-        Weights of the rows.
-    pos_label : optional
-        The label that counts as 1.
 
     Returns
     -------

@@ -158,7 +158,7 @@ class LengthOfMean:
 
 
 def _crossing(rising: Callable[[float], float]) -> float:
-    """Where a function that rises on [0, 1] passes 0; an end if it never does.
+    """Root of a function that rises on [0, 1]; an end if there is none.
 
     Lengths are small beside 1, so that steps towards 0 by a factor come near sooner than Brent's method does.
     """
@@ -185,15 +185,12 @@ def confidence_interval(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> ConfidenceInterval:
-    """Between which values the calibration error of infinitely many such rows lies.
+    """Confidence interval of the calibration error that infinitely many such rows would have.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sketch
-        Outcomes, or a `Sketch` in place of all rows (then for "rms", "excess", "bias", atb, multiscale_atb and
-        shifted_grid_ubse).
-    y_proba, sample_weight, pos_label
-        As for `calibration_test`.
+    y_true, y_proba, sample_weight, pos_label
+        As for `calibration_test`. A `Sketch` has "rms", "excess", "bias", atb, multiscale_atb and shifted_grid_ubse.
     measure : str, default "rms"
         "excess", the ATB without noise; "rms", its root, on the scale of a probability; "bias", mean prediction minus
         mean outcome; or a name in `MEASURES`. For atb, multiscale_atb and shifted_grid_ubse the interval is for the
@@ -201,12 +198,10 @@ def confidence_interval(
     confidence_level : float, default 0.95
         Wanted coverage.
     method : {"auto", "quadratic", "norm", "score"}, default "auto"
-        What "auto" chooses: "score" for the bias, "quadratic" for squared errors with a kernel of tents, "norm" for
+        "auto" chooses "score" for the bias, "quadratic" for squared errors with a kernel of tents, "norm" for
         atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece, and for ece if predictions repeat.
-    n_resamples : int, default 1999
-        Draws of the noise, for "norm".
-    rng : int, numpy Generator or None, default 0
-        Source of randomness, for "norm".
+    n_resamples, rng
+        Draws of the noise, and source of randomness, for "norm".
 
     Returns
     -------
@@ -264,13 +259,8 @@ def interval_of(
         return _of_norm(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
         return _of_square(summary, points, cells, measure, confidence_level)
-    value = MEASURES[measure].of_sample(summary)
-    return _none(
-        measure,
-        value,
-        confidence_level,
-        f"no interval with known coverage near calibration; rms, smcal or binned_ece have one, {measure} has not",
-    )
+    why = f"no interval with known coverage near calibration; rms, smcal or binned_ece have one, {measure} has not"
+    return _none(measure, MEASURES[measure].of_sample(summary), confidence_level, why)
 
 
 def _none(measure: str, estimate: float, level: float, why: str) -> ConfidenceInterval:

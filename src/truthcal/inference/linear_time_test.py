@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from truthcal.core.checks import check_rows, refuse_fractional
-from truthcal.core.params import refuse_coarse_sketch
 from truthcal.core.summarize import given_sketch, refuse_fractional_buckets
 from truthcal.measures.atb import atb_approx
 from truthcal.results.tests import LinearTimeTest
@@ -21,9 +20,7 @@ def linear_time_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sketch
-        Outcomes (0/1), or a `Sketch` in place of all rows.
-    y_proba, sample_weight, pos_label
+    y_true, y_proba, sample_weight, pos_label
         As for `calibration_test`.
 
     Returns
@@ -57,7 +54,11 @@ def linear_time_test(
         points = sketch.points()
         refuse_fractional_buckets(points)
         value, ww = sketch.atb(), points.one_row
-        refuse_coarse_sketch(value.width, ww / 2.0)
+        if value.width > ww / 2.0:
+            raise ValueError(
+                f"the sketch bounds ATB only to within {value.width:.2g}, and this test needs {ww / 2.0:.2g}; build it "
+                f"with about {math.ceil(math.sqrt(value.width / (ww / 2.0)))} times as many buckets (`n_buckets`)."
+            )
     else:
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)

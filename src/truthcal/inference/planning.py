@@ -1,4 +1,4 @@
-"""What a test would find, without simulation: the error that so many rows show, and the rows that an error needs."""
+"""Power without simulation: the error that a test of these rows can detect, and the rows that an error needs."""
 
 import math
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from truthcal.core.points import Points, equal_cells
 from truthcal.core.summarize import summarize_predictions
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
-from truthcal.inference.power import FAMILIES, Family, shifted
+from truthcal.inference.power import FAMILIES, Family
 from truthcal.measures.registry import TENTS
 from truthcal.results.tests import DetectableError
 
 _Array = NDArray[np.float64]
 
 # Planning needs two digits, for which fewer cells do; and predictions that nobody has yet are spread evenly.
-_PLANNING_CELLS, _EVENLY = 128, 1000
+_PLANNING_CELLS, _EVENLY = 128, (np.arange(1000) + 0.5) / 1000
 # With less than this the law for many rows says nothing.
 LEAST_INFORMATION = 5.0
 
@@ -72,7 +72,7 @@ class Design:
         return upper_tail(rest, scales[free], mean[free] / np.sqrt(scales[free]))
 
     def _variances(self, truth: _Array) -> _Array:
-        """How the mean error varies along the axes if outcomes follow the truth.
+        """Variances of the mean error along the axes if outcomes follow the truth.
 
         The axes are those of calibrated predictions, along which coordinates are then independent. For other truths
         they nearly are, as noise changes little along the predictions (tests/inference/test_power.py simulates it).
@@ -97,12 +97,12 @@ def detectable_error(
         Predicted probabilities. Outcomes are not needed. A `Sketch` takes the place of all rows, `sample_weight`
         included; its outcomes are not looked at.
     power : float, default 0.8
-        How probable it should be that the test finds the error.
+        Probability that the test finds the error.
     alpha : float, default 0.05
         Level of the test.
     measure : {"multiscale_atb", "atb", "shifted_grid_ubse"}, default "multiscale_atb"
         The test's statistic.
-    sample_weight : array-like of shape (n,), optional
+    sample_weight
         As for `calibration_test`.
 
     Returns
@@ -135,17 +135,13 @@ def detectable_error(
 def detectable_of(points: Points, power: float, alpha: float, measure: str) -> DetectableError:
     """The detectable error, from the points of sorted rows or of a sketch."""
     design = Design.of(points, measure)
-    found = [math.nan] * 3
+    errors = [math.nan] * 3
     if design.information >= LEAST_INFORMATION:
-        ways: list[tuple[Family, float]] = [FAMILIES["shift"], (_lowered, FAMILIES["shift"][1]), FAMILIES["slope"]]
-        found = [_least(design, wrong, most, power, design.critical(alpha)) for wrong, most in ways]
-    high, low, extreme = found
+        shift, most = FAMILIES["shift"]
+        families = FAMILIES["shift"], (lambda p, strength: shift(p, -strength), most), FAMILIES["slope"]
+        errors = [_least(design, wrong, most, power, design.critical(alpha)) for wrong, most in families]
+    high, low, extreme = errors
     return DetectableError(high, low, extreme, power, alpha, measure, points.rows, design.information)
-
-
-def _lowered(p: _Array, strength: float) -> _Array:
-    """All predictions too low, by the same amount in log-odds."""
-    return shifted(p, -strength)
 
 
 def _least(design: Design, wrong: Family, most: float, power: float, critical: float) -> float:
@@ -176,22 +172,18 @@ def required_sample_size(
     y_proba: object = None,
     measure: str = "multiscale_atb",
 ) -> int:
-    """How many rows a test needs to find an error of this size.
+    """Number of rows that a test needs to find an error of this size.
 
     Parameters
     ----------
     effect : float
         Mean of ``|prediction - truth|``, as a probability: 0.02 for 2 points.
-    power : float, default 0.8
-        How probable it should be that the test finds it.
-    alpha : float, default 0.05
-        Level of the test.
+    power, alpha, measure
+        As for `detectable_error`.
     family : {"shift", "slope", "wave"} or callable, default "shift"
         How the predictions are wrong, as for `validity_curve`.
     y_proba : array-like, optional
         Predictions like those to come; any number of them. By default spread evenly over [0, 1].
-    measure : {"multiscale_atb", "atb", "shifted_grid_ubse"}, default "multiscale_atb"
-        The test's statistic.
 
     Returns
     -------
@@ -200,7 +192,7 @@ def required_sample_size(
 
     Notes
     -----
-    As for `detectable_error`; for fewer than 100 rows or so, check with `power`.
+    Computed as in `detectable_error`; for fewer than 100 rows or so, check with `power`.
 
     Examples
     --------
@@ -210,7 +202,7 @@ def required_sample_size(
     """
     check_choice(measure, "measure", TENTS)
     power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")
-    p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _evenly()
+    p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _EVENLY
     _, wrong, most = check_family(family, FAMILIES, p)
     points = summarize_predictions(p).points()
     design = Design.of(points, measure)
@@ -230,7 +222,3 @@ def required_sample_size(
         return 1
     times = math.exp(optimize.brentq(missing, fewest, 40.0, xtol=1e-6))
     return math.ceil(times * points.rows * (1.0 - 1e-9))
-
-
-def _evenly() -> _Array:
-    return (np.arange(_EVENLY) + 0.5) / _EVENLY

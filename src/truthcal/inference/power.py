@@ -1,4 +1,4 @@
-"""What a test would find, by simulation: its power, and how often it accepts what is far from calibrated."""
+"""Power by simulation: how often a test rejects, and how often it accepts predictions far from calibrated."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -7,21 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_proba, check_report
-from truthcal.core.parallel import run_parts
-from truthcal.core.params import (
-    check_choice,
-    check_family,
-    check_level,
-    check_rng,
-    check_whole,
-    refuse_few_draws,
-    refuse_unreachable,
-)
+from truthcal.core.checks import check_proba, check_report, invalid
+from truthcal.core.params import check_choice, check_family, check_level, check_rng, check_whole, refuse_unreachable
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
-from truthcal.inference.laws.outcomes import Outcomes, Values, blocks
+from truthcal.inference.laws.outcomes import Outcomes, Values
+from truthcal.inference.laws.redraw import draw_halves, two_streams
 from truthcal.measures.distance import distcal_of
 from truthcal.measures.registry import MEASURES
 from truthcal.results.measures import Estimate
@@ -34,7 +26,7 @@ _CLASSICAL = {"spiegelhalter": spiegelhalter_of, "hosmer_lemeshow": hosmer_lemes
 TESTS = (*MEASURES, *_CLASSICAL)
 
 
-def shifted(p: _Array, strength: float) -> _Array:
+def _shifted(p: _Array, strength: float) -> _Array:
     """All predictions too high, by the same amount in log-odds."""
     return p / (p + (1.0 - p) * math.exp(strength))
 
@@ -52,13 +44,10 @@ def _waving(p: _Array, strength: float) -> _Array:
 
 # Ways to be miscalibrated: the truth, given predictions and a strength from 0 (calibrated) up to the number beside it.
 FAMILIES: dict[str, tuple[Family, float]] = {
-    "shift": (shifted, 30.0),
+    "shift": (_shifted, 30.0),
     "slope": (_flattened, 1.0),
     "wave": (_waving, 1.0),
 }
-
-
-# --- by simulation ----------------------------------------------------------------------------------------------------
 
 
 def power(
@@ -72,7 +61,7 @@ def power(
     rng: Any = None,
     sample_weight: object = None,
 ) -> Estimate:
-    """How often the test rejects these predictions if outcomes really follow `truth`.
+    """Power of a test: how often it rejects these predictions if outcomes really follow `truth`.
 
     Parameters
     ----------
@@ -88,9 +77,7 @@ def power(
         Outcomes drawn from `truth`.
     n_resamples : int, default 4999
         Outcomes drawn from the predictions, with which each is compared.
-    rng : int, numpy Generator or None
-        Source of randomness.
-    sample_weight : array-like of shape (n,), optional
+    rng, sample_weight
         As for `calibration_test`.
 
     Returns
@@ -112,13 +99,19 @@ def power(
     >>> print(result)
     0.585, standard error 0.035 from 200 draws
     """
-    check_choice(measure, "measure", TESTS)
-    alpha = check_level(alpha, "alpha")
-    n_simulations = check_whole(n_simulations, "n_simulations", 1)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    refuse_few_draws(n_resamples, alpha)
+    alpha, n_simulations, n_resamples = _checked_test(measure, alpha, n_simulations, n_resamples)
     sample = Sample.from_checked(check_report(y_proba, truth, sample_weight, name="y_proba"))
     return _Power(sample, measure, alpha, n_resamples, check_rng(rng)).against(sample.y, n_simulations)
+
+
+def _checked_test(measure: str, alpha: float, n_simulations: int, n_resamples: int) -> tuple[float, int, int]:
+    check_choice(measure, "measure", TESTS)
+    alpha, n_simulations = check_level(alpha, "alpha"), check_whole(n_simulations, "n_simulations", 1)
+    n_resamples = check_whole(n_resamples, "n_resamples", 1)
+    if (1 + n_resamples) * alpha < 1.0:  # no p-value could be at most alpha
+        least = math.ceil(1.0 / alpha) - 1
+        raise invalid("n_resamples", f"must be at least {least} for alpha = {alpha:g}; got {n_resamples}.")
+    return alpha, n_simulations, n_resamples
 
 
 class _Power:
@@ -132,31 +125,19 @@ class _Power:
 
     def against(self, truth: _Array, n_simulations: int) -> Estimate:
         """Share of rejections when outcomes follow `truth` (in the sample's order)."""
-        found = self._draw(Outcomes(self.sample, truth), n_simulations, "simulating outcomes")
-        slack = np.where(np.isfinite(found), 1e-9 * np.abs(found) + 1e-14, 0.0)
-        extreme = len(self.null) - np.searchsorted(self.null, found - slack)
+        values = self._draw(Outcomes(self.sample, truth), n_simulations, "simulating outcomes")
+        slack = np.where(np.isfinite(values), 1e-9 * np.abs(values) + 1e-14, 0.0)
+        extreme = len(self.null) - np.searchsorted(self.null, values - slack)
         rejected = float(np.mean((1 + extreme) / (1 + len(self.null)) <= self.alpha * (1.0 + 1e-12)))
         error = math.sqrt(rejected * (1.0 - rejected) / (n_simulations - 1)) if n_simulations > 1 else math.nan
         return Estimate(rejected, error, n_simulations)
 
     def _draw(self, outcomes: Outcomes, count: int, label: str) -> _Array:
         """The statistic of `count` outcomes, from two streams on both cores."""
-        streams = [np.random.default_rng(self.generator.integers(0, 2**63, 4)) for _ in range(2)]
-        values = self._values(outcomes)
+        streams, values = two_streams(self.generator), self._values(outcomes)
         with progress(count, label) as bar:
-
-            def some(stream: np.random.Generator, count: int) -> list[_Array]:
-                found = [np.empty(0)]
-                for size in blocks(count, outcomes.block):
-                    found.append(values(outcomes.draw(stream, size)))
-                    bar.advance(size)
-                return found
-
-            half = count // 2
-            one, two = run_parts(
-                lambda: some(streams[0], half), lambda: some(streams[1], count - half), count * len(outcomes.r)
-            )
-        return np.concatenate([*one, *two])
+            redraw, work = (lambda stream, size: values(outcomes.draw(stream, size))), count * len(outcomes.r)
+            return draw_halves(redraw, streams, count, outcomes.block, bar, work)
 
     def _values(self, outcomes: Outcomes) -> Values:
         if self.measure not in _CLASSICAL:
@@ -180,7 +161,7 @@ def validity_curve(
     rng: Any = None,
     sample_weight: object = None,
 ) -> ValidityCurve:
-    """How often a test accepts predictions that are further and further from calibrated.
+    """Acceptance of a test by distance: how often it accepts predictions further and further from calibrated.
 
     Parameters
     ----------
@@ -217,26 +198,22 @@ def validity_curve(
       distance 0.05    accepted 65%
       distance 0.1     accepted 2%
     """
-    check_choice(measure, "measure", TESTS)
-    alpha = check_level(alpha, "alpha")
-    n_simulations = check_whole(n_simulations, "n_simulations", 1)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    refuse_few_draws(n_resamples, alpha)
+    alpha, n_simulations, n_resamples = _checked_test(measure, alpha, n_simulations, n_resamples)
     p = check_proba(y_proba, "y_proba").astype(np.float64)
     name, wrong, most = check_family(family, FAMILIES, p)
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
     distance_of = _distances(sample, wrong, most)
-    refuse_unreachable(np.zeros(1), distance_of[1][-1])
-    wanted = _checked_distances(distances, distance_of[1][-1]) if distances is not None else None
-    if wanted is None:
+    wanted = np.array([float(d) for d in distances] if distances is not None else [0.0])
+    refuse_unreachable(wanted, distance_of[1][-1])
+    if distances is None:
         wanted = np.linspace(0.0, _far_enough(design, wrong, distance_of, n_simulations), 8)
     strengths = np.interp(wanted, distance_of[1], distance_of[0])
-    found = [design.against(wrong(sample.p.astype(np.float64), float(b)), n_simulations) for b in strengths]
+    powers = [design.against(wrong(sample.p.astype(np.float64), float(b)), n_simulations) for b in strengths]
     return ValidityCurve(
         distance=wanted,
-        acceptance=np.array([1.0 - estimate.value for estimate in found]),
-        standard_error=np.array([estimate.standard_error for estimate in found]),
+        acceptance=np.array([1.0 - estimate.value for estimate in powers]),
+        standard_error=np.array([estimate.standard_error for estimate in powers]),
         measure=measure,
         alpha=alpha,
         family=name,
@@ -247,18 +224,11 @@ def validity_curve(
 def _distances(sample: Sample, wrong: Family, most: float) -> tuple[_Array, _Array]:
     """Strengths and the distances to calibration they lead to, close enough together to interpolate."""
     strengths = np.concatenate([[0.0], np.geomspace(1e-3 * most, most, 40)])
-    p = sample.p.astype(np.float64)
-    found = [0.0]
+    p, distances = sample.p.astype(np.float64), [0.0]
     for strength in strengths[1:]:
         truth = Sample(sample.p, np.clip(wrong(p, float(strength)), 0.0, 1.0), sample.w if sample.weighted else None)
-        found.append(max(distcal_of(truth), found[-1]))
-    return strengths, np.array(found)
-
-
-def _checked_distances(distances: Iterable[float], most: float) -> _Array:
-    wanted = np.array([float(d) for d in distances])
-    refuse_unreachable(wanted, most)
-    return wanted
+        distances.append(max(distcal_of(truth), distances[-1]))
+    return strengths, np.array(distances)
 
 
 def _far_enough(design: _Power, wrong: Family, distance_of: tuple[_Array, _Array], n_simulations: int) -> float:

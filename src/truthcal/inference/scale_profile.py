@@ -50,13 +50,11 @@ def scale_profile(
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `calibration_test`, or a `Sketch` alone in place of all rows. A row of any weight is one observation.
+        As for `calibration_test`.
     confidence_level : float, default 0.95
-        How often calibrated predictions would be in the range of a scale.
-    n_resamples : int, default 999
-        How often outcomes are redrawn where that is needed, at most 20,000.
-    rng : int, numpy Generator or None
-        Source of randomness.
+        Probability that calibrated predictions are in the range of a scale.
+    n_resamples, rng
+        Number of redrawn outcomes where they are needed, at most 20,000, and source of randomness.
 
     Returns
     -------

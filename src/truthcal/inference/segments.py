@@ -1,4 +1,4 @@
-"""Which segments are miscalibrated: one test for each group of a table, with regard to how many there are."""
+"""Assessment of segments: one test for each group of a table, with regard to how many there are."""
 
 import copy
 import functools
@@ -38,7 +38,7 @@ _MUCH = 2.0
 def assess_segments(
     table: SketchTable, *, alpha: float = 0.05, confidence_level: float = 0.95, min_rows: int = 30, adjust: str = "holm"
 ) -> SegmentTable:
-    """Which segments are miscalibrated? A test for each group, and control of how many false alarms there are.
+    """Find miscalibrated segments: a test for each group, and control of how many false alarms there are.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class _SegmentTest(NamedTuple):
 
     @property
     def kind_if_not_rejected(self) -> str:
-        """As for `assess`: little information shows only gross errors, unless there is none and all rows are right."""
+        """The kind, as in `assess`. Little information shows only gross errors, unless there is none."""
         little = 0.0 < self.information < LEAST_INFORMATION
         return "too few rows" if math.isnan(self.pvalue) or little else "calibrated"
 
@@ -229,11 +229,7 @@ def benjamini_hochberg(pvalues: _Array) -> _Array:
     return adjusted
 
 
-_ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {
-    "holm": holm,
-    "fdr": benjamini_hochberg,
-    "none": lambda pvalues: pvalues,
-}
+_ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {"holm": holm, "fdr": benjamini_hochberg, "none": np.copy}
 
 
 def _adjusted(pvalues: _Array, adjust: str) -> _Array:

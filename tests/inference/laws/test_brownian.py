@@ -66,6 +66,8 @@ def test_range_against_the_series_for_its_tail(x):
 
 
 def test_known_values():
+    assert (maximum_tail(2.2414), range_tail(2.4977)) == pytest.approx((0.05, 0.05), abs=5e-5)
+    assert (maximum_head(0.2), range_head(0.4)) == pytest.approx((5.131e-14, 2.047e-12), rel=5e-4)
     assert maximum_tail(5.512) == pytest.approx(7.1e-8, rel=0.01)
     assert maximum_tail(4.274) == pytest.approx(3.8e-5, rel=0.02)
     assert range_tail(6.780) == pytest.approx(4.8e-11, rel=0.01)

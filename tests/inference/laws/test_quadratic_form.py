@@ -290,3 +290,8 @@ def test_far_beyond_floats_is_zero_and_never_nan():
         upper, lower = upper_tail(x, scales, shifts), lower_tail(x, scales, shifts)
         assert 0.0 <= upper <= 1.0
         assert upper + lower == pytest.approx(1.0, rel=1e-14)
+
+
+def test_known_values():
+    assert lower_tail(1e-9, [1.0, 1.0]) == pytest.approx(5e-10, rel=5e-6)  # 1 - exp(-5e-10)
+    assert upper_quantile(0.05, [1.0]) == pytest.approx(3.8415, abs=5e-5)  # chi-square with one degree of freedom

@@ -8,33 +8,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 # Near the medians. Either series converges fast on its own side: the first term left out is below 1e-60.
-_MAXIMUM_SPLIT = 1.2
-_RANGE_SPLIT = 1.5
-_TERMS = 12
-_CATALAN = 0.915965594177219015
+_MAXIMUM_SPLIT, _RANGE_SPLIT = 1.2, 1.5
+_TERMS, _CATALAN = 12, 0.915965594177219015
 
 
 def maximum_tail(x: float) -> float:
-    """P(maximum of ``|B(t)|`` > x); Feller (1971), An introduction to probability theory, volume 2, X.5.
-
-    Examples
-    --------
-    >>> print(f"{maximum_tail(2.2414):.4f}")
-    0.0500
-    """
+    """P(maximum of ``|B(t)|`` > x); Feller (1971), An introduction to probability theory, volume 2, X.5."""
     if x < _MAXIMUM_SPLIT:
         return 1.0 - maximum_head(x)
     return 4.0 * _sum(lambda k: (-1) ** k * _normal_tail((2 * k + 1) * x))
 
 
 def maximum_head(x: float) -> float:
-    """P(maximum of ``|B(t)|`` < x).
-
-    Examples
-    --------
-    >>> print(f"{maximum_head(0.2):.4g}")
-    5.131e-14
-    """
+    """P(maximum of ``|B(t)|`` < x)."""
     if x >= _MAXIMUM_SPLIT:
         return 1.0 - maximum_tail(x)
     if x <= 1e-100:
@@ -44,26 +30,14 @@ def maximum_head(x: float) -> float:
 
 
 def range_tail(x: float) -> float:
-    """P(max B(t) - min B(t) > x); Feller (1951), The range of sums of independent random variables.
-
-    Examples
-    --------
-    >>> print(f"{range_tail(2.4977):.4f}")
-    0.0500
-    """
+    """P(max B(t) - min B(t) > x); Feller (1951), The range of sums of independent random variables."""
     if x < _RANGE_SPLIT:
         return 1.0 - range_head(x)
     return 8.0 * _sum(lambda k: (-1) ** k * (k + 1) * _normal_tail((k + 1) * x))
 
 
 def range_head(x: float) -> float:
-    """P(max B(t) - min B(t) < x).
-
-    Examples
-    --------
-    >>> print(f"{range_head(0.4):.4g}")
-    2.047e-12
-    """
+    """P(max B(t) - min B(t) < x)."""
     if x >= _RANGE_SPLIT:
         return 1.0 - range_tail(x)
     if x <= 1e-100:

@@ -17,31 +17,16 @@ _NEGLIGIBLE = -42.0
 _TOLERATED = 1.0
 # Halving the step squares the error of the trapezoid rule: two results this close differ only by rounding.
 _AGREEMENT = 1e-10
-_FIRST_STEP = 0.25
-_MOST_HALVINGS = 9
-_SHORT = 32
+_FIRST_STEP, _MOST_HALVINGS, _SHORT = 0.25, 9, 32
 _BLOCK = 1 << 17
 
 
 def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
     """P(Q > x) for ``Q = sum_j scales_j (X_j + shifts_j)^2`` with independent standard normal X_j.
 
-    Parameters
-    ----------
-    x : float
-        The threshold; infinite is fine.
-    scales : array-like
-        Weights of the squares, of any sign.
-    shifts : array-like, optional
-        Means of the normals before squaring; 0 by default.
+    Scales have any sign, and shifts are 0 by default. The relative error is below 1e-12 even at 1e-200; below 1e-308
+    the result is 0.
 
-    Returns
-    -------
-    float
-        The probability, with a relative error below 1e-12 even at 1e-200; 0 below 1e-308.
-
-    Notes
-    -----
     The moment generating function is inverted by the trapezoid rule on a hyperbola through the saddlepoint (Rice, 1980,
     Distribution of quadratic forms in normal random variables: evaluation by numerical integration). The cost is the
     number of scales times about 50 nodes. A positive x below 1e-250 of the largest scale counts as 0.
@@ -56,13 +41,7 @@ def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> 
 
 
 def lower_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """P(Q < x), as precise as `upper_tail`, whose parameters it has.
-
-    Examples
-    --------
-    >>> print(f"{lower_tail(1e-9, [1.0, 1.0]):.6g}")  # 1 - exp(-5e-10)
-    5e-10
-    """
+    """P(Q < x), as precise as `upper_tail`, whose parameters it has."""
     form = _Form.of(scales, shifts)
     return math.exp(form.log_lower(form.units(x)))
 
@@ -71,11 +50,6 @@ def upper_quantile(chance: float, scales: ArrayLike, shifts: ArrayLike | None = 
     """The x with P(Q > x) = `chance`, which lies strictly between 0 and 1; Q as in `upper_tail`.
 
     Solved on the logarithm of the smaller tail.
-
-    Examples
-    --------
-    >>> print(f"{upper_quantile(0.05, [1.0]):.4f}")  # chi-square with one degree of freedom
-    3.8415
     """
     if not 0.0 < chance < 1.0:
         raise ValueError(f"`chance` must lie strictly between 0 and 1; found {chance!r}.")

@@ -49,6 +49,27 @@ def enumerate_tails(outcomes: Outcomes, values: Values, observed: float, slack: 
 Redraw = Callable[[np.random.Generator, int], _Array]
 
 
+def two_streams(generator: np.random.Generator) -> list[np.random.Generator]:
+    """Always two streams, so that the result does not depend on the number of cores."""
+    return [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2)]
+
+
+def draw_halves(
+    redraw: Redraw, streams: list[np.random.Generator], count: int, block: int, bar: progress, work: int
+) -> _Array:
+    """Draw `count` values, half from each of two streams, at most `block` at a time. `work`: to decide on threads."""
+
+    def draw(stream: np.random.Generator, count: int) -> _Array:
+        parts = [np.empty(0)]
+        for size in blocks(count, block):
+            parts.append(redraw(stream, size))
+            bar.advance(size)
+        return np.concatenate(parts)
+
+    half = count // 2
+    return np.concatenate(run_parts(lambda: draw(streams[0], half), lambda: draw(streams[1], count - half), work))
+
+
 def simulate_tails(
     redraw: Redraw,
     block: int,
@@ -64,27 +85,13 @@ def simulate_tails(
     `redraw` draws and measures outcomes, at most `block` at a time. Drawing stops early once the requested tails
     (`sides`) are clearly not small.
     """
-    # Always two streams, so that the result does not depend on the number of cores.
-    streams = [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2)]
-    values = np.empty(0)
+    streams, values = two_streams(generator), np.empty(0)
     with progress(n_resamples, "redrawing outcomes") as bar:
-
-        def draw(stream: np.random.Generator, count: int) -> _Array:
-            parts = []
-            for size in blocks(count, block):
-                parts.append(redraw(stream, size))
-                bar.advance(size)
-            return np.concatenate(parts) if parts else np.empty(0)
-
         while len(values) < n_resamples:
             count = min(_ROUND, n_resamples - len(values))
             # A round is worth a thread unless there are very few rows.
-            one, two = run_parts(
-                lambda half=count // 2: draw(streams[0], half),  # type: ignore[misc]
-                lambda half=count - count // 2: draw(streams[1], half),  # type: ignore[misc]
-                count * WORTH_A_THREAD // block,
-            )
-            values = np.concatenate([values, one, two])
+            drawn = draw_halves(redraw, streams, count, block, bar, count * WORTH_A_THREAD // block)
+            values = np.concatenate([values, drawn])
             hits = {"greater": values >= observed - slack, "less": values <= observed + slack}
             if all(np.count_nonzero(hits[side]) >= _ENOUGH for side in sides):
                 break
