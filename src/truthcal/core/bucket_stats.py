@@ -14,7 +14,7 @@ _TINY = 1e-300
 
 
 def predictions_are_certain(columns: NDArray[np.float64]) -> bool:
-    """Whether the COLUMNS of filled buckets are those of predictions of nothing but 0 and 1."""
+    """Whether all predictions in buckets with these COLUMNS are 0 or 1. Variances alone do not tell: they underflow."""
     ends = columns[buckets.LOW :]
     return not columns[buckets.WWV].any() and bool(((ends == 0.0) | (ends == 1.0)).all())
 

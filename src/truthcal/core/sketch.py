@@ -102,7 +102,7 @@ class Sketch(BinaryFile):
             raise
         checks.refuse_no_weight(sum(part.n for part, _ in parts))
         if any(fractional for _, fractional in parts):
-            checks.refuse_swapped(all(part._is_certain() for part, _ in parts))
+            checks.refuse_swapped(all(predictions_are_certain(part._filled()[1]) for part, _ in parts))
         for part, _ in parts:
             self._add(part)
         return self
@@ -137,10 +137,6 @@ class Sketch(BinaryFile):
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
         """Add rows that `buckets.sketch_binary` has summed up in `empty_scratch`."""
         buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
-
-    def _is_certain(self) -> bool:
-        """Whether all predictions are 0 or 1. Their variances alone do not tell: they may underflow."""
-        return predictions_are_certain(self._filled()[1])
 
     def merge(self, other: "Sketch") -> Self:
         """Add all rows of another sketch with the same `n_buckets`. Returns the sketch itself; `other` is unchanged."""

@@ -166,17 +166,15 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
             value: _Array = np.sum(np.where(gaps > 0.0, gaps / variance, 0.0), axis=1)
         return value
 
-    def chi_square_tails() -> tuple[float, float]:
-        return float(special.chdtrc(freedom, observed)), float(special.chdtr(freedom, observed))
-
     observed = float(statistic_of(sample.groups.c[None, :])[0])
+    tails = float(special.chdtrc(freedom, observed)), float(special.chdtr(freedom, observed))
     return Statistic(
         "hosmer_lemeshow",
         observed,
         sample.points(),
         sample,
         (lambda outcomes: lambda positive: statistic_of(outcomes.bias(positive))) if ddof == 0 else None,
-        limit=lambda: Tails(*chi_square_tails(), freedom, math.sqrt(2.0 * freedom), 0),
+        limit=lambda: Tails(*tails, freedom, math.sqrt(2.0 * freedom), 0),
         close=bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
     )
 

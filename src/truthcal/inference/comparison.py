@@ -9,12 +9,12 @@ from scipy import special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
-from truthcal.core.points import equal_cells
+from truthcal.core.points import equal_cells, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
 from truthcal.inference.intervals import has_no_population, noise_of_norm
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
-from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel, excess_of
+from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.tests import Comparison
 
@@ -175,12 +175,12 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. In sums of
     products of rows the term with the mean's own square is left out, which makes Z vary a little more than it should.
     """
-    kernels = [TentKernel.of(measure, sample.points()) for sample in samples]
-    sides = [_Side.of(rows, kernel) for rows, kernel in zip((a, b), kernels, strict=True)]
+    points = [sample.points() for sample in samples]
+    sides = [_Side.of(rows, TentKernel.of(measure, p)) for rows, p in zip((a, b), points, strict=True)]
     means = [side.mean() for side in sides]
     covariance = _covariance(*sides)
-    rest = 1.0 - samples[0].points().one_row
-    values = [excess_of(measure, sample) for sample in samples]
+    rest, seen = 1.0 - points[0].one_row, [MEASURES[measure].of_sample(sample) for sample in samples]
+    values = [excess(value, p.self_pairs, p.one_row) for value, p in zip(seen, points, strict=True)]
     sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
     mean = _without_noise(np.concatenate(means), covariance, sign)
     scales, axes = np.linalg.eigh(covariance)

@@ -104,12 +104,14 @@ def assess_segments(
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
     refuse_not_table(table, isinstance(table, SketchTable))
     tests = [_test_segment(table.points(key), min_rows) for key in table]
-    adjusted = _adjusted(np.array([test.pvalue for test in tests]), adjust).tolist()
+    adjusted = np.array([test.pvalue for test in tests])
+    tested = ~np.isnan(adjusted)
+    adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
     # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
     interval = functools.cache(functools.partial(_interval, copy.copy(table), level))
     statistics = table.table()
     segments = []
-    for g, (key, test, p) in enumerate(zip(table, tests, adjusted, strict=True)):
+    for g, (key, test, p) in enumerate(zip(table, tests, adjusted.tolist(), strict=True)):
         mean_proba, bias = float(statistics["mean_proba"][g]), float(statistics["bias"][g])
         segments.append(
             Segment(
@@ -230,10 +232,3 @@ def benjamini_hochberg(pvalues: _Array) -> _Array:
 
 
 _ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {"holm": holm, "fdr": benjamini_hochberg, "none": np.copy}
-
-
-def _adjusted(pvalues: _Array, adjust: str) -> _Array:
-    """Adjusted for those that were tested; nan stays."""
-    adjusted, tested = pvalues.copy(), ~np.isnan(pvalues)
-    adjusted[tested] = _ADJUSTMENTS[adjust](pvalues[tested])
-    return adjusted

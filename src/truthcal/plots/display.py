@@ -167,7 +167,14 @@ class ModelDisplay(Display):
         check_flag(legend, "legend")
         ax = draw.axes_for(ax, self._SIZE)
         slot = len(draw.tagged(ax, self._KIND, "curve"))
-        self._draw_first(ax) if slot == 0 else self._hide_bands(ax)
+        if slot == 0:
+            self._prepare(ax)
+            first_band = self._draw_band(ax)
+            if first_band is not None:
+                draw.tag(first_band, self._KIND, 0, "band")
+        else:  # bands of several models would overlap; thick lines and filled markers remain
+            for band in draw.tagged(ax, self._KIND, "band"):
+                band.set_visible(False)
         curve = self._draw_curve(ax, slot)
         draw.tag(curve, self._KIND, slot, "curve")
         draw.attach(curve, draw.Drawn(self, name if name is not None else self.name))
@@ -178,18 +185,6 @@ class ModelDisplay(Display):
         draw.fit_into_figure(ax)
         self.ax_, self.figure_ = ax, draw.figure_of(ax)
         return self
-
-    def _draw_first(self, ax: "Axes") -> None:
-        """Draw what the axes hold once: labels, reference lines, and the band of the first model."""
-        self._prepare(ax)
-        band = self._draw_band(ax)
-        if band is not None:
-            draw.tag(band, self._KIND, 0, "band")
-
-    def _hide_bands(self, ax: "Axes") -> None:
-        """Hide the first model's band: bands of several models would overlap; thick lines and filled markers remain."""
-        for band in draw.tagged(ax, self._KIND, "band"):
-            band.set_visible(False)
 
     def _draw_legend(self, ax: "Axes") -> int:
         """Draw the legend. Returns the number of its lines below the axes."""

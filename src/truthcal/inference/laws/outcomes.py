@@ -28,12 +28,8 @@ _BLOCK = 1 << 16
 class Outcomes:
     """Possible outcomes of the rows of a sample, each positive with its own `chance`, independently.
 
-    Parameters
-    ----------
-    sample : Sample
-        Predictions and weights; its outcomes are not used.
-    chance : ndarray, optional
-        Probability of each row, in the sample's order. By default the predictions, as for a calibrated forecaster.
+    Chances are in the sample's order; by default the predictions, as for a calibrated forecaster. The sample's own
+    outcomes are not used.
     """
 
     def __init__(self, sample: Sample, chance: _Array | None = None) -> None:

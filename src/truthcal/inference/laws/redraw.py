@@ -14,8 +14,7 @@ from truthcal.inference.laws.outcomes import Outcomes, Values, blocks
 _Array = NDArray[np.float64]
 
 # Number of outcomes up to which all are enumerated, for measures with and without a batched kernel: a few seconds.
-MOST_CASES = 1 << 20
-MOST_SLOW_CASES = 1 << 16
+MOST_CASES, MOST_SLOW_CASES = 1 << 20, 1 << 16
 # Drawing stops once this many draws were at least as extreme (Besag, Clifford 1991): p is then known to 4%.
 _ENOUGH = 500
 # Draws between two checks. Fixed, so that the result does not depend on the number of cores.

@@ -15,8 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.points import Points, excess
-from truthcal.core.sample import Sample
+from truthcal.core.points import Points
 from truthcal.kernels import tents
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Multiscale
@@ -121,12 +120,6 @@ class TentKernel:
         root = np.sqrt(points.wwv) / points.total
         scaled = root[:, None] * self.matrix(points.p) * root
         return np.maximum(np.linalg.eigvalsh(scaled).astype(np.float64), 0.0)
-
-
-def excess_of(measure: str, sample: Sample) -> float:
-    """A measure without its noise: the unbiased estimate of its population value. Needs two rows."""
-    points = sample.points()
-    return excess(MEASURES[measure].of_sample(sample), points.self_pairs, points.one_row)
 
 
 @dataclass(frozen=True, slots=True)
