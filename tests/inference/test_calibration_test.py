@@ -689,7 +689,7 @@ def test_nothing_goes_beside_a_sketch(function, name, value):
 @pytest.mark.parametrize("function", [tc.calibration_test, tc.linear_time_test, tc.assess])
 def test_sketches_of_fractions_or_of_nothing_are_refused(function):
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here\\. Fractions are taken"):
+    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here\\. Fractions are read"):
         function(tc.Sketch().update(rng.random(500), rng.random(500)))
     with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
         function(tc.Sketch())
