@@ -13,6 +13,7 @@ from truthcal.io.files.sources import find_sources
 
 BITS = ["0", "1", "0", "1"]
 PROBAS = ["0.12", "0.87", "0.35", "0.6"]
+ONE_MINUS = [str(round(1 - float(p), 4)) for p in PROBAS]
 MORE = ["0.22", "0.77", "0.45", "0.5"]
 HARD = ["0", "1", "0", "1"]
 IDS = ["17", "18", "19", "20"]
@@ -42,51 +43,38 @@ GOOD = {  # one case a line
     "truthcal's own names": ({"y_true": BITS, "y_proba": PROBAS}, "y_true", "y_proba", None),
     "scikit-learn, with decisions": ({"y_true": BITS, "y_pred": HARD, "y_score": PROBAS}, "y_true", "y_score", None),
     "scikit-learn, test set": ({"": IDS, "y_test": BITS, "y_pred_proba": PROBAS}, "y_test", "y_pred_proba", None),
-    "both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "label", "prob_1", None),
-    "both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "y", "p1", None),
-    "both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "target", "1", None),
-    "both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "churn", "prob_yes", "Yes"),
+    "both classes": ({"label": BITS, "prob_0": ONE_MINUS, "prob_1": PROBAS}, "label", "prob_1", None),
+    "both classes, the other way round": ({"p1": PROBAS, "p0": ONE_MINUS, "y": BITS}, "y", "p1", None),
+    "both classes, as pandas names them": ({"0": ONE_MINUS, "1": PROBAS, "target": BITS}, "target", "1", None),
+    "both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": ONE_MINUS}, "churn", "prob_yes", "Yes"),
     "Kaggle": ({"id": IDS, "target": BITS, "prediction": PROBAS}, "target", "prediction", None),
     "Titanic": ({"PassengerId": IDS, "Survived": BITS, "Pclass": ["3", "1", "2", "3"], "Sex": WORDS, "Probability": PROBAS}, "Survived", "Probability", None),
     "telecom": ({"customerID": WORDS, "SeniorCitizen": BITS, "Partner": YES, "Churn": YES, "churnProbability": PROBAS}, "Churn", "churnProbability", "Yes"),
-    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "y", "p_subscribe", "Yes"),
     "fraud": ({"amount": IDS, "is_weekend": BITS, "is_fraud": BITS, "model_score": PROBAS}, "is_fraud", "model_score", None),
-    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "defaulted", "PD", None),
     "credit, a rating beside it": ({"credit_score": IDS, "prob": PROBAS, "default": BITS}, "default", "prob", None),
-    "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, "died_30d", "risk_score", None),
-    "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, "outcome", "risk", None),
-    "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, "observed", "PoP", None),
     "weather, in brackets": ({"day": DAYS, "P(rain)": PROBAS, "rained": YES}, "rained", "P(rain)", "Yes"),
     "language model": ({"question": WORDS, "answer": WORDS, "confidence": PROBAS, "is_correct": ["True", "False", "True", "True"]}, "is_correct", "confidence", None),
-    "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, "resolution", "community prediction", "yes"),
     "sports": ({"team": WORDS, "result": ["win", "loss", "win", "win"], "win_probability": PROBAS}, "result", "win_probability", "win"),
     "features in [0, 1]": ({"x1": PROBAS, "x2": MORE, "clicked": BITS, "score": PROBAS}, "clicked", "score", None),
-    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "event", "prob", None),
     "one float column": ({"id": IDS, "flag": BITS, "value": PROBAS}, "flag", "value", None),
     "weights in [0, 1]": ({"label": BITS, "weight": MORE, "out": PROBAS}, "label", "out", None),
-    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Kündigung", "Kündigungswahrscheinlichkeit", "ja"),
-    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "résultat", "probabilité", "oui"),
     "signs as labels": ({"label": ["-1", "1", "-1", "1"], "proba": PROBAS}, "label", "proba", 1),
     "rare event, none so far": ({"label": ["0"] * 4, "proba": PROBAS}, "label", "proba", None),
     "rare event in words, none so far": ({"label": ["NO"] * 4, "proba": PROBAS}, "label", "proba", "YES"),
     "label and its name": ({"label": BITS, "label_name": ["cat", "dog", "cat", "dog"], "prob": PROBAS}, "label", "prob", None),
     "percentages": ({"label": BITS, "probability": ["12", "87", "35", "60"]}, "label", "probability", None),
     "percentages with a sign": ({"label": BITS, "probability": ["12%", "87%", "35%", "60%"]}, "label", "probability", None),
-    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "label", "model", None),
     "logits": ({"label": BITS, "log_odds": LOGITS}, "label", "log_odds", None),
     "a probability beside percentages": ({"y": BITS, "discount": PERCENT, "prob": PROBAS}, "y", "prob", None),
     "a probability beside logits": ({"y": BITS, "logit": LOGITS, "prob": PROBAS}, "y", "prob", None),
     "decisions, all sure and judged": ({"question": WORDS, "prediction": ["x", "y", "x", "y"], "is_correct": BITS, "confidence": SURE}, "is_correct", "confidence", None),
     "decisions, judged in words": ({"prediction": ["x", "y", "x", "y"], "result": ["wrong", "right"] * 2, "confidence": SURE}, "result", "confidence", "right"),
-    "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, "label", "confidence", None),
     "sure without decisions": ({"label": BITS, "confidence": SURE}, "label", "confidence", None),
     "no-show in one word": ({"no_show": BITS, "p_noshow": PROBAS}, "no_show", "p_noshow", None),
     "no event": ({"unpaid": BITS, "prob_unpaid": PROBAS}, "unpaid", "prob_unpaid", None),
     "letters": ({"outcome": ["t", "f", "f", "t"], "P": PROBAS}, "outcome", "P", "t"),
     "failure": ({"failure": BITS, "p_failure": PROBAS}, "failure", "p_failure", None),
     "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
-    "home and away": ({"home_win": BITS, "p_home": PROBAS}, "home_win", "p_home", None),
-    "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "win_loss", "win_prob", None),
     "a negative event": ({"covid_negative": BITS, "p_covid_negative": PROBAS}, "covid_negative", "p_covid_negative", None),
     "p-values": ({"outcome": BITS, "p_value": MORE, "forecast": PROBAS}, "outcome", "forecast", None),
     "Brier scores": ({"outcome": BITS, "brier_score": MORE, "proba": PROBAS}, "outcome", "proba", None),
@@ -120,7 +108,7 @@ def test_what_is_guessed_can_be_read(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "fields", "cure"),
     [
-        ("model", PERCENT, r"Percentages\? Remove the sign and divide by 100\."),
+        ("prob", PERCENT, r"Percentages\? Remove the sign and divide by 100\."),
         ("logit", LOGITS, r"Apply the sigmoid"),
         ("Log-Odds", LOGITS, r"Apply the sigmoid"),
     ],
@@ -134,20 +122,20 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
 
 def doubted(proba, decided, label, one="1"):
     return (
-        f"`{proba}` is never below 0.5, and `{decided}` holds decisions. If `{proba}` is the confidence in the "
-        "decision, make a column that says whether the decision was right "
-        f"(`correct = {decided} == {label}`) and name it: --label correct. "
-        f"If it is the probability that the label is {one}, use --proba {proba}."
+        f"Does `{proba}` of file.csv hold the probabilities that `{label}` is {one}, or of a right decision in `{decided}`? "
+        f"Use --proba {proba}, or make a 0/1 column that says whether the decision was right and name it by --label."
     )
 
 
-def against_the_rest(name, values, first):
-    return (
-        f"If it is `{name}`: that holds more than two classes ({values}). For one class against the rest make a 0/1 "
-        f"column, such as `is_it = {name} == {first}`, name it by --label, and that class's column of probabilities by --proba."
-    )
+def opposite(proba, other="0"):
+    return f"or of another event? Use --proba {proba}, or for the other label --proba {proba} --pos-label {other}."
 
 
+NO_LABEL = "holds the outcomes? None holds 0 and 1, True and False, or two labels only. Name it: --label COLUMN. "
+CLASSES = (
+    "For one of several classes, or for the confidence in a decision, make a 0/1 column (such as `is_it = COLUMN == CLASS`, "
+    "or whether the decision was right) and name it by --label."
+)
 WHICH = "holds the predicted probabilities?"
 # fmt: off
 ASKED = {  # one case a line
@@ -158,17 +146,17 @@ ASKED = {  # one case a line
     "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes? Candidates: outcome_30d, outcome_90d. Name one: --label outcome_30d."),
     "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: RainToday, RainTomorrow"),
     "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: male, smoker. Name one: --label male"),
-    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} `y_pred` holds two values only: decisions. None holds numbers between 0 and 1 only. Name it: --proba COLUMN."),
+    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} None holds numbers between 0 and 1 only. Name it: --proba COLUMN."),
     "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes? Candidate: member. If that is it, use: --label member."),
     "a submission without outcomes": ({"id": IDS, "target": PROBAS}, "None holds 0 and 1, True and False, or two labels only"),
     "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, use: --proba target"),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
-    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities of the label that counts as 1, or of another event? Use --proba prob_0, or --pos-label 0."),
-    "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, "--proba prob_loss, or --pos-label loss."),
-    "the opposite": ({"died": BITS, "survival_probability": PROBAS}, "--proba survival_probability, or --pos-label 0."),
-    "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, "--proba p_success, or --pos-label 0."),
-    "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, "or --pos-label loss."),
+    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities that `y` is 1, " + opposite("prob_0")),
+    "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, opposite("prob_loss", "loss")),
+    "the opposite": ({"died": BITS, "survival_probability": PROBAS}, opposite("survival_probability")),
+    "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, opposite("p_success")),
+    "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, opposite("loss_probability", "loss")),
     "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: p_failure, p_success"),
     "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: p_0, p_1, p_2"),
     "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in `label` of file.csv counts as 1, the event that the probabilities are about? It holds 'spam', 'ham'. Use --pos-label spam or --pos-label ham."),
@@ -183,23 +171,40 @@ ASKED = {  # one case a line
     "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "pred", "label")),
     "confidence called a score, in words": ({"gold": YES, "predicted": YES, "score": SURE}, doubted("score", "predicted", "gold", "'Yes'")),
     "confidence, one decision so far": ({"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE}, doubted("confidence", "predicted", "correct_label")),
-    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, against_the_rest("gold", "'setosa', 'virginica', 'versicolor'", "'setosa'") + " If `confidence` is the confidence in the decision, make a column that says whether the decision was right (`correct = predicted == gold`) and name it: --label correct."),
-    "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, against_the_rest("species", "'setosa', 'virginica', 'versicolor'", "'setosa'")),
-    "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, against_the_rest("species", "'a', 'b', 'c', ...", "'a'")),
-    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, use: --label neutral. " + against_the_rest("result", "'H', 'D', 'A'", "'H'")),
-    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, against_the_rest("label", "0, 1, 2", "0")),
-    "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, "or --pos-label 0."),
-    "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, "or --pos-label 0."),
-    "the opposite, of who left": ({"churned": BITS, "stay_probability": PROBAS}, "or --pos-label 0."),
-    "the opposite, with a not": ({"spam": BITS, "p_not_spam": PROBAS}, "or --pos-label 0."),
-    "the opposite, with a non": ({"default": BITS, "prob_non_default": PROBAS}, "or --pos-label 0."),
-    "the opposite, in one word": ({"defaulted": BITS, "nondefault_prob": PROBAS}, "or --pos-label 0."),
-    "the opposite, with a no in the label": ({"no_show": BITS, "p_show": PROBAS}, "or --pos-label 0."),
-    "the opposite, of half a name": ({"home_win": BITS, "p_away_win": PROBAS}, "or --pos-label 0."),
-    "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, "--proba p_no_show, or --pos-label No."),
+    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, NO_LABEL + CLASSES),
+    "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, NO_LABEL + CLASSES),
+    "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, NO_LABEL + CLASSES),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, use: --label neutral. " + CLASSES),
+    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, NO_LABEL + CLASSES),
+    "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, opposite("p_dry")),
+    "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, opposite("p_no_churn")),
+    "the opposite, of who left": ({"churned": BITS, "stay_probability": PROBAS}, opposite("stay_probability")),
+    "the opposite, with a not": ({"spam": BITS, "p_not_spam": PROBAS}, opposite("p_not_spam")),
+    "the opposite, with a non": ({"default": BITS, "prob_non_default": PROBAS}, opposite("prob_non_default")),
+    "the opposite, in one word": ({"defaulted": BITS, "nondefault_prob": PROBAS}, opposite("nondefault_prob")),
+    "the opposite, with a no in the label": ({"no_show": BITS, "p_show": PROBAS}, opposite("p_show")),
+    "the opposite, of half a name": ({"home_win": BITS, "p_away_win": PROBAS}, opposite("p_away_win")),
+    "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, opposite("p_no_show", "No")),
     "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: chance, x"),
     "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: logit, x"),
-    "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, "If that is it, use: --proba logit."),
+    "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, opposite("logit")),
+    "two columns that are not of both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "Candidates: prob_0, prob_1. Name one: --proba prob_0."),
+    "two columns that are not of both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "Candidates: p1, p0. Name one: --proba p1."),
+    "two columns that are not of both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "Candidates: 0, 1. Name one: --proba 0."),
+    "two columns that are not of both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "Candidates: prob_yes, prob_no. Name one: --proba prob_yes."),
+    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "Candidates: default, y. Name one: --label default."),
+    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "Candidates: PD, ltv. Name one: --proba PD."),
+    "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, "--proba risk_score, or for the other label --proba risk_score --pos-label 0."),
+    "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, "--proba risk, or for the other label --proba risk --pos-label 0."),
+    "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, "Use --proba PoP, or for the other label --proba PoP --pos-label 0."),
+    "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, "Use --proba 'community prediction', or for"),
+    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "Candidates: score, prob. Name one: --proba score."),
+    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Candidate: Kündigung. If that is it, use: --label 'Kündigung'."),
+    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "Candidate: résultat. If that is it, use: --label 'résultat'."),
+    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "None holds numbers between 0 and 1 only. Name it: --proba COLUMN. All columns: label, model."),
+    "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, doubted("confidence", "prediction", "label")),
+    "home and away": ({"home_win": BITS, "p_home": PROBAS}, "Use --proba p_home, or for the other label --proba p_home --pos-label 0."),
+    "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "Use --proba win_prob, or for the other label --proba win_prob --pos-label 0."),
     "weights only": ({"label": BITS, "w": PROBAS}, WHICH),
 }
 # fmt: on
@@ -226,17 +231,17 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
     columns = {"kind": label, "pred": label, "conf": PROBAS}
     with pytest.raises(
         ValueError,
-        match=r"`kind` in file\.csv holds more than two different labels .* one class against the rest make a 0/1 column, "
-        r"such as `is_it = kind == .*If `conf` is the .*`correct = pred == kind`\) and name it: --label correct\.$",
+        match=r"`kind` in file\.csv holds more than two different labels .* one of several classes, or for the confidence "
+        r"in a decision, make a 0/1 column \(such as `is_it = kind == .*`, or whether .* right\) and name it by --label\.$",
     ):
         guessed(tmp_path, columns, label="kind", **given)
-    with pytest.raises(ValueError, match=r"column of probabilities by --proba\.$"):
+    with pytest.raises(ValueError, match=r"`is_it = kind == .* and name it by --label\.$"):
         guessed(tmp_path, {"kind": label, "conf": PROBAS}, label="kind", **given)
 
 
 def test_classes_of_which_no_value_is_known_are_refused():
     columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
-    with pytest.raises(ValueError, match=r"against the rest make a 0/1 column, name it by --label"):
+    with pytest.raises(ValueError, match=r"make a 0/1 column \(such as `is_it = kind == CLASS`"):
         guess(columns, where="x", label="kind")
 
 
@@ -393,7 +398,7 @@ def test_a_positive_label_is_of_the_kind_of_the_column(tmp_path, values, typed, 
         (
             ("a", "b", "c", "d"),
             None,
-            r"`label` in x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* one class",
+            r"`label` in x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* one of several classes",
         ),
     ],
 )
@@ -403,16 +408,16 @@ def test_a_positive_label_that_cannot_be(tmp_path, values, typed, message):
 
 
 def test_a_pair_of_columns_follows_the_positive_label(tmp_path):
-    columns = {"animal": ["cat", "dog", "cat", "dog"], "P(cat)": PROBAS, "P(dog)": MORE}
+    columns = {"animal": ["cat", "dog", "cat", "dog"], "P(cat)": PROBAS, "P(dog)": ONE_MINUS}
     assert guessed(tmp_path, columns, label="animal", pos_label="dog").y_proba == ("P(dog)",)
     assert guessed(tmp_path, columns, label="animal", pos_label="cat").y_proba == ("P(cat)",)
-    columns = {"y": BITS, "prob_0": PROBAS, "prob_1": MORE}
+    columns = {"y": BITS, "prob_0": PROBAS, "prob_1": ONE_MINUS}
     assert guessed(tmp_path, columns, pos_label="0").y_proba == ("prob_0",)
     # Without a table of antonyms, a name that has words of its own is asked about if the label is inverted.
     columns = {"died": BITS, "survival_probability": PROBAS}
-    with pytest.raises(ValueError, match=r"Use --proba survival_probability, or --pos-label 1\."):
+    with pytest.raises(ValueError, match=re.escape(opposite("survival_probability", "1"))):
         guessed(tmp_path, columns, pos_label="0")
-    with pytest.raises(ValueError, match=r"Use --proba mortality, or --pos-label 1\."):
+    with pytest.raises(ValueError, match=re.escape(opposite("mortality", "1"))):
         guessed(tmp_path, {"died": BITS, "mortality": PROBAS}, label="died", pos_label="0")
 
 
@@ -425,25 +430,46 @@ def test_a_pair_of_columns_follows_the_positive_label(tmp_path):
         ("clicked", ["True", "False"] * 2, "false", "p_click", "True"),
         ("no_show", BITS, "0", "p_noshow", "1"),
         ("animal", ["cat", "dog"] * 2, "dog", "cat_prob", "cat"),
-        ("animal", ["cat", "dog"] * 2, "dog", "p_not_dog", "cat"),
     ],
 )
 def test_a_name_that_speaks_of_the_other_label_than_the_positive_one_is_asked(
     tmp_path, label, fields, positive, proba, other
 ):
     columns = {label: fields, proba: PROBAS}
-    with pytest.raises(ValueError, match=rf"Use --proba {proba}, or --pos-label {other}\."):
+    with pytest.raises(ValueError, match=re.escape(opposite(proba, other))):
         guessed(tmp_path, columns, label=label, pos_label=positive)
     assert guessed(tmp_path, columns, label=label, pos_label=other).y_proba == (proba,)
     assert guessed(tmp_path, columns, label=label, pos_label=positive, proba=[proba]).y_proba == (proba,)
 
 
+@pytest.mark.parametrize(("positive", "other"), [("dog", "cat"), ("cat", "dog")])
+@pytest.mark.parametrize("proba", ["p_not_dog", "p_animal", "prob_1", "p_bird"])
+def test_a_name_that_is_not_the_positive_label_is_asked(tmp_path, positive, other, proba):
+    with pytest.raises(ValueError, match=re.escape(opposite(proba, other))):
+        guessed(tmp_path, {"animal": ["cat", "dog"] * 2, proba: PROBAS}, label="animal", pos_label=positive)
+
+
+@pytest.mark.parametrize(
+    ("label", "proba"),
+    [
+        ("pain", "p_painless"),
+        ("covid_negative", "p_covid"),
+        ("win_loss", "p_loss"),
+        ("survived", "risk"),
+        ("repaid", "PD"),
+        ("outcome", "p_loss"),
+        ("y", "survival_prob"),
+        ("won", "prob2"),
+    ],
+)
+def test_a_name_with_words_that_the_outcome_lacks_is_asked(tmp_path, label, proba):
+    with pytest.raises(ValueError, match=re.escape(opposite(proba))):
+        guessed(tmp_path, {label: BITS, proba: PROBAS})
+
+
 @pytest.mark.parametrize("proba", ["p_no_churn", "prob_no", "churn_prob_no", "y_proba"])
 def test_a_name_that_speaks_of_the_positive_label_is_not_asked(tmp_path, proba):
     assert guessed(tmp_path, {"churn": YES, proba: PROBAS}, pos_label="No").y_proba == (proba,)
-
-
-ONE_MINUS = [str(round(1 - float(p), 4)) for p in PROBAS]
 
 
 def test_a_column_and_its_outcome_are_a_pair(tmp_path):
@@ -497,7 +523,7 @@ def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path
         guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0")
     given = {"key": "id", "label_elsewhere": "died", "pos_label": "0", "proba": ["survival_prob"]}
     assert guessed(tmp_path, columns, **given).pos_label is None
-    columns = {"id": IDS, "prob_0": PROBAS, "prob_1": MORE}
+    columns = {"id": IDS, "prob_0": PROBAS, "prob_1": ONE_MINUS}
     assert guessed(tmp_path, columns, key="id", label_elsewhere="died").y_proba == ("prob_1",)
     columns = {"id": IDS, "pred": HARD, "prob": SURE}
     with pytest.raises(ValueError, match=re.escape(doubted("prob", "pred", "died"))):

@@ -18,7 +18,6 @@ Label = str | int | float | bool | None
 
 # Boundaries between the words of a name: before a capital and before a digit.
 _EDGE, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])"), re.compile(r"[^\W_]+")
-_PERCENT = re.compile(r"[0-9.,]+ ?%")
 # Letters of a name, columns and candidates that messages show; names that are compared for a suggestion.
 _LETTERS, _LISTED, _FEW, _COMPARED = 60, 20, 8, 10_000
 
@@ -28,34 +27,35 @@ def _names(text: str) -> frozenset[str]:
 
 
 # Names are compared without case, accents and punctuation, by words and by words joined.
-_PROBA = _names("p proba probas prob probs probability probabilities likelihood phat yproba yprob pd")
-_SCORE = _names(
-    "score scores confidence conf forecast forecasts prediction predictions predicted pred preds yhat ypred yscore "
-    "risk chance pop propensity"
+_DECISION = _names("pred preds prediction predictions predicted ypred yhat decision")
+_PROBA = _DECISION | _names(
+    "p proba probas prob probs probability probabilities likelihood phat yproba yprob score scores yscore confidence "
+    "conf forecast forecasts chance propensity risk"
 )
-_LABEL = _names("y ytrue ytest label labels target targets outcome outcomes actual truth gold observed correct")
-_EVENT = _names(
-    "class event result response status success hit resolution clicked converted churn churned default defaulted fraud "
-    "spam died survived won win rain rained failure"
-)
-_DECISION = _names("pred preds prediction predictions predicted ypred yhat estimate forecast decision")
-_CORRECT, _CLASS_NAME = _names("correct iscorrect right"), _names("label labels class answer")
 _LOGIT, _WEIGHT = _names("logit logits logodds"), _names("w weight weights wt wgt sampleweight")
+_OUTCOME = _names(
+    "y ytrue ytest label labels target targets outcome outcomes actual truth gold observed correct class event result "
+    "response status resolution clicked converted churn churned default defaulted fraud spam died survived won win rain"
+)
 _STATISTIC = _names(
     "lower upper lo hi low high ci min max std sd se err error variance threshold pvalue rank brier logloss entropy"
 )
 _GROUP = _names("id key index fold split train test seed date time year month day week hour age sex gender")
-_NEGATION = _names("no not non un without never")
-# Words that do not say which event a column is about.
-_NEUTRAL = (
-    _PROBA | _SCORE | _LABEL | _names("is has was will flag model of the class event result resolution hat new old")
+# Words that do not say which event a column is about. A risk is one of something bad, which 1 need not stand for.
+_NEUTRAL = _PROBA - {"risk"} | _names(
+    "y x is has was of the flag label target outcome true actual test model raw calibrated new old hat value out output"
 )
-# Labels that count as 0 and 1.
-_TRUTHS = (
+_CORRECT, _ENDINGS = _names("correct iscorrect right"), ("", "s", "d", "ed", "ing")
+# Labels that count as 0 and 1, and those of them that stand for 1 in any column.
+_PAIRS = (
     ("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("negative", "positive"), ("neg", "pos"),
-    ("nein", "ja"), ("non", "oui"),
+    ("loss", "win"), ("lost", "won"), ("wrong", "right"), ("incorrect", "correct"),
 )  # fmt: skip
-_PAIRS = (*_TRUTHS, ("loss", "win"), ("lost", "won"), ("wrong", "right"), ("incorrect", "correct"))
+_ONES = ("1", "yes", "true", "positive", "pos")
+_CLASSES = (
+    "For one of several classes, or for the confidence in a decision, make a 0/1 column (such as `is_it = {} == {}`, "
+    "or whether the decision was right) and name it by --label."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """The outcome column, if it is known, and the label that counts as 1."""
+    """The outcome column, if it is known, and the label that counts as 1 (None for 1 and True)."""
 
     column: Column | None = None
     positive: Label = None
@@ -131,16 +131,17 @@ def guess(
         _refuse_no_rows_or_header(file)
     labels = [c for c in columns if c.name == label]
     probas = [c for c in columns if c.name in proba]
-    pairs = [] if (labels and probas) or label_elsewhere is not None else _outcome_pairs(file, labels, probas)
-    if len(pairs) > 1:
-        _ask_pair(file, pairs)
-    if pairs:
-        probas, labels = [pairs[0][0]], [pairs[0][1]]
+    pair = None if (labels and probas) or label_elsewhere is not None else _outcome_pair(file, labels, probas)
+    if pair is not None:
+        probas, labels = [pair[0]], [pair[1]]
     elif not labels and label_elsewhere is None:
         labels = _label_candidates(file.free)
     event = _event(file, labels, pos_label)
-    probas = probas or _proba_candidates(file, labels, event)
-    _ask_if_unclear(file, labels, None if proba else probas, event)
+    if not probas:
+        probas = _proba_candidates(file, labels, event)
+        _ask_if_unclear(file, labels, probas, event)
+    elif len(labels) != 1 and label_elsewhere is None:
+        _ask(file, [_which(file, "--label", labels)], labels)
     guessed = {
         "--label": label is None and bool(labels),
         "--proba": not proba,
@@ -151,17 +152,49 @@ def guess(
     return Guess(y_true, tuple(proba) or (probas[0].name,), event.positive if labels else None, messages)
 
 
-def _outcome_pairs(file: _File, labels: list[Column], probas: list[Column]) -> list[tuple[Column, Column]]:
-    """Find pairs of columns named `X` and `X_outcome`, of probabilities and outcomes."""
-    if len(probas) > 1:
-        return []
-    outcomes = {
-        _words(c.name)[:-1]: c
-        for c in labels or file.free
-        if _is_binary(c) and _LABEL.intersection(_words(c.name)[-1:])
-    }
+# --- candidates -------------------------------------------------------------------------------------------------------
+
+
+def _outcome_pair(file: _File, labels: list[Column], probas: list[Column]) -> tuple[Column, Column] | None:
+    """Find the columns named `X` and `X_outcome`, of probabilities and outcomes; ask if there are several."""
+    outcomes = {_words(c.name): c for c in labels or file.free if _is_binary(c)}
     columns = probas or [c for c in file.free if _is_unit(c)]
-    return [(c, outcomes[_words(c.name)]) for c in columns if _words(c.name) in outcomes]
+    pairs = [(c, outcomes[words]) for c in columns if (words := (*_words(c.name), "outcome")) in outcomes]
+    if len(probas) > 1 or not pairs:
+        return None
+    if len(pairs) == 1:
+        return pairs[0]
+    listed = "; ".join(f"{_shown(p.name)} and {_shown(y.name)}" for p, y in pairs[:_FEW])
+    flags = f"{_flagged('--proba', pairs[0][0].name)} {_flagged('--label', pairs[0][1].name)}"
+    raise ValueError(
+        f"Which probabilities of {file.where} should be assessed? There are {len(pairs)} pairs of probabilities and "
+        f"outcomes: {listed}. Name one: {flags}."
+    )
+
+
+def _label_candidates(columns: Sequence[Column]) -> list[Column]:
+    """Return columns with two values: those with a known name or, only if there is no such name, all others."""
+    possible = [c for c in columns if not _has(c.name, _PROBA | _WEIGHT | _STATISTIC)]
+    named = [c for c in possible if _has(c.name, _OUTCOME)]
+    if named:
+        return [c for c in named if _is_binary(c)] or [c for c in named if _has_two_labels(c)]
+    return [c for c in possible if _is_binary(c) and not _has(c.name, _GROUP)]
+
+
+def _proba_candidates(file: _File, labels: list[Column], event: _Event) -> list[Column]:
+    """Return columns in [0, 1] with a known name; or else columns with such names of other content, and all others."""
+    possible = [c for c in file.free if c not in labels and not _has(c.name, _WEIGHT | _STATISTIC)]
+    named = [c for c in possible if _has(c.name, _PROBA | _LOGIT)]
+    candidates = [c for c in named if _is_unit(c) and not _has(c.name, _LOGIT)]
+    if not candidates and any(_has(c.name, _PROBA) and _is_unit(c) for c in file.other_use):
+        return []
+    if not candidates:
+        candidates = [c for c in named if c.kind in ("number", "text") and not _is_binary(c)]
+        candidates += [c for c in possible if _is_unit(c) and not _has(c.name, _PROBA | _LOGIT | _GROUP | _OUTCOME)]
+    if len(candidates) == 2 and _add_up_to_one(*candidates):  # such as ``prob_0`` and ``prob_1``
+        fitting = [c for c in candidates if _fits_event(c.name, event)]
+        return fitting if len(fitting) == 1 else candidates
+    return candidates
 
 
 def _event(file: _File, labels: list[Column], pos_label: str | None) -> _Event:
@@ -173,20 +206,6 @@ def _event(file: _File, labels: list[Column], pos_label: str | None) -> _Event:
     return _Event()
 
 
-def _label_candidates(columns: Sequence[Column]) -> list[Column]:
-    """Return columns with two values: those with a known name, or else all but decisions, groups and weights."""
-    possible = [c for c in columns if not _has(c.name, _DECISION | _WEIGHT)]
-    for known in (_LABEL, _EVENT):
-        named = [c for c in possible if _has(c.name, known)]
-        candidates = [c for c in named if _is_binary(c)] or [c for c in named if _may_be_binary(c)]
-        if candidates:
-            return candidates
-    # If a name says that it holds outcomes and the content does not fit, no other column may replace it.
-    if any(_has(c.name, _LABEL) or (_has(c.name, _EVENT) and _is_classes(c)) for c in possible):
-        return []
-    return [c for c in possible if _is_binary(c) and not _has(c.name, _GROUP | _STATISTIC)]
-
-
 def _positive_label(file: _File, column: Column, typed: str | None) -> Label:
     """Return the label that counts as 1, of the type of the column; None if it is 1 or True."""
     if typed is not None:
@@ -194,217 +213,122 @@ def _positive_label(file: _File, column: Column, typed: str | None) -> Label:
     pair = _label_pair(column) if column.kind == "text" else None
     if pair is not None:
         return pair[1]
-    if column.kind == "text" or _is_classes(column) or (_may_be_binary(column) and not _is_binary(column)):
+    if column.kind == "text" or (column.kind == "number" and not _is_binary(column) and not _is_unit(column)):
         _ask_positive_label(file, column)
     return 1 if -1 in column.values and _is_binary(column) else None
 
 
-def _proba_candidates(file: _File, labels: list[Column], event: _Event) -> list[Column]:
-    """Return columns in [0, 1] with the better known names, or else all; percentages and logits too, to report them."""
-    possible = [c for c in file.free if c not in labels and not _has(c.name, _WEIGHT | _STATISTIC)]
-    units = [c for c in possible if _is_unit(c) and not _has(c.name, _LOGIT)]
-    for named in ([c for c in units if _names_probability(c.name)], [c for c in units if _has(c.name, _SCORE)]):
-        if named:
-            return _of_positive_class(named, event)
-    if any(_names_probability(c.name) and _is_unit(c) for c in file.other_use):
-        return []
-    unfit = [c for c in possible if _is_unfit(c)]
-    return _of_positive_class(unfit + [c for c in units if not _has(c.name, _GROUP | _LABEL)], event)
+def _fits_event(name: str, event: _Event) -> bool:
+    """Tell whether all words of a name stand for the label that counts as 1, or for no event: not ``p_dry`` for `rain`.
+
+    They may be those of the outcome's name if the label is 1, yes or the like, and those of the label itself.
+    """
+    if event.column is None:
+        return True
+    neutral = _NEUTRAL.difference(*(_words(str(value)) for value in event.column.values))
+    about, outcome = ([w for w in _words(text) if w not in neutral] for text in (name, event.column.name))
+    positive = str(1 if event.positive is None else event.positive).strip().casefold()
+    counts_as_one = positive in [one for _, one in _PAIRS]
+    if not about or (counts_as_one and _is_same_word("".join(about), "".join(outcome))):
+        return True
+    for label in (positive, *_ONES * counts_as_one):
+        rest = [word for word in about if word not in _words(label)]
+        if set(_words(label)) <= set(about) and (not rest or _is_same_word("".join(rest), "".join(outcome))):
+            return bool(_words(label))
+    return False
 
 
-def _of_positive_class(columns: list[Column], event: _Event) -> list[Column]:
-    """Of two columns such as ``prob_0`` and ``prob_1`` return the one of the label that counts as 1."""
-    if len(columns) != 2 or event.column is None:
-        return columns
-    names = ["".join(_words(c.name)) for c in columns]
-    for zero, one in _label_words(event):
-        for name, other, column in ((names[0], names[1], columns[0]), (names[1], names[0], columns[1])):
-            if name.endswith(one) and other == name.removesuffix(one) + zero:
-                return [column]
-    return columns
-
-
-def _label_words(event: _Event) -> list[tuple[str, str]]:
-    """Return pairs of words that stand for the labels 0 and 1 in names of columns."""
-    if event.positive is None:
-        return list(_TRUTHS)
-    return [("".join(_words(str(other))), "".join(_words(str(event.positive)))) for other in event.others]
+def _is_same_word(a: str, b: str) -> bool:
+    """Tell whether two words are forms of one, such as rain and rained."""
+    short, long = sorted((a, b), key=len)
+    return long in [short + ending for ending in _ENDINGS]
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def _ask_if_unclear(file: _File, labels: list[Column], probas: list[Column] | None, event: _Event) -> None:
+def _ask_if_unclear(file: _File, labels: list[Column], probas: list[Column], event: _Event) -> None:
     """Raise if there is no candidate, more than one, or a doubt about the only one."""
     questions = []
     if len(labels) != 1 and file.label_elsewhere is None:
-        questions.append(_which_label(file, labels))
-    if probas is not None:
-        questions.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which_proba(file, probas))
+        questions.append(_which(file, "--label", labels))
+    questions.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which(file, "--proba", probas))
     if any(questions):
-        counts = Counter(column.name for column in file.columns)  # one pass: a file may have 100,000 columns
-        for name in (column.name for column in labels + (probas or []) if counts[column.name] > 1):
-            _refuse_duplicate(file, name)
-        raise ValueError(f"{' '.join(filter(None, questions))} All columns: {_list_names(file.columns, _LISTED)}.")
+        _ask(file, questions, labels + probas)
 
 
-def _ask_pair(file: _File, pairs: list[tuple[Column, Column]]) -> NoReturn:
-    listed = "; ".join(f"{_shown(p.name)} and {_shown(y.name)}" for p, y in pairs[:_FEW])
-    flags = f"{_flagged('--proba', pairs[0][0].name)} {_flagged('--label', pairs[0][1].name)}"
-    raise ValueError(
-        f"Which probabilities of {file.where} should be assessed? There are {len(pairs)} pairs of probabilities and "
-        f"outcomes: {listed}. Name one: {flags}."
-    )
+def _ask(file: _File, questions: list[str], candidates: list[Column]) -> NoReturn:
+    counts = Counter(column.name for column in file.columns)  # one pass: a file may have 100,000 columns
+    for name in (column.name for column in candidates if counts[column.name] > 1):
+        _refuse_duplicate(file, name)
+    raise ValueError(f"{' '.join(filter(None, questions))} All columns: {_list_names(file.columns, _LISTED)}.")
 
 
-def _which_label(file: _File, candidates: list[Column]) -> str:
-    possible = [c for c in file.free if not _has(c.name, _DECISION | _WEIGHT | _GROUP)]
-    listed = _candidates("--label", candidates or [c for c in possible if _is_binary(c) or _may_be_binary(c)])
-    if candidates:
-        return f"Which column of {file.where} holds the outcomes? {listed}"
-    used = _other_use(file, _label_candidates(file.other_use))
-    classes = next((c for known in (_LABEL, _EVENT) for c in possible if _is_classes(c) and _has(c.name, known)), None)
-    classes = classes or next((c for c in possible if _is_classes(c) and c.kind == "text"), None)
-    cure = ""
-    if classes is not None:
-        cure = f" If it is `{_shown(classes.name)}`: that holds more than two classes ({_list_values(classes)}). "
-        cure += _cure_of_classes(file, classes)
-    return f"Which column of {file.where} holds the outcomes? {used}{listed}{cure}"
-
-
-def _which_proba(file: _File, candidates: list[Column]) -> str:
-    question = f"Which column{'s' * file.several} of {file.where} hold{'s' * (not file.several)}"
-    note = ""
+def _which(file: _File, flag: str, candidates: list[Column]) -> str:
+    """Return the question which column has a role, with the candidates and the flags to type."""
+    several = file.several and flag == "--proba"
+    if flag == "--label":
+        role, content = "outcomes", "0 and 1, True and False, or two labels"
+        used = _label_candidates(file.other_use)
+        possible = [c for c in file.free if _is_binary(c) or _has_two_labels(c)]
+        possible = [c for c in possible if not _has(c.name, _PROBA | _WEIGHT | _GROUP)]
+    else:
+        role, content = "predicted probabilities", "numbers between 0 and 1"
+        used = [c for c in file.other_use if _is_unit(c) and _has(c.name, _PROBA)]
+        possible = [c for c in file.free if _is_unit(c)]
+    question = f"Which column{'s' * several} of {file.where} hold{'s' * (not several)} the {role}? "
+    columns = candidates or possible
     if not candidates:
-        decisions = [c for c in file.free if _is_binary(c) and _has(c.name, _DECISION)]
-        note = f"`{_shown(decisions[0].name)}` holds two values only: decisions. " if decisions else ""
-        note += _other_use(file, [c for c in file.other_use if _is_unit(c) and _names_probability(c.name)])
-    listed = _candidates("--proba", candidates or [c for c in file.free if _is_unit(c)], file.several)
-    return f"{question} the predicted probabilities? {note}{listed}"
-
-
-def _candidates(flag: str, columns: list[Column], several: bool = False) -> str:
-    if not columns:
-        content = "0 and 1, True and False, or two labels" if flag == "--label" else "numbers between 0 and 1"
-        return f"None holds {content} only. Name it: {flag} COLUMN."
-    second = [c for c in columns[1:] if several and not _add_up_to_one(columns[0], c)][:1]
-    lead = "If that is it, use" if len(columns) == 1 else "Name one or more" if second else "Name one"
-    flags = " ".join(_flagged(flag, column.name) for column in [columns[0], *second])
-    return f"Candidate{'s' * (len(columns) > 1)}: {_list_names(columns, _FEW)}. {lead}: {flags}."
-
-
-def _other_use(file: _File, columns: list[Column]) -> str:
-    return "".join(f"`{_shown(c.name)}` is used by {file.flags[c.name]}. " for c in columns)
+        question += "".join(f"`{_shown(c.name)}` is used by {file.flags[c.name]}. " for c in used)
+    if columns:
+        second = [c for c in columns[1:] if several and not _add_up_to_one(columns[0], c)][:1]
+        lead = "If that is it, use" if len(columns) == 1 else "Name one or more" if second else "Name one"
+        flags = " ".join(_flagged(flag, column.name) for column in [columns[0], *second])
+        question += f"Candidate{'s' * (len(columns) > 1)}: {_list_names(columns, _FEW)}. {lead}: {flags}."
+    else:
+        question += f"None holds {content} only. Name it: {flag} COLUMN."
+    if flag == "--label" and not candidates:
+        question += f" {_CLASSES.format('COLUMN', 'CLASS')}"
+    return question
 
 
 def _ask_positive_label(file: _File, column: Column) -> NoReturn:
-    name = _shown(column.name)
+    name, values = _shown(column.name), _list_values(column)
     if column.many or len(column.values) > 2:
+        example = repr(column.values[0])[:_LETTERS] if column.values else "CLASS"
         raise ValueError(
-            f"`{name}` in {file.where} holds more than two different labels ({_list_values(column)}); outcomes must be "
-            f"0/1, True/False or two labels. {_cure_of_classes(file, column)}"
+            f"`{name}` in {file.where} holds more than two different labels ({values}); outcomes must be 0/1, "
+            f"True/False or two labels. {_CLASSES.format(name, example)}"
         )
     flags = " or ".join(_flagged("--pos-label", str(value)) for value in column.values)
     raise ValueError(
         f"Which label in `{name}` of {file.where} counts as 1, the event that the probabilities are about? It holds "
-        f"{_list_values(column)}. Use {flags}."
-    )
-
-
-def _cure_of_classes(file: _File, column: Column) -> str:
-    """Suggest one class against the rest; or, if there are decisions, whether they were right."""
-    example = "".join(
-        f", such as `is_it = {_shown(column.name)} == {repr(value)[:_LETTERS]}`" for value in column.values[:1]
-    )
-    cure = (
-        f"For one class against the rest make a 0/1 column{example}, name it by --label, and that class's column of "
-        "probabilities by --proba."
-    )
-    named = [c for c in file.columns if file.flags.get(c.name) == "--proba"]
-    probas = named or _proba_candidates(file, [column], _Event())
-    decision = _decision_column(file, [column, *probas])
-    if decision is None or len(probas) != 1 or not _is_unit(probas[0]):
-        return cure
-    return f"{cure} {_cure_of_decisions(probas[0], decision, column)}"
-
-
-def _cure_of_decisions(proba: Column, decision: Column, label: Column) -> str:
-    return (
-        f"If `{_shown(proba.name)}` is the confidence in the decision, make a column that says whether the decision "
-        f"was right (`correct = {_shown(decision.name)} == {_shown(label.name)}`) and name it: --label correct."
+        f"{values}. Use {flags}."
     )
 
 
 def _doubt(file: _File, event: _Event, proba: Column) -> str:
     """Return a question if the only candidate may be about another event; otherwise an empty text."""
-    if event.column is None:
+    if event.column is None or not _is_unit(proba):  # what is no probability is refused when it is read
         return ""
-    name, flag = _shown(proba.name), _flagged("--proba", proba.name)
-    if _may_be_other_event(proba.name, event):
-        other = _flagged("--pos-label", str(next(iter(event.others), 0)))
-        cure = other if event.column in file.columns else "make a column of 1 minus it"
-        return (
-            f"Does `{name}` of {file.where} hold the probabilities of the label that counts as 1, or of another event? "
-            f"Use {flag}, or {cure}."
-        )
-    decision = _decision_column(file, [event.column, proba])
-    certain = proba.low is not None and proba.low >= 0.5 and _is_unit(proba)
-    if decision is None or decision.many or not certain or _is_correctness(event):
-        return ""
-    one = 1 if event.positive is None else event.positive
+    flag, cure = _flagged("--proba", proba.name), "make a column of 1 minus it"
+    if not _fits_event(proba.name, event):
+        other = "another event"
+        if event.column in file.columns:
+            cure = f"for the other label {flag} {_flagged('--pos-label', str(next(iter(event.others), 0)))}"
+    else:
+        decisions = [c for c in file.free if _has(c.name, _DECISION) and not _is_unit(c) and c != event.column]
+        texts = (event.column.name, str(event.positive))
+        is_correctness = any("".join(_words(text)) in _CORRECT for text in texts)
+        if not decisions or proba.low is None or proba.low < 0.5 or is_correctness:
+            return ""
+        other = f"a right decision in `{_shown(decisions[0].name)}`"
+        cure = "make a 0/1 column that says whether the decision was right and name it by --label"
+    one = event.positive if event.positive is not None else event.column.kind == "bool" or 1
     return (
-        f"Is `{name}` of {file.where} about the label that counts as 1, or about a decision? `{name}` is never below "
-        f"0.5, and `{_shown(decision.name)}` holds decisions. {_cure_of_decisions(proba, decision, event.column)} If "
-        f"it is the probability that the label is {repr(one)[:_LETTERS]}, use {flag}."
+        f"Does `{_shown(proba.name)}` of {file.where} hold the probabilities that `{_shown(event.column.name)}` is "
+        f"{repr(one)[:_LETTERS]}, or of {other}? Use {flag}, or {cure}."
     )
-
-
-def _decision_column(file: _File, others: list[Column]) -> Column | None:
-    """Find a column of decisions, by its name and its few values."""
-    for c in file.columns:
-        few = c.kind in ("text", "number", "bool") and (not c.many or _is_classes(c)) and not _is_unit(c)
-        if few and _has(c.name, _DECISION) and not _names_probability(c.name) and c not in others and not c.in_path:
-            return c
-    return None
-
-
-def _is_correctness(event: _Event) -> bool:
-    """Tell whether the outcomes say that a decision was right, which a confidence is about."""
-    if event.column is None or str(event.positive).strip().casefold() in _CORRECT:
-        return True
-    return _has(event.column.name, _CORRECT) and not _has(event.column.name, _CLASS_NAME)
-
-
-def _may_be_other_event(name: str, event: _Event) -> bool:
-    """Tell whether a name has words that do not fit the label that counts as 1: ``prob_0``, ``p_dry`` for `rain`."""
-    label = "" if event.column is None else event.column.name
-    words, own = _words(name), _words(label)
-    positive = str(event.positive).strip().casefold()
-    zeros = [zero for zero, _ in _label_words(event) if zero not in own]
-    ones = [one for _, one in _label_words(event)]
-    inverted = event.positive in (0, -1) or positive in [zero for zero, _ in _TRUTHS]
-    negated, own_negated = not _NEGATION.difference(ones).isdisjoint(words), not _NEGATION.isdisjoint(own)
-    if words[-1:] and words[-1] in ones:
-        return negated > own_negated  # ``p_not_dog`` for dog
-    if words[-1:] and words[-1] in zeros:
-        return "not" not in words
-    about = {word for word in words if len(word) > 1 and not word.isdecimal()} - _NEUTRAL - _NEGATION - set(ones)
-    about = {word for word in about if not word.startswith("prob")}
-    if inverted:
-        return bool(about) and _NEGATION.isdisjoint(words)
-    if isinstance(event.positive, str) and any(zero and zero in words for zero in zeros):
-        return True
-    if "".join(own) in _terms(name) and own_negated >= negated:  # ``p_noshow`` for `no_show`
-        return False
-    if negated != own_negated:
-        return True
-    known = set(own) - _NEUTRAL
-    return bool(known) and not all(any(_related(word, other) for other in known) for word in about)
-
-
-def _related(a: str, b: str) -> bool:
-    """Tell whether two words are forms of one, such as rain and rained."""
-    return a == b or (min(len(a), len(b)) > 2 and (a.startswith(b) or b.startswith(a)))
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -414,13 +338,13 @@ def _guess_message(event: _Event, proba: Column, guessed: dict[str, bool]) -> li
     """Return one line about all that was guessed."""
     parts, label = [], event.column
     if label is not None and (guessed["--label"] or guessed["--pos-label"]):
-        only = ", the only such column" if guessed["--label"] and not _has(label.name, _LABEL | _EVENT) else ""
+        only = ", the only such column" if guessed["--label"] and not _has(label.name, _OUTCOME) else ""
         content = "True/False" if label.kind == "bool" else "0/1"
         if event.positive is not None:
             content = f"{event.positive!r} counts as 1" + "".join(f", {value!r} as 0" for value in event.others)
         parts.append(f"label: `{_shown(label.name)}` ({content}{only})")
     if guessed["--proba"]:
-        only = "" if _names_probability(proba.name) or _has(proba.name, _SCORE) else ", the only such column"
+        only = "" if _has(proba.name, _PROBA) else ", the only such column"
         content = f"{proba.low:.3g} to {proba.high:.3g}" if proba.low is not None else "text"
         parts.append(f"probability: `{_shown(proba.name)}` ({content}{only})")
     flags = [flag for flag, is_guessed in guessed.items() if is_guessed]
@@ -433,15 +357,14 @@ def _unused_messages(file: _File, labels: list[Column]) -> list[str]:
     messages = []
     if file.label_elsewhere and not labels:
         others = _label_candidates(file.free)
-        others = [c for c in others if len(others) == 1 or _has(c.name, _LABEL | _EVENT)]
+        others = [c for c in others if len(others) == 1 or _has(c.name, _OUTCOME)]
         if others:
             listed = ", ".join(f"`{_shown(c.name)}`" for c in others[:_FEW])
             messages.append(f"outcomes are taken from the other file, not from {listed} in this file")
     weights = [c.name for c in file.free if "".join(_words(c.name)) in _WEIGHT]
     if weights and "--weight" not in file.flags.values() and file.label_elsewhere != "":
-        messages.append(
-            f"weights: `{_shown(weights[0])}` is not used; to use it, add {_flagged('--weight', weights[0])}"
-        )
+        flag = _flagged("--weight", weights[0])
+        messages.append(f"weights: `{_shown(weights[0])}` is not used; to use it, add {flag}")
     return messages
 
 
@@ -457,8 +380,8 @@ def _flagged(flag: str, value: str) -> str:
     return f"{flag}={text}" if value.startswith("-") else f"{flag} {text}"
 
 
-def _list_names(columns: Sequence[Column], most: int) -> str:
-    return ", ".join([*(_shown(c.name) for c in columns[:most]), *["..."] * (len(columns) > most)]) or "none"
+def _list_names(columns: Sequence[Column], limit: int) -> str:
+    return ", ".join([*(_shown(c.name) for c in columns[:limit]), *["..."] * (len(columns) > limit)]) or "none"
 
 
 def _list_values(column: Column) -> str:
@@ -486,11 +409,6 @@ def _has(name: str, known: frozenset[str]) -> bool:
     return not known.isdisjoint(_terms(name))
 
 
-def _names_probability(name: str) -> bool:
-    words = _words(name)
-    return words[:1] == ("p",) or _has(name, _PROBA - {"p"}) or any(word.startswith("probabili") for word in words)
-
-
 def _is_binary(column: Column) -> bool:
     """Tell whether all values are known to stand for 0 and 1."""
     if column.kind == "number":
@@ -498,23 +416,15 @@ def _is_binary(column: Column) -> bool:
     return column.kind == "bool" or (column.kind == "text" and _label_pair(column) is not None)
 
 
-def _may_be_binary(column: Column) -> bool:
+def _has_two_labels(column: Column) -> bool:
     return column.kind in ("text", "number") and not column.many and len(column.values) == 2 and not _is_unit(column)
-
-
-def _is_classes(column: Column) -> bool:
-    """Tell whether there are three or more values that may be classes: text or whole numbers."""
-    whole = column.kind == "number" and _is_outside(column) and all(value == value // 1 for value in column.values)
-    return (column.many or len(column.values) > 2) and (whole or column.kind == "text") and not _is_percentages(column)
 
 
 def _label_pair(column: Column) -> tuple[str, str] | None:
     """Return the labels of a text column that stand for 0 and 1, as written there."""
     seen = {str(value).strip().casefold(): str(value) for value in column.values}
-    if column.many or not seen or len(seen) != len(column.values):
-        return None
     pair = next((pair for pair in _PAIRS if seen.keys() <= set(pair)), None)
-    if pair is None:
+    if pair is None or column.many or not seen or len(seen) != len(column.values):
         return None
     example = str(column.values[0])
     change = str.upper if example.isupper() else str.capitalize if example[:1].isupper() else str
@@ -523,26 +433,9 @@ def _label_pair(column: Column) -> tuple[str, str] | None:
 
 def _is_unit(column: Column) -> bool:
     """Tell whether a column holds numbers in [0, 1], and not only 0 and 1."""
-    if column.kind != "number" or column.low is None or _is_outside(column):
+    if column.kind != "number" or column.low is None or column.high is None:
         return False
-    return column.many or not set(column.values) <= {0, 1}
-
-
-def _is_outside(column: Column) -> bool:
-    return column.low is not None and column.high is not None and not 0.0 <= column.low <= column.high <= 1.0
-
-
-def _is_unfit(column: Column) -> bool:
-    """Tell whether a column seems to hold probabilities in a form that cannot be read."""
-    if column.kind == "text":
-        return _names_probability(column.name) or _is_percentages(column)
-    return _is_outside(column) and (
-        _names_probability(column.name) or _has(column.name, _SCORE) or _has(column.name, _LOGIT)
-    )
-
-
-def _is_percentages(column: Column) -> bool:
-    return column.kind == "text" and any(_PERCENT.fullmatch(str(value).strip()) for value in column.values)
+    return 0.0 <= column.low <= column.high <= 1.0 and (column.many or not set(column.values) <= {0, 1})
 
 
 def _add_up_to_one(a: Column, b: Column) -> bool:
