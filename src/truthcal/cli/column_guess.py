@@ -18,6 +18,7 @@ Label = str | int | float | bool | None
 
 # Boundaries between the words of a name: before a capital and before a digit.
 _EDGE, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])"), re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 # Letters of a name, columns and candidates that messages show; names that are compared for a suggestion.
 _LETTERS, _LISTED, _FEW, _COMPARED = 60, 20, 8, 10_000
 
@@ -137,11 +138,13 @@ def guess(
     elif not labels and label_elsewhere is None:
         labels = _label_candidates(file.free)
     event = _event(file, labels, pos_label)
+    questions = [_which(file, "--label", labels)] if len(labels) != 1 and label_elsewhere is None else []
     if not probas:
         probas = _proba_candidates(file, labels, event)
-        _ask_if_unclear(file, labels, probas, event)
-    elif len(labels) != 1 and label_elsewhere is None:
-        _ask(file, [_which(file, "--label", labels)], labels)
+        questions.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which(file, "--proba", probas))
+    if any(questions):
+        _refuse_duplicates(file, [c.name for c in labels + probas])
+        raise ValueError(f"{' '.join(filter(None, questions))} All columns: {_list_names(columns, _LISTED)}.")
     guessed = {
         "--label": label is None and bool(labels),
         "--proba": not proba,
@@ -247,49 +250,28 @@ def _is_same_word(a: str, b: str) -> bool:
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def _ask_if_unclear(file: _File, labels: list[Column], probas: list[Column], event: _Event) -> None:
-    """Raise if there is no candidate, more than one, or a doubt about the only one."""
-    questions = []
-    if len(labels) != 1 and file.label_elsewhere is None:
-        questions.append(_which(file, "--label", labels))
-    questions.append(_doubt(file, event, probas[0]) if len(probas) == 1 else _which(file, "--proba", probas))
-    if any(questions):
-        _ask(file, questions, labels + probas)
-
-
-def _ask(file: _File, questions: list[str], candidates: list[Column]) -> NoReturn:
-    counts = Counter(column.name for column in file.columns)  # one pass: a file may have 100,000 columns
-    for name in (column.name for column in candidates if counts[column.name] > 1):
-        _refuse_duplicate(file, name)
-    raise ValueError(f"{' '.join(filter(None, questions))} All columns: {_list_names(file.columns, _LISTED)}.")
-
-
 def _which(file: _File, flag: str, candidates: list[Column]) -> str:
     """Return the question which column has a role, with the candidates and the flags to type."""
-    several = file.several and flag == "--proba"
     if flag == "--label":
-        role, content = "outcomes", "0 and 1, True and False, or two labels"
-        used = _label_candidates(file.other_use)
-        possible = [c for c in file.free if _is_binary(c) or _has_two_labels(c)]
-        possible = [c for c in possible if not _has(c.name, _PROBA | _WEIGHT | _GROUP)]
+        role, content, several = "outcomes", "0 and 1, True and False, or two labels", False
+        used, excluded = _label_candidates(file.other_use), _PROBA | _WEIGHT | _GROUP
+        columns = [c for c in file.free if (_is_binary(c) or _has_two_labels(c)) and not _has(c.name, excluded)]
     else:
-        role, content = "predicted probabilities", "numbers between 0 and 1"
+        role, content, several = "predicted probabilities", "numbers between 0 and 1", file.several
         used = [c for c in file.other_use if _is_unit(c) and _has(c.name, _PROBA)]
-        possible = [c for c in file.free if _is_unit(c)]
+        columns = [c for c in file.free if _is_unit(c)]
     question = f"Which column{'s' * several} of {file.where} hold{'s' * (not several)} the {role}? "
-    columns = candidates or possible
     if not candidates:
         question += "".join(f"`{_shown(c.name)}` is used by {file.flags[c.name]}. " for c in used)
-    if columns:
+    columns = candidates or columns
+    if not columns:
+        question += f"None holds {content} only. Name it: {flag} COLUMN."
+    else:
         second = [c for c in columns[1:] if several and not _add_up_to_one(columns[0], c)][:1]
         lead = "If that is it, use" if len(columns) == 1 else "Name one or more" if second else "Name one"
         flags = " ".join(_flagged(flag, column.name) for column in [columns[0], *second])
         question += f"Candidate{'s' * (len(columns) > 1)}: {_list_names(columns, _FEW)}. {lead}: {flags}."
-    else:
-        question += f"None holds {content} only. Name it: {flag} COLUMN."
-    if flag == "--label" and not candidates:
-        question += f" {_CLASSES.format('COLUMN', 'CLASS')}"
-    return question
+    return question if candidates or flag == "--proba" else f"{question} {_CLASSES.format('COLUMN', 'CLASS')}"
 
 
 def _ask_positive_label(file: _File, column: Column) -> NoReturn:
@@ -444,22 +426,15 @@ def _add_up_to_one(a: Column, b: Column) -> bool:
     return bool(sums) and all(abs(total - 1.0) < 1e-6 for total in sums)
 
 
-def _is_number(name: str) -> bool:
-    try:
-        return not math.isnan(float(name))
-    except ValueError:
-        return False
-
-
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
 def _check_named(file: _File, named: dict[str, Sequence[str | None]]) -> None:
     """Check that named columns exist once, and that no column has two roles."""
     roles: dict[str, str] = {}
-    for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
+    pairs = [(flag, name) for flag, names in named.items() for name in names if name is not None]
+    for flag, name in pairs:
         _refuse_unknown_column(file, flag, name)
-        _refuse_duplicate(file, name)
         if flag in ("--by", "--key"):  # these may also name columns of the path, and columns with another role
             continue
         if any(column.name == name and column.in_path for column in file.columns):
@@ -469,33 +444,33 @@ def _check_named(file: _File, named: dict[str, Sequence[str | None]]) -> None:
             twice = f"twice by {flag}" if roles[name] == flag else f"by both {roles[name]} and {flag}"
             raise ValueError(f"the column {name!r} is named {twice}; each must be another column.")
         roles[name] = flag
+    _refuse_duplicates(file, [name for _, name in pairs])
 
 
 def _refuse_unknown_column(file: _File, flag: str, name: str) -> None:
-    names = [column.name for column in file.columns]
-    if name in names:
+    if any(column.name == name for column in file.columns):
         return
-    plain = {"".join(_words(other)): other for other in reversed(names)}
-    wanted = "".join(_words(name))
+    plain, wanted = {"".join(_words(c.name)): c.name for c in reversed(file.columns)}, "".join(_words(name))
     close = [wanted] if wanted in plain else difflib.get_close_matches(wanted, list(plain)[:_COMPARED], n=1)
     suggestion = f" Did you mean {_shown(plain[close[0]])}?" if close else ""
     listed = _list_names(file.columns, _LISTED)
     raise ValueError(f"{file.where} has no column {name!r} (named by {flag}).{suggestion} Its columns: {listed}.")
 
 
-def _refuse_duplicate(file: _File, name: str) -> None:
-    n = sum(column.name == name for column in file.columns)
-    if n > 1:
-        raise ValueError(f"{file.where} has {n} columns named {name!r}; rename all but one.")
+def _refuse_duplicates(file: _File, names: Sequence[str]) -> None:
+    counts = Counter(column.name for column in file.columns)  # one pass: a file may have 100,000 columns
+    for name in names:
+        if counts[name] > 1:
+            raise ValueError(f"{file.where} has {counts[name]} columns named {name!r}; rename all but one.")
 
 
 def _refuse_no_rows_or_header(file: _File) -> None:
     columns = [column for column in file.columns if not column.in_path]
     if all(column.kind == "nothing" for column in columns):
         raise ValueError(f"{file.where} has no rows; at least one is needed.")
-    names = [column.name for column in columns]
-    numbers = all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]
-    if numbers or any(_is_unit(c) and "." in c.name and _is_number(c.name) for c in columns):
+    numbers = [c for c in columns if _NUMBER.fullmatch(c.name)]
+    numbered = [c.name for c in columns] == [str(i) for i in range(len(columns))]
+    if (len(numbers) == len(columns) and not numbered) or any(_is_unit(c) and "." in c.name for c in numbers):
         proba_only = file.label_elsewhere is not None
         example, flags = ("proba", "--proba") if proba_only else ("label,proba", "--label and --proba")
         raise ValueError(
@@ -507,7 +482,7 @@ def _refuse_no_rows_or_header(file: _File) -> None:
 def _converted_label(column: Column, typed: str, where: str) -> str | int | float | bool:
     """Convert the label that the user typed to the type of the column."""
     flag, name = _flagged("--pos-label", typed), _shown(column.name)
-    label: str | int | float | bool = typed
+    label: str | int | float = typed
     if column.kind == "bool":
         if typed.casefold() not in ("true", "t", "1", "yes", "false", "f", "0", "no"):
             raise ValueError(f"{flag}: `{name}` in {where} holds True and False; name one of them.")
@@ -517,7 +492,7 @@ def _converted_label(column: Column, typed: str, where: str) -> str | int | floa
             label = int(typed) if re.fullmatch(r"[+-]?[0-9]+", typed) else float(typed)
         except ValueError:
             raise ValueError(f"{flag}: `{name}` in {where} holds numbers ({_list_values(column)}); name one.") from None
-        label = int(label) if float(label).is_integer() and isinstance(label, float) else label
+        label = int(label) if isinstance(label, float) and label.is_integer() else label
     if column.kind in ("text", "number") and not column.many and len(column.values) > 1 and label not in column.values:
         raise ValueError(f"{flag}: there is no such label in `{name}` of {where}; it holds {_list_values(column)}.")
     return label
