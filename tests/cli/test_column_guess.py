@@ -460,11 +460,18 @@ def test_a_name_that_is_not_the_positive_label_is_asked(tmp_path, positive, othe
         ("outcome", "p_loss"),
         ("y", "survival_prob"),
         ("won", "prob2"),
+        ("y", "1-p"),
     ],
 )
 def test_a_name_with_words_that_the_outcome_lacks_is_asked(tmp_path, label, proba):
     with pytest.raises(ValueError, match=re.escape(opposite(proba))):
         guessed(tmp_path, {label: BITS, proba: PROBAS})
+
+
+@pytest.mark.parametrize(("label", "proba"), [("loss", "p_loss"), ("home_loss", "p_home_loss")])
+def test_a_column_named_after_the_label_that_counts_as_0_is_asked(tmp_path, label, proba):
+    with pytest.raises(ValueError, match=re.escape(opposite(proba, "loss"))):
+        guessed(tmp_path, {label: ["win", "loss"] * 2, proba: PROBAS})
 
 
 @pytest.mark.parametrize("proba", ["p_no_churn", "prob_no", "churn_prob_no", "y_proba"])

@@ -232,6 +232,9 @@ def _fits_event(name: str, event: _Event) -> bool:
     about, outcome = ([w for w in _words(text) if w not in neutral] for text in (name, event.column.name))
     positive = str(1 if event.positive is None else event.positive).strip().casefold()
     counts_as_one = positive in [one for _, one in _PAIRS]
+    names_other = any(set(_words(str(value))) <= set(about) - {"no"} for value in event.others)
+    if names_other or (len(_words(name)) > 1 and _words(name)[0] == "1"):  # ``p_loss`` for win and loss, ``1-p``
+        return False
     if not about or (counts_as_one and _is_same_word("".join(about), "".join(outcome))):
         return True
     for label in (positive, *_ONES * counts_as_one):
@@ -300,8 +303,7 @@ def _doubt(file: _File, event: _Event, proba: Column) -> str:
             cure = f"for the other label {flag} {_flagged('--pos-label', str(next(iter(event.others), 0)))}"
     else:
         decisions = [c for c in file.free if _has(c.name, _DECISION) and not _is_unit(c) and c != event.column]
-        texts = (event.column.name, str(event.positive))
-        is_correctness = any("".join(_words(text)) in _CORRECT for text in texts)
+        is_correctness = any("".join(_words(str(t))) in _CORRECT for t in (event.column.name, event.positive))
         if not decisions or proba.low is None or proba.low < 0.5 or is_correctness:
             return ""
         other = f"a right decision in `{_shown(decisions[0].name)}`"
@@ -471,8 +473,9 @@ def _refuse_no_rows_or_header(file: _File) -> None:
     numbers = [c for c in columns if _NUMBER.fullmatch(c.name)]
     numbered = [c.name for c in columns] == [str(i) for i in range(len(columns))]
     if (len(numbers) == len(columns) and not numbered) or any(_is_unit(c) and "." in c.name for c in numbers):
-        proba_only = file.label_elsewhere is not None
-        example, flags = ("proba", "--proba") if proba_only else ("label,proba", "--label and --proba")
+        example, flags = (
+            ("label,proba", "--label and --proba") if file.label_elsewhere is None else ("proba", "--proba")
+        )
         raise ValueError(
             f"the first line of {file.where} holds numbers ({_list_names(columns, 4)}), where it should name the "
             f"columns. Add a line with names at the top, such as `{example}`; or name these columns by {flags}."
