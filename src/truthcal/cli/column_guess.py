@@ -473,9 +473,8 @@ def _refuse_no_rows_or_header(file: _File) -> None:
     numbers = [c for c in columns if _NUMBER.fullmatch(c.name)]
     numbered = [c.name for c in columns] == [str(i) for i in range(len(columns))]
     if (len(numbers) == len(columns) and not numbered) or any(_is_unit(c) and "." in c.name for c in numbers):
-        example, flags = (
-            ("label,proba", "--label and --proba") if file.label_elsewhere is None else ("proba", "--proba")
-        )
+        alone = file.label_elsewhere is not None
+        example, flags = ("proba", "--proba") if alone else ("label,proba", "--label and --proba")
         raise ValueError(
             f"the first line of {file.where} holds numbers ({_list_names(columns, 4)}), where it should name the "
             f"columns. Add a line with names at the top, such as `{example}`; or name these columns by {flags}."
