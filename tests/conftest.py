@@ -30,11 +30,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 # No deadline: compiling a kernel may exceed any.
 for _profile, _examples in {"fast": 25, "ci": 100, "nightly": 1000}.items():
     settings.register_profile(
-        _profile,
-        deadline=None,
-        derandomize=True,
-        max_examples=_examples,
-        suppress_health_check=[HealthCheck.too_slow],
+        _profile, deadline=None, derandomize=True, max_examples=_examples, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("ci")
 

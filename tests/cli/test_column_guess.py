@@ -513,8 +513,7 @@ def test_a_file_joined_to_another_may_do_without_outcomes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
-    [(["target"], "`target`"), (["seen"], "`seen`"), (["y", "label"], "`y`, `label`")],
+    ("others", "said"), [(["target"], "`target`"), (["seen"], "`seen`"), (["y", "label"], "`y`, `label`")]
 )
 def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
     columns = {"id": IDS, "prob": PROBAS, **dict.fromkeys(others, BITS)}
@@ -545,8 +544,7 @@ def test_probabilities_alone_where_no_outcomes_are_needed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "columns",
-    [{"a": PROBAS, "b": MORE, "y": BITS}, {"y": BITS}, {"0.5": PROBAS, "0.7": MORE}, {"species": SPECIES}],
+    "columns", [{"a": PROBAS, "b": MORE, "y": BITS}, {"y": BITS}, {"0.5": PROBAS, "0.7": MORE}, {"species": SPECIES}]
 )
 def test_questions_are_about_probabilities_alone_where_no_outcomes_are_needed(tmp_path, columns):
     with pytest.raises(ValueError, match=r"--proba") as error:

@@ -167,10 +167,7 @@ def test_progress_shows_to_a_person_on_long_work_only(terminal, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["--report", "nowhere/r.html"], "there is no folder"),
-        (["--report", "."], "is a folder; name a file in it"),
-    ],
+    [(["--report", "nowhere/r.html"], "there is no folder"), (["--report", "."], "is a folder; name a file in it")],
 )
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(quick, file, arguments, message):
     done = quick("assess", file, *arguments, check=2)

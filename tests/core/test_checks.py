@@ -228,12 +228,7 @@ REFUSED = {
         r"`y_proba` could not be read as an array \(ValueError: .*Pass a flat",
     ),
     # type
-    "complex": (
-        Y,
-        [0.1j] * 4,
-        TypeError,
-        r"`y_proba` must hold probabilities; got dtype complex128 .*Pass numbers",
-    ),
+    "complex": (Y, [0.1j] * 4, TypeError, r"`y_proba` must hold probabilities; got dtype complex128 .*Pass numbers"),
     "text": (
         Y,
         ["0.1"] * 4,

@@ -18,10 +18,7 @@ OUTCOMES = [(0, 0), (1, 1), (0, 1), (1, 0)]
 
 @pytest.mark.parametrize(
     ("report", "values"),
-    [
-        ((0.5, 0.5), (0.25, 0.25, 0.0, 0.0)),
-        ((0.25, 0.75), (0.203125, 0.203125, 0.015625, 0.140625)),
-    ],
+    [((0.5, 0.5), (0.25, 0.25, 0.0, 0.0)), ((0.25, 0.75), (0.203125, 0.203125, 0.015625, 0.140625))],
 )
 def test_against_the_papers_two_point_table(report, values):
     assert [tc.atb(y, report) for y in OUTCOMES] == list(values)

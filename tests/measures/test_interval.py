@@ -33,11 +33,9 @@ def test_all_partitions_of_up_to_eight_rows(data):
 def test_the_early_end_of_the_search_loses_nothing(shape):
     rng = np.random.default_rng(0)
     n = 1500
-    p = {
-        "rare": rng.beta(1, 99, n),
-        "close": 0.4 + 1e-4 * rng.random(n),
-        "ties": np.round(rng.random(n), 1),
-    }.get(shape, rng.random(n))
+    p = {"rare": rng.beta(1, 99, n), "close": 0.4 + 1e-4 * rng.random(n), "ties": np.round(rng.random(n), 1)}.get(
+        shape, rng.random(n)
+    )
     y = rng.random(n) < (0.5 + 0.5 * (p - 0.5) if shape == "overconfident" else p)
     assert tc.intcal(y, p) == pytest.approx(dynamic_programme(y, p), rel=1e-9)
 

@@ -198,11 +198,7 @@ def test_random_thresholds_by_hand_approach_atb():
 @pytest.mark.parametrize(
     ("binning", "error", "message"),
     [
-        (
-            [0, 1, 1],
-            TypeError,
-            "Ready-made labels are not accepted, because they could depend on the outcomes",
-        ),
+        ([0, 1, 1], TypeError, "Ready-made labels are not accepted, because they could depend on the outcomes"),
         (None, TypeError, "`binning` must be a Binning such as ShiftedGrid"),
         (
             lambda p: [0, 1],

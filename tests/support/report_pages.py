@@ -60,11 +60,7 @@ def forecasts(n=1500, seed=0):
     truth = rng.beta(1.5, 1.5, n)
     outcome = (rng.random(n) < truth).astype(int)
     odds = truth / (1 - truth)
-    return outcome, {
-        "honest": truth,
-        "overconfident": odds**2 / (1 + odds**2),
-        "gamed": np.full(n, outcome.mean()),
-    }
+    return outcome, {"honest": truth, "overconfident": odds**2 / (1 + odds**2), "gamed": np.full(n, outcome.mean())}
 
 
 def segment_table(outcome, proba, count, name=str):

@@ -324,10 +324,7 @@ COMMANDS = (
     Command(
         "completion",
         "print the completion script of a shell, for commands, options and files",
-        (
-            ("bash", 'eval "$(truthcal completion bash)"'),
-            ("zsh", 'eval "$(truthcal completion zsh)"'),
-        ),
+        (("bash", 'eval "$(truthcal completion bash)"'), ("zsh", 'eval "$(truthcal completion zsh)"')),
         "shell",
     ),
 )

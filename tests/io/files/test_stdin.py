@@ -96,10 +96,7 @@ def test_the_format_is_told_by_the_content(name):
         (gzip.compress(DATA["Parquet"][0]), r"^standard input is a compressed Parquet file; unpack it first"),
         (CSV.decode().encode("utf-16"), r"^standard input: .* \(it is UTF-16 text\).*iconv -f utf-16 -t utf-8"),
         (JSON.decode().encode("utf-16"), r"^standard input: .* \(it is UTF-16 text\).*iconv -f utf-16 -t utf-8"),
-        (
-            "é,y,p\n1,0,0.5\n".encode("latin-1"),
-            r"the column names are not UTF-8 text; .*iconv -f latin1 -t utf-8",
-        ),
+        ("é,y,p\n1,0,0.5\n".encode("latin-1"), r"the column names are not UTF-8 text; .*iconv -f latin1 -t utf-8"),
         (b'[{"y": 0, "p": 0.25},\n {"y": 1, "p": 0.5}]', r"a list in brackets, .*`jq -c '\.\[\]'`"),
         (b'{\n"y": 0,\n"p": 0.25\n}', r"each line must be one object, as `jq -c \.` writes it"),
     ],
