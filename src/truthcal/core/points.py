@@ -163,7 +163,7 @@ class Points:
         )
 
     def merged(self, at_most: int = CELLS) -> "Points":
-        """Join neighbours into at most so many points of about equal noise, each at its mean weighted by the noise."""
+        """Merge neighbours into at most `at_most` points of about equal noise, each at its noise-weighted mean."""
         if len(self) <= at_most:
             return self
         noise = self.wwv + self.wwcc + 1e-12 * self.ww  # predictions of 0 and 1 have a place, too
@@ -173,7 +173,7 @@ class Points:
         return replace(points, p=np.clip(p, points.low, points.high))
 
     def thinned(self, at_most: int) -> "Points":
-        """Join neighbours into at most so many points for a drawing, finest at both ends (see `thinned_runs`)."""
+        """Merge neighbours into a limited number of points for a drawing, finest at both ends (see `thinned_runs`)."""
         return self.runs(thinned_runs(self.weight, at_most))
 
     def normalized(self) -> "Points":
@@ -197,7 +197,7 @@ def equal_cells(noise: _Array, at_most: int) -> NDArray[np.intp]:
 
 
 def thinned_runs(weight: _Array, at_most: int) -> NDArray[np.intp]:
-    """Starts of runs of neighbours, if there are to be at most so many runs.
+    """Return the starts of at most `at_most` runs of neighbours.
 
     Runs have about equal shares of the weight and of the points, so that neither many light points nor a few heavy
     ones take all the room. Towards both ends they become single points, where an isotonic curve takes its steepest

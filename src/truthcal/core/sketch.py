@@ -347,7 +347,7 @@ def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def is_size(n_buckets: int) -> bool:
-    """Whether a sketch may have so many buckets."""
+    """Tell whether this is a valid number of buckets."""
     return 1 <= n_buckets <= MAX_BUCKETS and not n_buckets & (n_buckets - 1)
 
 

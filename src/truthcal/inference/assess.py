@@ -27,7 +27,7 @@ _ACCUSATION = 5.0
 _CLEAR = 2.0
 # And if both directions together explain at least this share of what ten bins show beyond chance.
 _LEAST_SHARE, _BINS = 0.5, 10
-# Predictions that run against outcomes by so many standard errors are worth a word.
+# Warn if predictions are negatively associated with outcomes by more standard errors than this.
 _AGAINST = 4.0
 # Fewer different predictions than this are worth a word, if there are many rows.
 _COARSE = 20

@@ -109,8 +109,8 @@ def calibration_test(
         "asymptotic": the distribution for many rows; for atb, multiscale_atb, shifted_grid_ubse, ks_ce, step_ce and
         kuiper_ce. "bound": an upper limit of the p-value that always holds, for the first three of these.
         "auto": exact for up to 10,000 rows, or where sum p(1 - p) is below 100 (unless the bound is well below any
-        p-value that so many redraws could show), else asymptotic where there is one (for ks_ce, step_ce and kuiper_ce
-        not if there are few different predictions).
+        p-value that `n_resamples` redraws can show), else asymptotic where there is one (for ks_ce, step_ce and
+        kuiper_ce only if there are many different predictions).
     alternative : {"greater", "less", "two-sided"}, default "greater"
         "greater": miscalibrated. "less": too good to be honest, for example fitted on these outcomes.
     n_resamples : int, default 9999

@@ -24,7 +24,7 @@ _Array = NDArray[np.float64]
 _CELLS, _BUCKETS = 96, 4096
 # Curvature below this share of the largest counts as straight, and all of it as rounding below that of the noise.
 _STRAIGHT, _ROUNDING = 1e-6, 1e-10
-# Differences below this share of the noise are not told apart.
+# Merging into cells hides differences below this share of the noise, so intervals are widened by it.
 _HIDDEN = 1e-5
 
 

@@ -242,7 +242,7 @@ def interval_of(
     *,
     at_most: int = CELLS,
 ) -> ConfidenceInterval:
-    """The interval, from sorted rows or a sketch, whose points are merged into at most so many."""
+    """Compute the interval from sorted rows or a sketch, with neighbouring points merged down to a maximum number."""
     if summary.sketched:
         check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
     known = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
