@@ -55,6 +55,11 @@ def _uses(item, server):
     )
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Name bytes by their argument: gzip writes the time of day into them, and all workers must collect the same ids."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
     """Mark the users of servers, and start simulations first: they take longest, and workers finish at the same time."""
