@@ -18,7 +18,7 @@ from truthcal.core.sample import Sample
 from truthcal.inference import comparison, intervals
 from truthcal.inference.intervals import LengthOfMean, interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
-from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.intervals import ConfidenceInterval
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "coverage.md"
 SIZES = (200, 2000)

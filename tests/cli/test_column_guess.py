@@ -7,9 +7,9 @@ import pytest
 
 from truthcal.cli.column_guess import guess
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.load import load
 from truthcal.io.files.preview import Column, preview_columns
-from truthcal.io.files.sources import find_sources
 
 BITS = ["0", "1", "0", "1"]
 PROBAS = ["0.12", "0.87", "0.35", "0.6"]

@@ -20,7 +20,7 @@ from truthcal.core.params import check_level
 from truthcal.core.sample import Sample
 from truthcal.inference import calibration_test as calibration_test_module
 from truthcal.inference.laws import redraw
-from truthcal.inference.laws.outcomes import Outcomes
+from truthcal.inference.laws.redraw import Outcomes
 from truthcal.inference.laws.sparse_redraw import SparseRedraw
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.registry import TENTS

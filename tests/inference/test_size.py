@@ -16,8 +16,8 @@ import truthcal as tc
 from truthcal.core.sample import Sample
 from truthcal.inference.classical_tests import _bins
 from truthcal.inference.laws import brownian
-from truthcal.inference.laws.outcomes import Outcomes
 from truthcal.inference.laws.quadratic_form import upper_quantile
+from truthcal.inference.laws.redraw import Outcomes
 from truthcal.inference.laws.tent_kernel import TentKernel
 
 LEVELS = (0.05, 0.01)

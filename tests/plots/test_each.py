@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import truthcal as tc
 from truthcal import plots
-from truthcal.plots.bias import _beyond, _thinned
+from truthcal.plots.bias_curve import _beyond, _thinned
 
 
 def entries(ax):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.audits.expected_score import AuditedMeasure, MeasureLike, SortedReport, resolve_measure
-from truthcal.audits.outcome_sets import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
+from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report
 from truthcal.core.checks import as_columns, check_proba, read_only
 from truthcal.core.params import check_choice, check_rng, check_table, check_whole, refuse_reserved

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.audits import outcome_sets
-from truthcal.audits.outcome_sets import MAX_ENUMERATED, AllOutcomes, Outcomes2D, OutcomeSet, RandomOutcomes
+from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, Outcomes2D, OutcomeSet, RandomOutcomes, score_outcomes
 from truthcal.core.checks import check_report, read_only, refuse_wide_weight
 from truthcal.core.params import check_rng, check_score, check_whole, refuse_weight_of_callable, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample, relative_weights
-from truthcal.inference.laws.outcomes import Outcomes
+from truthcal.inference.laws.redraw import Outcomes
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Binning, QuantileBins
 from truthcal.results.audit import ExpectedScore
@@ -73,7 +72,7 @@ class AuditedMeasure:
     def scores(self, reported: SortedReport, outcomes: OutcomeSet, bar: progress) -> _Array:
         """Score a report in every outcome."""
         values, cost = self.values(reported), self.cost(reported.sample.n)
-        return outcome_sets.score_outcomes(values, outcomes, cost, not self.user_defined, bar)
+        return score_outcomes(values, outcomes, cost, not self.user_defined, bar)
 
 
 def resolve_measure(measure: Any, argument: str, name: str | None = None) -> AuditedMeasure:

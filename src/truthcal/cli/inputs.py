@@ -16,11 +16,11 @@ from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.formats import format_of_path, sketch_kind
 from truthcal.io.files.load import EXACT_ROWS, Loaded, load
 from truthcal.io.files.preview import Preview, preview_columns
 from truthcal.io.files.source import Source
-from truthcal.io.files.sources import find_sources
 from truthcal.io.files.stdin import spool_stdin
 
 STDIN = "-"

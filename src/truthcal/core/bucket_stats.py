@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.points import excess
-from truthcal.kernels import buckets, groups
+from truthcal.kernels import buckets
 from truthcal.results.measures import Bounded, BoundedArray
 
 # What a quotient may have lost to underflow.
@@ -28,7 +28,7 @@ class BucketStats:
     def __init__(self, starts: NDArray[np.int64], columns: NDArray[np.float64]) -> None:
         self._starts, self._columns = starts, columns
         self.totals = np.empty((buckets.N_SUMS, len(starts) - 1))
-        groups.group_totals(starts, columns, self.totals)
+        buckets.group_totals(starts, columns, self.totals)
         n, w, ww, wp, pos, neg, _, wcc, _, wwv = self.totals
         self.n, self.weight = n.astype(np.int64), w
         self.mean_proba, self.bias = wp / w, (pos - neg) / w
@@ -38,8 +38,8 @@ class BucketStats:
 
     @cached_property
     def _bounds(self) -> NDArray[np.float64]:
-        out = np.empty((groups.N_BOUNDS, len(self.n)))
-        groups.group_bounds(self._starts, self._columns, self.totals, out)
+        out = np.empty((buckets.N_BOUNDS, len(self.n)))
+        buckets.group_bounds(self._starts, self._columns, self.totals, out)
         return out
 
     @property

@@ -15,7 +15,7 @@ from truthcal.core.file_format import BinaryFile
 from truthcal.core.parallel import in_halves
 from truthcal.core.params import check_power_of_two
 from truthcal.core.points import Points
-from truthcal.kernels import buckets, groups
+from truthcal.kernels import buckets
 from truthcal.results.measures import AtbSummary, Bounded, DistanceBracket
 
 MAX_BUCKETS = 1 << 20
@@ -354,7 +354,7 @@ def is_size(n_buckets: int) -> bool:
 def cells_are_possible(n_buckets: int, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return whether each filled bucket can have come from rows. A checksum proves only that bytes are unchanged."""
     out = np.empty(len(bucket), np.bool_)
-    groups.possible_cells(columns, out)
+    buckets.possible_cells(columns, out)
     for extreme in columns[buckets.N_SUMS :]:
         out &= _buckets(extreme, n_buckets) == bucket
     return out

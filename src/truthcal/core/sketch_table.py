@@ -15,7 +15,7 @@ from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import Points
 from truthcal.core.sketch import CELL_SIZE, COLUMNS, MAX_BUCKETS, Sketch, cells_are_possible, is_size, read_cells
-from truthcal.kernels import groups
+from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
 from truthcal.results.text import Page, Table, count, more_than, number
 
@@ -339,5 +339,5 @@ def _added_up(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:
     increasing = code[order]
     firsts = np.flatnonzero(np.diff(increasing, prepend=-1))
     out = np.empty((len(COLUMNS), len(firsts)))
-    groups.add_up(order, np.append(firsts, len(code)), columns, out)
+    buckets.add_up(order, np.append(firsts, len(code)), columns, out)
     return increasing[firsts], out

@@ -14,10 +14,11 @@ from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibr
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.planning import detectable_of
 from truthcal.measures.atb import atb_summary_of
-from truthcal.measures.skill import brier_decomposition_of
+from truthcal.measures.decomposition import brier_decomposition_of
 from truthcal.results.assessment import Assessment, BiasedStretch, detects_large_errors
+from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
-from truthcal.results.tests import CalibrationTest, ConfidenceInterval
+from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import count, percent
 
 _POWER = 0.8

@@ -18,13 +18,21 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.brownian import PATH_LIMITS
-from truthcal.inference.laws.outcomes import Outcomes, Values
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
-from truthcal.inference.laws.redraw import MOST_CASES, MOST_SLOW_CASES, Tails, enumerate_tails, simulate_tails
+from truthcal.inference.laws.redraw import (
+    MOST_CASES,
+    MOST_SLOW_CASES,
+    Outcomes,
+    Tails,
+    Values,
+    enumerate_tails,
+    simulate_tails,
+)
 from truthcal.inference.laws.sparse_redraw import SparseRedraw, expected_surprises
 from truthcal.inference.laws.tent_kernel import NullMoments, TentKernel, null_moments
 from truthcal.measures.registry import MEASURES, TENTS
-from truthcal.results.tests import CalibrationTest, ConfidenceInterval
+from truthcal.results.intervals import ConfidenceInterval
+from truthcal.results.tests import CalibrationTest
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
 ALTERNATIVES = ("greater", "less", "two-sided")

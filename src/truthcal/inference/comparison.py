@@ -16,7 +16,7 @@ from truthcal.inference.intervals import has_no_population, noise_of_norm
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
-from truthcal.results.tests import Comparison
+from truthcal.results.comparison import Comparison
 
 _Array = NDArray[np.float64]
 

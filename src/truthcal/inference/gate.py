@@ -10,8 +10,8 @@ from truthcal.inference.assess import assess
 from truthcal.inference.segments import assess_segments
 from truthcal.results.assessment import Assessment
 from truthcal.results.gate import Gate
+from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import SegmentTable
-from truthcal.results.tests import ConfidenceInterval
 from truthcal.results.text import count, p_value
 
 _ALPHA = 0.05

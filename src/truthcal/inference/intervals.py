@@ -24,11 +24,11 @@ from truthcal.core.points import CELLS, Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
-from truthcal.inference.laws.outcomes import blocks
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
+from truthcal.inference.laws.redraw import blocks
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
-from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.intervals import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 

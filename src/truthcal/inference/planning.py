@@ -16,7 +16,7 @@ from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.inference.power import FAMILIES, Family
 from truthcal.measures.registry import TENTS
-from truthcal.results.tests import DetectableError
+from truthcal.results.power import DetectableError
 
 _Array = NDArray[np.float64]
 

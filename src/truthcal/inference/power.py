@@ -12,12 +12,11 @@ from truthcal.core.params import check_choice, check_family, check_level, check_
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
-from truthcal.inference.laws.outcomes import Outcomes, Values
-from truthcal.inference.laws.redraw import draw_halves, two_streams
-from truthcal.measures.distance import distcal_of
+from truthcal.inference.laws.redraw import Outcomes, Values, draw_halves, two_streams
+from truthcal.measures.distcal import distcal_of
 from truthcal.measures.registry import MEASURES
 from truthcal.results.measures import Estimate
-from truthcal.results.tests import ValidityCurve
+from truthcal.results.power import ValidityCurve
 
 _Array = NDArray[np.float64]
 Family = Callable[[_Array, float], _Array]

@@ -16,7 +16,7 @@ from truthcal.inference.calibration_test import ENOUGH_INFORMATION, MANY_ROWS
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
-from truthcal.measures.curves import MOST_RESAMPLES, redrawn
+from truthcal.measures.reliability import MOST_RESAMPLES, redrawn
 from truthcal.measures.ubse import ShiftedGrid
 from truthcal.results.curves import ScaleProfile
 

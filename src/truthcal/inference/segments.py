@@ -21,8 +21,8 @@ from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.quadratic_form import upper_tail
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.inference.planning import LEAST_INFORMATION
+from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import Segment, SegmentTable
-from truthcal.results.tests import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 

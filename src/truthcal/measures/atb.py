@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_rows, read_only, refuse_wide_weight
+from truthcal.core.checks import check_rows, refuse_wide_weight
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_number
 from truthcal.core.points import excess
@@ -13,7 +13,6 @@ from truthcal.core.sample import Sample, relative_weights
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.summarize import summarize
 from truthcal.kernels import integrals
-from truthcal.results.curves import BiasCurve
 from truthcal.results.measures import AtbSummary, Bounded
 
 # Finer certified bounds would be about as wide as what rounding alone can do.
@@ -237,43 +236,3 @@ def atb_summary_of(summary: Sample | Sketch) -> AtbSummary:
     estimate = excess(value, m.wwcc / m.w**2, one_row)
     rms = math.sqrt(max(estimate, 0.0)) if not math.isnan(estimate) else math.nan
     return AtbSummary(value, noise_floor, estimate, rms, brier, bias, n, n_effective=1.0 / one_row)
-
-
-def cumulative_bias_curve(
-    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
-) -> BiasCurve:
-    """The curve that ATB integrates: the bias of all predictions up to q, as q grows.
-
-    Parameters
-    ----------
-    y_true, y_proba, sample_weight, pos_label
-        As for `atb`, or a `Sketch` alone in place of all rows.
-
-    Returns
-    -------
-    BiasCurve
-        ``q``, ``bias``, ``count`` and ``weight``, one entry for each different prediction. Where the bias rises,
-        predictions are too high; where it falls, too low.
-
-    Notes
-    -----
-    Exact, O(n log n); equal predictions form one entry. From a sketch, in linear time, there is one entry for each
-    filled bucket: ``q`` is its largest prediction, where the bias is exact; inside a bucket the curve is not known.
-
-    Examples
-    --------
-    >>> import truthcal as tc
-    >>> curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
-    >>> curve
-    Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.
-    >>> curve.q.tolist(), curve.bias.tolist(), curve.count.tolist()
-    ([0.25, 0.75], [0.125, 0.0], [2, 2])
-    """
-    return cumulative_bias_curve_of(summarize(y_true, y_proba, sample_weight, pos_label))
-
-
-def cumulative_bias_curve_of(summary: Sample | Sketch) -> BiasCurve:
-    """The curve of sorted rows or of a sketch."""
-    points, total = summary.points(), summary.weight
-    bias, weight = read_only(points.cumulative / total), read_only(points.weight / total)
-    return BiasCurve(points.high, bias, points.n, weight, summary.sketched)

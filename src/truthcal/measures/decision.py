@@ -3,7 +3,7 @@
 import numpy as np
 
 from truthcal.core.sample import Sample
-from truthcal.kernels import chains
+from truthcal.kernels import decision
 
 
 def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -40,8 +40,8 @@ def decision_loss_of(sample: Sample) -> float:
     """Decision loss of sorted rows."""
     r, w, wy, _, _ = sample.groups
     gain = np.empty_like(r)
-    chains.gain_of_knowing(r, w, wy, gain)
-    return 2.0 * chains.envelope_at_half(r, w, wy, gain) / sample.weight
+    decision.gain_of_knowing(r, w, wy, gain)
+    return 2.0 * decision.envelope_at_half(r, w, wy, gain) / sample.weight
 
 
 def u_calibration(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -77,4 +77,4 @@ def u_calibration_of(sample: Sample) -> float:
     """U-calibration error of sorted rows."""
     r, w, wy, _, _ = sample.groups
     gain = np.maximum(float(np.sum(wy)) - r * sample.weight, 0.0)
-    return 2.0 * chains.envelope_at_half(r, w, wy, gain) / sample.weight
+    return 2.0 * decision.envelope_at_half(r, w, wy, gain) / sample.weight

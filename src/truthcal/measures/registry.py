@@ -168,9 +168,9 @@ _ROWS = (
     ),
     _ubse("shifted_grid_ubse", "ubse", label="Shifted-grid UBSE", tent_widths=(0.1,), reference="a UBSE, " + _PAPER),
     _smooth("smcal", "smooth", is_norm=True, relative_time=1.4, reference=_UNIFYING),
-    _slow("distcal", "distance", tolerance=1e-5, relative_time=100.0, cost=_PROGRAMME, reference=_UNIFYING),
-    Measure("intcal", "interval", relative_time=10.0, cost=_SQUARE, reference=_UNIFYING),
-    _smooth("intcal_surrogate", "interval", relative_time=8.0, cost=_PER_WIDTH, reference=_UNIFYING),
+    _slow("distcal", "distcal", tolerance=1e-5, relative_time=100.0, cost=_PROGRAMME, reference=_UNIFYING),
+    Measure("intcal", "intcal", relative_time=10.0, cost=_SQUARE, reference=_UNIFYING),
+    _smooth("intcal_surrogate", "intcal", relative_time=8.0, cost=_PER_WIDTH, reference=_UNIFYING),
     _smooth("laplace_kernel_ce", "smooth", is_norm=True, reference=_UNIFYING),
     _slow("smece", "smooth", tolerance=1e-7, relative_time=2.0, cost="O(n log n), and O(1/smECE)", reference=_SMECE),
     _KS_CE,
@@ -182,7 +182,7 @@ _ROWS = (
     Measure("binned_ece", "binned", sound=False, is_norm=True, reference=_BINNING),
     Measure("decision_loss", "decision", complete=False, reference=_SWAP_REGRET),
     Measure("u_calibration", "decision", sound=False, reference=_UCAL),
-    Measure("ici", "skill", reference="Austin, Steyerberg (2019), with isotonic regression as the smoother"),
+    Measure("ici", "isotonic", reference="Austin, Steyerberg (2019), with isotonic regression as the smoother"),
 )
 MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}
 

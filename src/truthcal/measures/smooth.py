@@ -12,7 +12,8 @@ from truthcal.core.checks import read_only
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_number
 from truthcal.core.sample import Groups, Sample
-from truthcal.kernels import gauss, smooth
+from truthcal.kernels import smece as kernel
+from truthcal.kernels import smooth
 from truthcal.measures.binned import ece_of
 from truthcal.results.measures import SmoothWitness
 
@@ -26,7 +27,7 @@ _FINEST = 40
 
 
 class _Cells(NamedTuple):
-    """Moments of c in the nonempty cells of [0, 1] of width 2^-level; `kernels.gauss` documents the columns."""
+    """Moments of c in the nonempty cells of [0, 1] of width 2^-level; `kernels.smece` documents the columns."""
 
     level: int
     cell: NDArray[np.int64]
@@ -39,22 +40,22 @@ class _Cells(NamedTuple):
     def of(cls, groups: Groups, level: int) -> "_Cells":
         size = min(len(groups.r), 1 << level)
         cell, order = np.empty(size, np.int64), np.empty(size, np.int64)
-        moments, signs = np.empty((size, gauss.MOMENTS)), np.empty(size, np.int8)
+        moments, signs = np.empty((size, kernel.MOMENTS)), np.empty(size, np.int8)
         columns: tuple[NDArray[Any], ...] = cell, np.empty(size), moments, order, signs
-        count = gauss.gather(groups.r, groups.c, 1 << level, *columns)
+        count = kernel.gather(groups.r, groups.c, 1 << level, *columns)
         return cls(level, *(column[:count] for column in columns))
 
     def coarser(self) -> "_Cells":
         columns: list[NDArray[Any]] = [column.copy() for column in self[1:]]
-        count = gauss.coarsen(len(self.cell), *columns)
+        count = kernel.coarsen(len(self.cell), *columns)
         return _Cells(self.level - 1, *(column[:count] for column in columns))
 
     def smoothed(self, sigma: float) -> float:
         """Integral of |sum of c K(t, p)| over t in [0, 1], K the reflected Gaussian."""
         size, ratio = 1 << self.level, 2.0**-self.level / sigma
-        powers = np.arange(gauss.MOMENTS)
+        powers = np.arange(kernel.MOMENTS)
         scale = ratio**powers / [math.factorial(p) for p in powers]
-        far = gauss.REACH / ratio + 1.0
+        far = kernel.REACH / ratio + 1.0
         images: list[tuple[NDArray[Any], ...]] = []
         periods = math.ceil(far / (2 * size))
         for shift, sign in itertools.product(range(-2 * periods, 2 * periods + 1, 2), (1, -1)):
@@ -67,8 +68,8 @@ class _Cells(NamedTuple):
         columns = centre[by_place], moments[by_place], order[by_place], signs[by_place]
         middle = float(np.clip(np.floor(np.median(centre)), 0.0, size))
         lower, upper = run_parts(
-            lambda: gauss.smoothed_size(*columns, ratio, float(size), -math.inf, middle),
-            lambda: gauss.smoothed_size(*columns, ratio, float(size), middle, math.inf),
+            lambda: kernel.smoothed_size(*columns, ratio, float(size), -math.inf, middle),
+            lambda: kernel.smoothed_size(*columns, ratio, float(size), middle, math.inf),
             len(centre) * _ROWS_A_CELL,
         )
         return lower + upper

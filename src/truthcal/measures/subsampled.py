@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
 from truthcal.core.sample import Groups, Sample
-from truthcal.kernels import chains, smooth
+from truthcal.kernels import smooth, subsampled
 from truthcal.results.measures import Estimate
 
 _Array = NDArray[np.float64]
@@ -76,7 +76,7 @@ def _merged(groups: Groups) -> tuple[_Array, _Array, _Array]:
     if len(r) <= _MOST_GROUPS:
         return r, w - wy, wy
     merged = np.empty((3, _MOST_GROUPS + 1))
-    count = chains.merge_neighbours(r, w, wy, _MOST_GROUPS, merged)
+    count = subsampled.merge_neighbours(r, w, wy, _MOST_GROUPS, merged)
     return merged[0, :count], merged[1, :count], merged[2, :count]
 
 
@@ -212,7 +212,7 @@ def _estimate(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estim
 
     def of_subset(subset: NDArray[np.int64]) -> float:
         cumulative = np.empty_like(distinct)
-        chains.kept_bias(rows.r, rows.y, subset, cumulative)
+        subsampled.kept_bias(rows.r, rows.y, subset, cumulative)
         return error(distinct, cumulative) / rows.size
 
     if rows.size <= _FEW_ROWS:

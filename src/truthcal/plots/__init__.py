@@ -3,10 +3,10 @@
 matplotlib is needed to draw, not to import this: ``pip install 'truthcal[plot]'``.
 """
 
-from truthcal.plots.bias import BiasCurveDisplay
-from truthcal.plots.binned import BinnedReliabilityDisplay
+from truthcal.plots.bias_curve import BiasCurveDisplay
+from truthcal.plots.binned_reliability import BinnedReliabilityDisplay
 from truthcal.plots.reliability import ReliabilityDisplay
-from truthcal.plots.scales import ScaleProfileDisplay
+from truthcal.plots.scale_profile import ScaleProfileDisplay
 from truthcal.plots.segments import SegmentsDisplay
 
 __all__ = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from truthcal.measures.curves import RARE
+from truthcal.measures.reliability import RARE
 from truthcal.plots import drawing as draw
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.summarize import summarize
-from truthcal.measures.curves import DENSITY_BINS, consistency_band_of, density_of, reliability_curve_of
+from truthcal.measures.reliability import DENSITY_BINS, consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, Rows, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square

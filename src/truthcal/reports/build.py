@@ -23,8 +23,8 @@ from truthcal.reports.wording import (
     verdict_lines,
 )
 from truthcal.results.assessment import Assessment
+from truthcal.results.comparison import Comparison
 from truthcal.results.segments import SegmentTable
-from truthcal.results.tests import Comparison
 from truthcal.results.text import shorten
 
 # Segments in a table, the clearest findings first: an interval of the error takes 20 ms.

@@ -7,11 +7,10 @@ from typing import Any
 
 from truthcal.core.sketch import Sketch
 from truthcal.inference.scale_profile import scale_profile_of
-from truthcal.measures.atb import cumulative_bias_curve_of
-from truthcal.measures.bias_bands import bias_band_of
-from truthcal.measures.curves import consistency_band_of, density_of, reliability_curve_of
+from truthcal.measures.bias_curve import bias_band_of, cumulative_bias_curve_of
 from truthcal.measures.overview import all_measures_of
 from truthcal.measures.registry import MEASURES
+from truthcal.measures.reliability import consistency_band_of, density_of, reliability_curve_of
 from truthcal.reports.sanitize import one_line, unique_labels
 from truthcal.results.assessment import Assessment
 from truthcal.results.curves import BiasBand, BiasCurve, ConsistencyBand, ReliabilityCurve, ScaleProfile

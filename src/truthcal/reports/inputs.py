@@ -5,8 +5,8 @@ from typing import Any
 
 from truthcal.core.params import shown
 from truthcal.results.assessment import Assessment
+from truthcal.results.comparison import Comparison
 from truthcal.results.segments import SegmentTable
-from truthcal.results.tests import Comparison
 
 # More models would need more colours than can be distinguished, and a large file.
 MAX_MODELS = 12

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from truthcal.core.sketch import Sketch
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.assessment import Assessment, detects_large_errors
+from truthcal.results.comparison import Comparison
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.segments import SegmentTable
-from truthcal.results.tests import Comparison
 from truthcal.results.text import count, mood, plural
 
 # Name of a piece of evidence in an Assessment -> its meaning.

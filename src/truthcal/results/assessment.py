@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truthcal.results.base import Evidence, PageResult, Result, evidence_page
+from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
-from truthcal.results.tests import CalibrationTest, ConfidenceInterval
+from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import Page, equal_weight, number
 
 # If errors of this size may go undetected, "calibrated" says little.

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result
-from truthcal.results.tests import ConfidenceInterval
+from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, count, more_than, number, p_number, p_value, percent, plural
 
 # Segments that `str` shows, and names in the verdict.

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.files import CSV, HEAD, refused, scan, write, write_text
 
-from truthcal.io.files import batches
+from truthcal.io.files import parquet_arrow
 from truthcal.io.files.source import Source
 
 NAN, INF = math.nan, math.inf
@@ -44,7 +44,7 @@ def test_bad_rows_are_named_by_file_column_row_count_and_value(
     tmp_path, monkeypatch, column, row, value, message, batch
 ):
     """Rows count from 0 within the file, also in its second batch and in the second file."""
-    monkeypatch.setattr(batches, "BATCH", batch)
+    monkeypatch.setattr(parquet_arrow, "BATCH", batch)
     write(tmp_path / "a.parquet", GOOD)
     bad = tmp_path / "b.parquet"
     write(bad, {**GOOD, column: [*GOOD[column][:row], value, *GOOD[column][row + 1 :]]})

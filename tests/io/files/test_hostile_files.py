@@ -13,7 +13,6 @@ from support.files import CSV, refused, scan, write_text
 
 import truthcal as tc
 from truthcal.io.files import accumulate, csv_quotes
-from truthcal.io.files import scan as scan_module
 from truthcal.io.files.source import Source
 
 ROWS = pa.table({"y": [0, 1], "p": [0.25, 0.5]})
@@ -341,6 +340,6 @@ def test_a_damaged_file_is_found_before_others_are_read(tmp_path, monkeypatch):
     for name in "abc":
         pq.write_table(pa.table({"y": [0, 1], "p": [0.2, 0.7]}), tmp_path / f"{name}.parquet")
     (tmp_path / "c.parquet").write_bytes((tmp_path / "c.parquet").read_bytes()[:-3])
-    monkeypatch.setattr(scan_module, "batches_of", None)  # nobody gets as far as that
+    monkeypatch.setattr(Source, "batches", None)  # nobody gets as far as that
     with pytest.raises(ValueError, match=r"c\.parquet: could not be read as Parquet"):
         tc.scan(tmp_path, y_true="y", y_proba="p")

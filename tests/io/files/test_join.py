@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.join import join_files
-from truthcal.io.files.sources import find_sources
 
 ROLES = ColumnRoles.of("y", "p", None, None, None)
 A = {"id": [3, 1, 2, 9], "y": [1, 0, 1, 0], "p": [0.3, 0.1, 0.2, 0.9]}

@@ -13,12 +13,12 @@ import pytest
 
 import truthcal as tc
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files import batches
 from truthcal.io.files import load as load_module
+from truthcal.io.files import parquet_arrow
+from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.load import load
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
-from truthcal.io.files.sources import find_sources
 
 TRUE = [0, 1, 1, 0, 1]
 PROBA = [0.1, 0.8, 0.65, 0.3, 0.9]
@@ -44,7 +44,7 @@ def files(folder, ending, **more):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("batch", [1 << 20, 2])
 def test_rows_are_kept_in_the_order_of_the_files(tmp_path, monkeypatch, ending, batch):
-    monkeypatch.setattr(batches, "BATCH", batch)
+    monkeypatch.setattr(parquet_arrow, "BATCH", batch)
     loaded = load(files(tmp_path, ending), ColumnRoles.of("y", "p", "w", None, None))["p"]
     assert loaded.exact
     assert loaded.n == 5

@@ -12,11 +12,11 @@ import pytest
 
 import truthcal as tc
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files import batches
+from truthcal.io.files import parquet_arrow
+from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.load import load
 from truthcal.io.files.preview import Column, preview_columns
 from truthcal.io.files.source import Source
-from truthcal.io.files.sources import find_sources
 
 
 def looked(path, named=()):
@@ -161,7 +161,7 @@ def test_columns_of_one_name_with_types(tmp_path):
 
 
 def test_very_wide_parquet_files_are_judged_by_their_statistics(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "_WIDE", 2)
+    monkeypatch.setattr(parquet_arrow, "_WIDE", 2)
     table = pa.table(
         {"y": [0, 1], "p": [0.0, 1.0], "n": [3, 9], "t": ["a", "b"], "b": [True, False], "x": pa.nulls(2, pa.float64())}
     )

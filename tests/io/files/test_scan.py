@@ -26,7 +26,7 @@ import truthcal as tc
 from truthcal.io import row_codes
 from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files import batches
+from truthcal.io.files import parquet_arrow
 from truthcal.io.files.accumulate import BucketAccumulator, codes_of_rows
 from truthcal.io.files.source import Source
 
@@ -98,7 +98,7 @@ def test_every_format_gives_the_sketch_that_arrays_give(tmp_path, monkeypatch, n
     WRITERS[name](tmp_path / name)
     plain, weighted = tc.Sketch(B).update(LABEL, PROBA), tc.Sketch(B).update(LABEL, PROBA, WEIGHT)
     for batch, block in [(1 << 20, 1 << 22), (4, 512), (1, 128)]:  # rows and bytes of a batch
-        monkeypatch.setattr(batches, "BATCH", batch)
+        monkeypatch.setattr(parquet_arrow, "BATCH", batch)
         monkeypatch.setattr(Source, "BLOCK", block)
         assert_same(scan(tmp_path / name), plain)
         assert_same(scan(str(tmp_path / name), sample_weight="w"), weighted)
@@ -232,7 +232,7 @@ GROUPS = {
 @pytest.mark.parametrize("by", [*GROUPS, ["site", "year"], ["day", "kind", "flag", "number"]], ids=str)
 @pytest.mark.parametrize("batch", [1 << 20, 3])
 def test_groups_over_batches_files_and_formats(tmp_path, monkeypatch, by, batch):
-    monkeypatch.setattr(batches, "BATCH", batch)
+    monkeypatch.setattr(parquet_arrow, "BATCH", batch)
     rows = table(y=LABEL, **GROUPS)
     pq.write_table(rows.slice(0, 13), tmp_path / "a.parquet", row_group_size=5)
     pa.feather.write_feather(rows.slice(13, 9), tmp_path / "b.arrow")
@@ -311,7 +311,7 @@ def test_any_division_gives_what_the_whole_gives(tmp_path_factory, rows, cuts, b
         else:
             path.write_text("\n".join(json.dumps(row) for row in part.to_pylist()))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "BATCH", batch)
+        patch.setattr(parquet_arrow, "BATCH", batch)
         patch.setattr(Source, "BLOCK", 128)
         assert_same(scan(folder), tc.Sketch(B).update(y, p))
         assert_groups(scan(folder, by="g"), g, y, p)
@@ -405,16 +405,16 @@ def test_row_codes_against_the_rules():
 SLOW = """
 import sys, time
 import truthcal as tc
-from truthcal.io.files import batches
-from truthcal.io.files import scan as scan_module
-batches.BATCH = 1
-true = scan_module.batches_of
+from truthcal.io.files import parquet_arrow
+from truthcal.io.files.source import Source
+parquet_arrow.BATCH = 1
+true = Source.batches
 def slowly(source, roles, checksum):
     for batch in true(source, roles, checksum):
         print("read", flush=True)
         time.sleep(float(sys.argv[3]))
         yield batch
-scan_module.batches_of = slowly
+Source.batches = slowly
 try:
     tc.scan(sys.argv[1], y_true="y", y_proba="p").save(sys.argv[2])
 except KeyboardInterrupt:

@@ -14,10 +14,10 @@ from truthcal.cli.model_result import assess_models
 from truthcal.cli.output import print_formatted, print_message
 from truthcal.cli.request import Request
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.join import join_files
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
-from truthcal.io.files.sources import find_sources
 
 _NO_ROWS = "models are compared row by row, and a sketch has no rows; name files of rows."
 

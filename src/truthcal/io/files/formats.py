@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from truthcal.core.file_format import READERS
-from truthcal.io.files.batches import preview_arrow, preview_parquet, read_arrow, read_parquet
 from truthcal.io.files.csv import preview_csv, read_csv
 from truthcal.io.files.json import preview_json, read_json
+from truthcal.io.files.parquet_arrow import preview_arrow, preview_parquet, read_arrow, read_parquet
 from truthcal.io.files.source import SKETCH, FileFormat
 
 PARQUET = FileFormat("Parquet", (".parquet", ".pq"), (b"PAR1",), read_parquet, preview_parquet)

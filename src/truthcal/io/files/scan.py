@@ -13,10 +13,10 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
-from truthcal.io.files.batches import batches_of, check_parquet_footers
 from truthcal.io.files.decode import BatchDecoder
+from truthcal.io.files.find_files import find_sources
+from truthcal.io.files.parquet_arrow import check_parquet_footers
 from truthcal.io.files.source import Checksum, Source
-from truthcal.io.files.sources import find_sources
 
 _STEPS = 1000  # of the progress bar for each file
 BatchCallback = Callable[[Any, NDArray[Any], list[NDArray[Any]], NDArray[Any] | None], None]
@@ -107,7 +107,7 @@ def scan_sources(
     with progress(_STEPS * len(sources), "reading") as bar:
         for i, source in enumerate(sources):
             row = 0
-            for batch, share in batches_of(source, wanted, checksum):
+            for batch, share in source.batches(wanted, checksum):
                 y, ps, w, groups = decoder.decode(batch, source)
                 for accumulator, p in zip(accumulators.values(), ps, strict=True):
                     accumulator.add(y, p, w, groups, row, str(source))

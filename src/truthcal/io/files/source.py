@@ -71,6 +71,11 @@ class Source:
         in_path = [name for name in roles.by if name in self.partition and name not in names]
         roles.require_columns([*names, *in_path], where or str(self))
 
+    def batches(self, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:
+        """Yield record batches with at least the requested columns, and the share of the file read so far."""
+        with errors_naming(self):
+            yield from self.format.read(self, roles, checksum)
+
 
 def _refuse_sketch(source: Source, *_: Any) -> Batches:
     raise ValueError(f"{source}: is a truthcal sketch, not a file of rows; load it with Sketch.load.")

@@ -2,7 +2,8 @@
 
 from truthcal.core.params import refuse_too_many
 from truthcal.core.sample import Sample
-from truthcal.kernels import chains, integrals
+from truthcal.kernels import intcal as kernel
+from truthcal.kernels import integrals
 from truthcal.measures.binned import ece_of
 
 # Different predictions: usually one second, at worst several.
@@ -43,7 +44,7 @@ def intcal_of(sample: Sample) -> float:
     """Interval error of sorted rows."""
     groups = sample.groups
     refuse_too_many(len(groups.r), _MOST, "the exact interval error would take too long. Use intcal_surrogate.")
-    return chains.interval_error(groups.r, groups.w, groups.cumulative) / sample.weight
+    return kernel.interval_error(groups.r, groups.w, groups.cumulative) / sample.weight
 
 
 def intcal_surrogate(

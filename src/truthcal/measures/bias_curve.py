@@ -1,4 +1,4 @@
-"""Band of the cumulative bias curve of calibrated predictions."""
+"""The cumulative bias curve, and its band for calibrated predictions."""
 
 import math
 from typing import Any
@@ -6,18 +6,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import read_only
 from truthcal.core.params import check_level, check_rng, check_whole, refuse_few_for_band
 from truthcal.core.points import thinned_runs
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.core.summarize import summarize_predictions
-from truthcal.measures.curves import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, redrawn
-from truthcal.results.curves import BiasBand
+from truthcal.core.summarize import summarize, summarize_predictions
+from truthcal.measures.reliability import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, redrawn
+from truthcal.results.curves import BiasBand, BiasCurve
 
 _Array = NDArray[np.float64]
 
 # Relative rounding error of a sum of biases: a curve that reaches the limit must not exceed it.
 _ROUNDING = 1e-12
+
+
+def cumulative_bias_curve(
+    y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
+) -> BiasCurve:
+    """The curve that ATB integrates: the bias of all predictions up to q, as q grows.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`, or a `Sketch` alone in place of all rows.
+
+    Returns
+    -------
+    BiasCurve
+        ``q``, ``bias``, ``count`` and ``weight``, one entry for each different prediction. Where the bias rises,
+        predictions are too high; where it falls, too low.
+
+    Notes
+    -----
+    Exact, O(n log n); equal predictions form one entry. From a sketch, in linear time, there is one entry for each
+    filled bucket: ``q`` is its largest prediction, where the bias is exact; inside a bucket the curve is not known.
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
+    >>> curve
+    Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.
+    >>> curve.q.tolist(), curve.bias.tolist(), curve.count.tolist()
+    ([0.25, 0.75], [0.125, 0.0], [2, 2])
+    """
+    return cumulative_bias_curve_of(summarize(y_true, y_proba, sample_weight, pos_label))
+
+
+def cumulative_bias_curve_of(summary: Sample | Sketch) -> BiasCurve:
+    """The curve of sorted rows or of a sketch."""
+    points, total = summary.points(), summary.weight
+    bias, weight = read_only(points.cumulative / total), read_only(points.weight / total)
+    return BiasCurve(points.high, bias, points.n, weight, summary.sketched)
 
 
 def bias_band(

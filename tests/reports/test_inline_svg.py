@@ -7,8 +7,8 @@ import pytest
 
 import truthcal as tc
 from truthcal import plots
+from truthcal.reports.inline_svg import Stylesheet, compact_path, inline_svg, round_numbers
 from truthcal.reports.sanitize import clean, one_line, unique_labels
-from truthcal.reports.svg import Stylesheet, compact_path, inline_svg, round_numbers
 
 pytest.importorskip("matplotlib", reason="figures are drawn with matplotlib")
 from truthcal.plots.svg import INK, figure_svg

@@ -12,7 +12,8 @@ from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize, summarize_predictions
-from truthcal.kernels import chains, counts
+from truthcal.kernels.isotonic import isotonic
+from truthcal.kernels.poisson_binomial import poisson_binomial
 from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
@@ -149,7 +150,7 @@ def _frequencies(points: Points) -> _Array:
 def _isotonic(points: Points) -> NDArray[np.intp]:
     """Start indices of the pools of isotonic regression."""
     fit = np.empty(len(points))
-    chains.isotonic(points.weight, points.wy, fit)
+    isotonic(points.weight, points.wy, fit)
     return np.flatnonzero(np.diff(fit, prepend=-1.0) > _SAME)
 
 
@@ -181,7 +182,7 @@ def _equally_weighted(bins: Points) -> NDArray[np.bool_]:
 def _band_of_few(p: _Array, level: float) -> tuple[float, float]:
     """Band of rows of equal weight with probabilities p, from the exact distribution of their sum."""
     law = np.zeros(len(p) + 1)
-    counts.law_of_sum(p, law)
+    poisson_binomial(p, law)
     upto, tail = np.cumsum(law), (1.0 - level) / 2.0
     low, high = int(np.searchsorted(upto, tail, side="right")), int(np.searchsorted(upto, 1.0 - tail))
     return low / len(p), min(high, len(p)) / len(p)
@@ -285,7 +286,7 @@ def consistency_band_of(
     for first in range(0, n_resamples, AT_A_TIME):
         batch = fits[first : first + AT_A_TIME]
         for fit, positive in zip(batch, redrawn(points, len(batch), generator), strict=True):
-            chains.isotonic(points.weight, positive, fit)
+            isotonic(points.weight, positive, fit)
     rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
     fits.partition((rank - 1, n_resamples - rank), axis=0)
     low, high = fits[rank - 1].copy(), fits[n_resamples - rank].copy()

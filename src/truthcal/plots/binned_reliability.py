@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from truthcal.core.params import check_choice
 from truthcal.core.summarize import summarize
 from truthcal.measures.binned import DEFAULT_BINS
-from truthcal.measures.curves import reliability_curve_of
+from truthcal.measures.reliability import reliability_curve_of
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square

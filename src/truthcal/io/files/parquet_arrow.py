@@ -1,4 +1,4 @@
-"""Record batches of files; Parquet and Arrow files, and their previews."""
+"""Parquet and Arrow files as record batches, and their previews."""
 
 import contextlib
 from collections.abc import Generator, Iterator
@@ -16,12 +16,6 @@ BATCH = 1 << 20  # rows of a batch: group by group they should fill the processo
 # whole files: 860 MB for 2e7 rows instead of 320, and it is no faster.
 _READ_AHEAD = 1 << 20
 _WIDE = 50_000  # Parquet files with more columns are previewed from statistics: opening columns would take seconds
-
-
-def batches_of(source: Source, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:
-    """Yield record batches with at least the requested columns, and the share of the file read so far."""
-    with errors_naming(source):
-        yield from source.format.read(source, roles, checksum)
 
 
 def check_parquet_footers(sources: list[Source], roles: ColumnRoles) -> None:

@@ -11,7 +11,7 @@ from truthcal.core.params import check_number, refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import given_sketch
-from truthcal.kernels import transport
+from truthcal.kernels import distcal as kernel
 from truthcal.measures.binned import ece_of
 from truthcal.results.measures import Bounded, DistanceBracket
 
@@ -176,7 +176,7 @@ def _tighter(one: Bounded, other: Bounded) -> Bounded:
 def _nodes(masses: _Masses, run: float, more: Array) -> Array:
     """Nodes of the chain: `more` and the predictions, merged within `run`. No two are closer than `run`/2."""
     nodes = np.empty_like(masses.r)
-    count = transport.cluster(masses.r, masses.zeros + masses.ones, run, nodes)
+    count = kernel.cluster(masses.r, masses.zeros + masses.ones, run, nodes)
     x = np.union1d(nodes[:count], more)
     inner = (np.diff(x, append=2.0) > run / 2.0) & (x > run / 2.0) & (x < 1.0 - run / 2.0)
     return np.concatenate([[0.0], x[inner], [1.0]])
@@ -188,15 +188,15 @@ def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Ar
     Also return the points at which more nodes would raise the lower bound.
     """
     zeros, ones = np.zeros_like(x), np.zeros_like(x)
-    transport.spread(masses.r, masses.zeros, x, zeros)
-    transport.spread(masses.r, masses.ones, x, ones)
+    kernel.spread(masses.r, masses.zeros, x, zeros)
+    kernel.spread(masses.r, masses.ones, x, ones)
     f, g, mass = np.empty_like(x), np.empty_like(x), np.empty_like(x)
-    transport.interior_point(x, zeros, ones, f, g, mass, tolerance / 1000, _MOST_STEPS)
-    transport.make_lipschitz(x, f)
-    transport.make_lipschitz(x, g)
-    dual = transport.dual_value(*masses, x, f, g)
+    kernel.interior_point(x, zeros, ones, f, g, mass, tolerance / 1000, _MOST_STEPS)
+    kernel.make_lipschitz(x, f)
+    kernel.make_lipschitz(x, g)
+    dual = kernel.dual_value(*masses, x, f, g)
     where, size = np.empty(len(x) - 1), np.empty(len(x) - 1)
-    transport.violations(x, f, g, where, size)
+    kernel.violations(x, f, g, where, size)
     # Lowering F and G by the largest violation makes them feasible, at that cost, since all masses add up to 1.
     low = dual - max(float(size.max()), 0.0)
     high = _cost(masses, x, np.maximum(mass, 0.0), zeros + ones)
@@ -213,10 +213,10 @@ def _cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
     """
     none, on_rows, inhabited = np.zeros_like(masses.r), np.empty_like(masses.r), near > _EPS
     ratio = np.divide(mass, near, out=np.zeros_like(mass), where=inhabited)
-    transport.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
+    kernel.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
     rest = np.where(inhabited, 0.0, mass)
     choices = [(none, mass), (on_rows, rest)]
-    return min(transport.transport_cost(*masses, *_feasible(masses, rows, x, nodes)) for rows, nodes in choices)
+    return min(kernel.transport_cost(*masses, *_feasible(masses, rows, x, nodes)) for rows, nodes in choices)
 
 
 def _feasible(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ from support.strategies import examples, rows, weighted_rows
 
 from truthcal import MEASURES
 from truthcal.core.sample import Sample
-from truthcal.inference.laws.outcomes import Outcomes, blocks
+from truthcal.inference.laws.redraw import Outcomes, blocks
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.registry import NORMS, TENTS
 
@@ -202,7 +202,7 @@ def test_cases_count_ties_once_and_certain_rows_not_at_all():
 def test_all_outcomes_come_in_blocks(monkeypatch):
     outcomes = Outcomes(some_sample("different", 10))
     whole = np.concatenate([positive for positive, _ in outcomes.all()])
-    monkeypatch.setattr("truthcal.inference.laws.outcomes._BLOCK", 70)
+    monkeypatch.setattr("truthcal.inference.laws.redraw._BLOCK", 70)
     parts = [positive for positive, _ in outcomes.all()]
     assert max(len(part) for part in parts) == 7
     assert np.array_equal(np.concatenate(parts), whole)

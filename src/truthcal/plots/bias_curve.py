@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.summarize import summarize
-from truthcal.measures.atb import cumulative_bias_curve_of
-from truthcal.measures.bias_bands import bias_band_of
+from truthcal.measures.bias_curve import bias_band_of, cumulative_bias_curve_of
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import ModelDisplay, Rows, own_band
 from truthcal.plots.probability_axes import Largest, axis_end, axis_limits

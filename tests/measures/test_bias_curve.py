@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truthcal as tc
-from truthcal.measures.bias_bands import _largest
+from truthcal.measures.bias_curve import _largest
 
 
 def law_of_largest(p, w):

@@ -13,8 +13,8 @@ from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core.bucket_stats import bracket_following_from
-from truthcal.kernels import transport
-from truthcal.measures import distance
+from truthcal.kernels import distcal as kernel
+from truthcal.measures import distcal
 from truthcal.results.measures import DistanceBracket
 
 
@@ -84,7 +84,7 @@ def test_the_certificates_do_not_trust_the_solver(monkeypatch):
 
     y, p = sample_of("wavy", 200)
     good = tc.distcal_bounds(y, p, tolerance=1e-6)
-    monkeypatch.setattr(transport, "interior_point", nonsense)
+    monkeypatch.setattr(kernel, "interior_point", nonsense)
     with pytest.warns(RuntimeWarning, match=r"reached bounds 0\.\d+ apart, not the tolerance of 0\.001; they hold"):
         bad = tc.distcal_bounds(y, p)
     assert bad.low <= good.low
@@ -98,7 +98,7 @@ def test_a_solver_that_fails_is_survived(monkeypatch):
 
     y, p = sample_of("wavy", 200)
     good = tc.distcal_bounds(y, p, tolerance=1e-6)
-    monkeypatch.setattr(transport, "interior_point", failing)
+    monkeypatch.setattr(kernel, "interior_point", failing)
     with pytest.warns(RuntimeWarning, match="they hold"):
         bad = tc.distcal_bounds(y, p)
     assert good.value in bad
@@ -124,7 +124,7 @@ def test_high_is_the_cost_of_a_real_transport():
         return cost
 
     expected = monotone(r, zeros, x, (1 - x) * mass) + monotone(r, ones, x, x * mass)
-    assert transport.transport_cost(r, zeros, ones, np.zeros(6), x, mass) == pytest.approx(expected, rel=1e-9)
+    assert kernel.transport_cost(r, zeros, ones, np.zeros(6), x, mass) == pytest.approx(expected, rel=1e-9)
 
 
 def test_violation_is_the_maximum_over_the_whole_interval():
@@ -132,7 +132,7 @@ def test_violation_is_the_maximum_over_the_whole_interval():
     x = np.concatenate([[0.0], np.sort(rng.random(8)), [1.0]])
     f, g = np.cumsum(0.1 * rng.standard_normal((2, 10)), axis=1) - 0.2
     where, size = np.empty(9), np.empty(9)
-    transport.violations(x, f, g, where, size)
+    kernel.violations(x, f, g, where, size)
     u = np.linspace(0, 1, 200_001)
     dense = (1 - u) * np.interp(u, x, f) + u * np.interp(u, x, g)
     assert dense.max() <= size.max() <= dense.max() + 1e-5
@@ -148,16 +148,16 @@ def test_one_class_is_exact(y, p, expected):
 
 def test_many_rows_need_few_nodes(monkeypatch):
     sizes = []
-    solve = transport.interior_point
-    monkeypatch.setattr(transport, "interior_point", lambda x, *rest: sizes.append(len(x)) or solve(x, *rest))
+    solve = kernel.interior_point
+    monkeypatch.setattr(kernel, "interior_point", lambda x, *rest: sizes.append(len(x)) or solve(x, *rest))
     y, p = sample_of("calibrated", 200_000)
     assert tc.distcal_bounds(y, p).width <= 1e-3
     assert sum(sizes) < 2000
 
 
 def test_a_tolerance_out_of_reach_is_a_warning(monkeypatch):
-    monkeypatch.setattr(distance, "_MOST_ROUNDS", 1)
-    monkeypatch.setattr(distance, "_LINKS", 64)
+    monkeypatch.setattr(distcal, "_MOST_ROUNDS", 1)
+    monkeypatch.setattr(distcal, "_LINKS", 64)
     y, p = sample_of("certain", 30)
     with pytest.warns(RuntimeWarning, match=r"reached bounds .* apart, not the tolerance of 1e-08; they hold"):
         result = tc.distcal_bounds(y, p, tolerance=1e-8)

@@ -11,7 +11,13 @@ from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
-from truthcal.measures.curves import MOST_ENTRIES, STRATEGIES, consistency_band, reliability_curve, reliability_curve_of
+from truthcal.measures.reliability import (
+    MOST_ENTRIES,
+    STRATEGIES,
+    consistency_band,
+    reliability_curve,
+    reliability_curve_of,
+)
 
 BINNED = ("quantile", "uniform")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)

@@ -1,0 +1,54 @@
+"""Confidence intervals."""
+
+import math
+from dataclasses import dataclass
+
+from truthcal.results.base import Result
+from truthcal.results.text import interval, percent
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceInterval(Result):
+    """A confidence interval for the population value of a measure. Returned by `confidence_interval`.
+
+    Attributes
+    ----------
+    low, high : float
+        Its ends; nan if no interval with this coverage is known.
+    confidence_level : float
+        Smallest probability that such an interval contains the population value.
+    measure, estimate : str, float
+        Name of the measure, and the estimate of its population value; minus the noise if `noise_removed`.
+    method, why : str
+        Method, and what it rests on; or why there is no interval.
+    noise_removed : bool
+        Whether `estimate` is the measure minus its noise.
+    """
+
+    low: float
+    high: float
+    confidence_level: float
+    measure: str
+    estimate: float
+    method: str
+    why: str
+    noise_removed: bool = False
+
+    def __contains__(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
+        noise = " without noise" if self.noise_removed else ""
+        return f"{self.measure}{noise} {self.estimate:.4g}, {self.between()}"
+
+    def ends(self, digits: int = 4, sign: str = "") -> str:
+        """Return both ends as text with `digits` significant digits: "0.1 to 0.2"; empty if there is no interval."""
+        return interval(self.low, self.high, digits, sign=sign)
+
+    def between(self, digits: int = 4) -> str:
+        """Return both ends in words with `digits` significant digits: "95% between 0.1 and 0.2"."""
+        if math.isnan(self.low):
+            return "no interval"
+        return f"{percent(self.confidence_level)} between {self.low:.{digits}g} and {self.high:.{digits}g}"
