@@ -11,6 +11,7 @@ from support.strategies import examples, rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
+from truthcal.kernels import subsampled as kernel
 from truthcal.measures import subsampled
 
 BOTH = [(tc.subsampled_smcal, "smcal"), (tc.subsampled_step_ce, "step_ce")]
@@ -99,7 +100,7 @@ def test_merging_neighbours_moves_little(name, bound, monkeypatch):
     def of_all(rows):
         distinct = np.unique(rows.r)
         cumulative = np.empty_like(distinct)
-        subsampled.chains.kept_bias(rows.r, rows.y, rows.counts, cumulative)
+        kernel.kept_bias(rows.r, rows.y, rows.counts, cumulative)
         return error(distinct, cumulative) / rows.size
 
     assert of_all(merged) == pytest.approx(of_all(apart), abs=bound)
