@@ -97,7 +97,7 @@ def test_best_lie_gains_nothing_exactly_where_the_table_says_truthful():
         assert row.pays == (not measure.truthful), name
         if measure.truthful:
             assert abs(row.gain) <= ROUNDING
-            assert row.verdict == "truthful: no lie can gain (proved)"
+            assert row.verdict == "truthful: lying never pays (proved)"
         else:
             assert row.gain > max(1e-3, 2 * (row.standard_error + np.nan_to_num(measure.tolerance)))
             assert row.verdict.startswith("lying pays: ")
@@ -281,12 +281,14 @@ def test_function_of_truthcal_is_known_by_its_row():
 def test_expected_score_prints_one_line():
     truth = [0.25, 0.75]
     score = expected_score(truth, truth)
-    assert str(score) == repr(score) == "expected atb 0.09375, exact: all 4 outcomes"
+    assert str(score) == repr(score) == "expected atb 0.09375 (exact: mean over all 4 outcomes)"
     assert float(score) == 0.09375
     many = np.linspace(0, 1, 20)
-    assert str(expected_score(many, many)).endswith(", exact: bias of the report and noise of the outcomes")
+    assert str(expected_score(many, many)).endswith(
+        " (exact: sum of the bias of the report and the noise of the outcomes)"
+    )
     drawn = expected_score(many, many, "smcal", n_resamples=1000)
-    assert re.fullmatch(r"expected smcal 0\.0\d+, standard error 0\.00\d+ from 1,000 drawn outcomes", str(drawn))
+    assert re.fullmatch(r"expected smcal 0\.0\d+, standard error 0\.00\d+ from 1,000 simulations", str(drawn))
     assert drawn.to_dict() == {
         "measure": "smcal",
         "value": drawn.value,
@@ -381,8 +383,8 @@ def test_events_too_rare_for_the_draws_are_not_judged():
     assert row.gain > 0
     assert (row.pays, row.undecided) == (False, True)
     assert row.standard_error < 1e-20
-    assert row.verdict == "cannot tell: events are too rare for so few draws"
-    assert re.search(r"The result is unclear under brier: .* Raise\s+n_resamples\.", str(result), re.DOTALL)
+    assert row.verdict == "cannot tell: too few simulations for such rare events"
+    assert re.search(r"The result is unclear under brier: .* Increase\s+n_resamples\.", str(result), re.DOTALL)
     assert not audit(np.full(20, 0.02), {"brier": brier}, strategies={"never": np.zeros_like}, n_resamples=400)[
         "brier"
     ].pays
@@ -398,7 +400,7 @@ def test_truth_that_is_certain_leaves_nothing_to_gain():
 
 def test_single_event():
     result = audit([0.3], ["atb", "smcal", "ece"])
-    assert str(result).startswith("1 event with true chances 0.3.")
+    assert str(result).startswith("1 event with true probability 0.3.")
     assert result["ece"].best_report.tolist() != [0.3]  # the chance itself has an error in all outcomes; 0 in most
 
 
@@ -409,13 +411,13 @@ def test_audit_on_few_predictions_is_an_audit():
     p = np.random.default_rng(0).beta(2, 5, 50)
     one, two = audit_on(p, ["atb", "smcal"]), audit(p, ["atb", "smcal"])
     assert one.table() == two.table()
-    assert str(one).startswith("Taken as true chances: your predictions. ")
+    assert str(one).startswith("True probabilities: your predictions. ")
 
 
 def test_audit_on_many_predictions_takes_evenly_spaced_ones():
     p = np.random.default_rng(0).permutation(np.arange(10_000) / 10_000)
     result = audit_on(p, ["atb", "binned_ece"], strategies=["constant mean"])
-    assert str(result).startswith("Taken as true chances: 500 of your 10,000 predictions, evenly spaced. ")
+    assert str(result).startswith("True probabilities: 500 of your 10,000 predictions, evenly spaced. ")
     np.testing.assert_allclose(result.truth, np.arange(500) / 500 + 0.001, atol=1e-12)
     assert result["binned_ece"].pays
     assert len(audit_on(p, ["atb"], max_rows=7).truth) == 7
@@ -424,8 +426,8 @@ def test_audit_on_many_predictions_takes_evenly_spaced_ones():
 # --- how it prints ----------------------------------------------------------------------------------------------------
 
 PRINTED = """\
-2 events with true chances 0.25 and 0.75. A forecaster who knows the true chances reports them (honest), or
-lies. Below is the expected score of each report: lower is better, * marks the best.
+2 events with true probabilities 0.25 and 0.75. A forecaster who knows the truth either reports it (honest) or
+lies. The table shows the expected score of each report; lower is better, and * marks the best.
 
                   constant                    round       merge
 measure   honest      mean  shrink  sharpen  to 0.1  neighbours  searched  does lying pay?
@@ -435,8 +437,8 @@ smcal     0.2344    0.1875* 0.2188    0.236  0.2363      0.1875    0.1875  yes: 
 brier     0.1875*     0.25  0.2031   0.1954    0.19        0.25    0.1875  no lie found
 
 Lying pays under smcal: reporting 0.5 and 0.5 scores 20% better than the truth.
-It never pays under atb: proved, for any truth and any lie.
-No lie that pays was found under brier; this does not prove that none exists.
+It never pays under atb (proved for any truth and any lie).
+No lie was found that pays under brier; this does not prove that none exists.
 All scores are exact."""
 
 
@@ -454,7 +456,7 @@ def test_printed_audit_fits_and_says_how_it_was_done(events):
     text = str(audit(truth, [name for name in audit_module.DEFAULT_MEASURES if name != "smece"], n_resamples=20))
     assert max(map(len, text.splitlines())) <= 110
     assert ("All scores are exact." in text) == (events == 2)
-    assert ("means over 20 random" in text) == (events == 20)
+    assert ("means over 20 simulations" in text) == (events == 20)
 
 
 def test_table_with_many_lies_shows_the_best_alone():

@@ -274,6 +274,11 @@ def test_help_has_examples_and_nothing_else_is_loaded(process):
 
 
 @pytest.mark.parametrize("own", COMMANDS, ids=lambda own: own.name)
+def test_every_command_has_help(quick, own):
+    assert f"usage: truthcal {own.name}" in quick(own.name, "--help", check=0).out
+
+
+@pytest.mark.parametrize("own", COMMANDS, ids=lambda own: own.name)
 def test_every_example_of_help_is_a_valid_command(own):
     for _, line in own.examples:
         words = shlex.split(line.removeprefix('eval "$(').removesuffix(')"').split("| source")[0].split("| ")[-1])

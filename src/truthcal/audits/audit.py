@@ -81,7 +81,7 @@ def audit(
     >>> from truthcal import audit
     >>> result = audit([0.25, 0.75], ["atb", "smcal"])
     >>> print(result["atb"])
-    atb: truthful: no lie can gain (proved).
+    atb: truthful: lying never pays (proved).
     >>> print(result["smcal"])
     smcal: lying pays: constant mean scores 20% better.
     """

@@ -204,9 +204,9 @@ def expected_score(
     >>> from truthcal import expected_score
     >>> truth = [0.25, 0.75]
     >>> print(expected_score(truth, truth, "smcal"))
-    expected smcal 0.234375, exact: all 4 outcomes
+    expected smcal 0.234375 (exact: mean over all 4 outcomes)
     >>> print(expected_score([0.5, 0.5], truth, "smcal"))
-    expected smcal 0.1875, exact: all 4 outcomes
+    expected smcal 0.1875 (exact: mean over all 4 outcomes)
     """
     chosen = resolve_measure(measure, "measure")
     if chosen.user_defined:

@@ -50,13 +50,13 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the whole command line. Defaults are in `Request`."""
     whole = _Parser(
         prog="truthcal",
-        description="Can these probabilities be trusted? A verdict in words, and the evidence.",
+        description="Can these probabilities be trusted? Prints a verdict in words, followed by the evidence.",
         epilog="examples:\n"
-        "  # a file of predictions and outcomes; columns are guessed if there is only one possibility\n"
+        "  # assess a file of predictions and outcomes; the columns are guessed if that is unambiguous\n"
         "  truthcal assess predictions.csv\n"
-        "  # name the columns, and write a report\n"
+        "  # name the columns and write a report\n"
         "  truthcal assess predictions.csv --proba score --label clicked --report report.html\n"
-        "  # an example with three forecasters\n"
+        "  # see an example with three forecasters\n"
         "  truthcal demo\n\n"
         "truthcal COMMAND --help shows more examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -129,11 +129,11 @@ def _column(flag: str, help_: str, **settings: Any) -> tuple[tuple[str, ...], di
 _OPTIONS = {
     "files": _option(_FORMATS, "files", nargs="+", metavar="FILE"),
     "files?": _option(_FORMATS, "files", nargs="*", metavar="FILE"),
-    "sketches": _option("files written by `truthcal sketch` or `Sketch.save`", "files", nargs="+", metavar="SKETCH"),
+    "sketches": _option("file written by `truthcal sketch` or `Sketch.save`", "files", nargs="+", metavar="SKETCH"),
     "label": _column("--label", "outcomes: 0/1, true/false, or two labels"),
     "proba": _column("--proba", "predicted probabilities", action="append"),
     "probas": _column("--proba", "predicted probabilities; repeat for more models", action="append"),
-    "proba-as-truth": _column("--proba", "predictions, assumed to be the true probabilities", action="append"),
+    "proba-as-truth": _column("--proba", "predictions to use as the true probabilities", action="append"),
     "weight": _column("--weight", "weights"),
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
     "by": _column("--by", "segments; repeat for more columns", action="append"),
@@ -141,10 +141,12 @@ _OPTIONS = {
     "truth": _option("true probabilities, instead of a file", "--truth", type=_numbers, metavar="P,P,..."),
     "report": _option("also write the HTML report", "--report", metavar="OUT.html"),
     "title": _option("title of the report", "--title", metavar="TEXT"),
-    "page": _option("file to write (default: name of the data file, with .html)", "-o", "--output", metavar="OUT.html"),
+    "page": _option(
+        "file to write (default: name of the input file, with .html)", "-o", "--output", metavar="OUT.html"
+    ),
     "output": _option("file to write", "-o", "--output", metavar="OUT", required=True),
     "summary": _option("append the result as Markdown, e.g. to $GITHUB_STEP_SUMMARY", "--summary", metavar="FILE"),
-    "alpha": _option("level of the test (default: 0.05)", "--alpha", type=_share, metavar="X"),
+    "alpha": _option("significance level of the test (default: 0.05)", "--alpha", type=_share, metavar="X"),
     "gate-alpha": _option(
         "fail if miscalibration is significant at this level (default: 0.05, unless --max-rms is given)",
         "--alpha",
@@ -153,19 +155,21 @@ _OPTIONS = {
         metavar="X",
     ),
     "max-rms": _option(
-        "fail if the lower confidence bound of the error (rms) exceeds this", "--max-rms", type=_positive, metavar="X"
+        "fail if the lower confidence limit of the error (rms) exceeds X", "--max-rms", type=_positive, metavar="X"
     ),
     "confidence-level": _option(
         "confidence level of the intervals (default: 0.95)", "--confidence-level", type=_share, metavar="X"
     ),
     "adjust": _option(
-        "how to limit false alarms among many segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
+        "how to adjust for the number of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
     ),
-    "min-rows": _option("do not test segments with fewer rows (default: 30)", "--min-rows", type=_whole, metavar="N"),
-    "statistic": _option("statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
+    "min-rows": _option(
+        "do not test segments with fewer than N rows (default: 30)", "--min-rows", type=_whole, metavar="N"
+    ),
+    "statistic": _option("test statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
     "compared": _option("measure to compare (default: atb)", "--measure", default="atb", metavar="NAME"),
     "measures": _option(
-        "only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"
+        "compute only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"
     ),
     "alternative": _option(
         "greater: miscalibrated; less: too good to be honest (default: greater)",
@@ -176,18 +180,18 @@ _OPTIONS = {
         "how to compute the p-value (default: auto)", "--method", choices=("auto", "exact", "asymptotic", "bound")
     ),
     "n-resamples": _option(
-        "number of random outcomes to draw (default: 9999)", "--n-resamples", type=_whole, metavar="N"
+        "number of times to redraw the outcomes (default: 9999)", "--n-resamples", type=_whole, metavar="N"
     ),
     "seed": _option("seed of the random draws (default: 0)", "--seed", type=_seed, metavar="N"),
     "max-rows": _option(
-        "use at most this many rows, drawn at random (default: 500)", "--max-rows", type=_whole, metavar="N"
+        "use at most N rows, evenly spaced in sorted order (default: 500)", "--max-rows", type=_whole, metavar="N"
     ),
     "list": _option("list all measures and their properties, without data", "--list", action="store_true"),
     "buckets": _option(
-        "number of buckets, a power of two (default: 16384; with --by 4096)", "--buckets", type=_whole, metavar="N"
+        "number of buckets, a power of two (default: 16384, or 4096 with --by)", "--buckets", type=_whole, metavar="N"
     ),
     "folder": _option("folder for the data and the report (default: truthcal-demo)", "--folder", metavar="DIR"),
-    "shell": _option("the shell to print the script for", "shell", choices=SHELLS),
+    "shell": _option("shell that will run the script", "shell", choices=SHELLS),
     "json": _option(
         "print JSON with a documented, versioned schema (docs/guide/cli.md)",
         "--json",
@@ -202,16 +206,17 @@ _OPTIONS = {
         action="store_const",
         const="markdown",
     ),
-    "debug": _option("show the traceback of an error", "--debug", action="store_true"),
-    "quiet": _option("no messages on stderr, except errors", "-q", "--quiet", action="store_true"),
+    "debug": _option("show a traceback if an error occurs", "--debug", action="store_true"),
+    "quiet": _option("print only errors on stderr", "-q", "--quiet", action="store_true"),
 }
 _FILES = ("files", "files?", "sketches", "report", "page", "output", "summary")
 _COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by")
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
-    columns = parser.add_argument_group("columns (guessed if there is only one possibility)")
-    formats = parser.add_mutually_exclusive_group()
+    columns = parser.add_argument_group("columns (guessed if that is unambiguous)")
+    # In Python 3.11 an empty group makes --help fail.
+    formats = parser.add_mutually_exclusive_group() if "json" in names else parser
     for name in (*names, "debug", "quiet"):
         flags, settings = _OPTIONS[name]
         group = columns if name in _COLUMNS else formats if name in ("json", "markdown") else parser
@@ -226,26 +231,26 @@ _CSV = "predictions.csv"
 COMMANDS = (
     Command(
         "assess",
-        "can these probabilities be trusted? The verdict in words, then the evidence",
+        "can these probabilities be trusted? Prints a verdict in words, followed by the evidence",
         (
-            ("columns are guessed if there is only one possibility", f"truthcal assess {_CSV}"),
+            ("the columns are guessed if that is unambiguous", f"truthcal assess {_CSV}"),
             (
-                "name the columns, and assess segments too",
+                "name the columns and also assess segments",
                 f"truthcal assess {_CSV} --proba score --label hit --by region",
             ),
-            ("two models, and a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
-            ("many files of any size", "truthcal assess 'day-*.parquet' --json"),
-            ("from another program", "zcat big.csv.gz | truthcal assess -"),
+            ("assess two models and write a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
+            ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
+            ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
         "files label probas weight pos-label by report title json markdown alpha confidence-level adjust min-rows",
     ),
     Command(
         "test",
-        "could calibrated predictions have had these outcomes? A p-value for any measure",
+        "could calibrated predictions have had these outcomes? Prints a p-value for any measure",
         (
-            ("multiscale ATB", f"truthcal test {_CSV}"),
+            ("test with the default statistic, multiscale ATB", f"truthcal test {_CSV}"),
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
-            ("another statistic", f"truthcal test {_CSV} --measure binned_ece"),
+            ("use another statistic", f"truthcal test {_CSV} --measure binned_ece"),
         ),
         "files label proba weight pos-label statistic alternative method n-resamples seed json markdown",
     ),
@@ -253,77 +258,80 @@ COMMANDS = (
         "compare",
         "which of two models is better calibrated, and which is more skilful?",
         (
-            ("two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
-            ("two files with a column in common", "truthcal compare old.csv new.csv --key id"),
+            ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
+            ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
         ),
         "files label probas weight pos-label key compared confidence-level report title json markdown",
     ),
     Command(
         "measures",
-        "compute all calibration measures of a file, or some, with their properties",
+        "compute calibration measures and list their properties",
         (
-            ("all of them", f"truthcal measures {_CSV}"),
-            ("two of them", f"truthcal measures {_CSV} --measure atb --measure smcal"),
+            ("compute all measures", f"truthcal measures {_CSV}"),
+            ("compute two measures", f"truthcal measures {_CSV} --measure atb --measure smcal"),
             ("list all measures", "truthcal measures --list"),
         ),
         "files? label proba weight pos-label measures list json markdown",
     ),
     Command(
         "audit",
-        "does lying pay? The scores of honest and dishonest forecasts under each measure",
+        "does lying pay? Prints the scores of honest and dishonest forecasts under each measure",
         (
-            ("if these predictions are the true probabilities", f"truthcal audit {_CSV} --proba score"),
-            ("for two events", "truthcal audit --truth 0.25,0.75"),
+            ("use these predictions as the true probabilities", f"truthcal audit {_CSV} --proba score"),
+            ("audit two events", "truthcal audit --truth 0.25,0.75"),
         ),
         "files? proba-as-truth truth measures max-rows seed json markdown",
     ),
     Command(
         "sketch",
-        "reduce files of any size to a small file that can be merged and read by other commands",
+        "reduce files of any size to a small sketch, which can be merged and which other commands read",
         (
-            ("one day", "truthcal sketch monday.parquet -o monday.sketch --proba p --label y"),
-            ("for each country", "truthcal sketch 'day-*.csv' -o week.sketch --by country"),
+            ("sketch one day", "truthcal sketch monday.parquet -o monday.sketch --proba p --label y"),
+            ("build one sketch per country", "truthcal sketch 'day-*.csv' -o week.sketch --by country"),
         ),
         "files label proba weight pos-label by output buckets",
     ),
     Command(
         "merge",
-        "merge sketches, as if their rows had been read together",
+        "merge sketches into the sketch of all their rows",
         (
-            ("a week of days", "truthcal merge monday.sketch tuesday.sketch -o week.sketch"),
+            ("merge days into a week", "truthcal merge monday.sketch tuesday.sketch -o week.sketch"),
             ("then assess it", "truthcal assess week.sketch"),
         ),
         "sketches output",
     ),
     Command(
         "report",
-        "write the HTML report: one self-contained file",
+        "write the HTML report, one self-contained file",
         (
-            ("to predictions.html", f"truthcal report {_CSV}"),
-            ("two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
+            ("write predictions.html", f"truthcal report {_CSV}"),
+            ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
         "files label probas weight pos-label by page title alpha confidence-level adjust min-rows",
     ),
     Command(
         "check",
-        "the gate for CI: exit status 0 pass, 1 fail, 2 wrong usage or bad data, 3 too little data to tell",
+        "gate for CI, with exit status 0 pass, 1 fail, 2 usage error or invalid data, 3 too little data",
         (
             ("fail if miscalibration is significant at level 0.01", f"truthcal check {_CSV} --alpha 0.01"),
-            ("fail if the lower bound of the error exceeds 0.03", f"truthcal check {_CSV} --max-rms 0.03"),
-            ("in a job of GitHub Actions", f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"'),
+            ("fail if the lower confidence limit of the error exceeds 0.03", f"truthcal check {_CSV} --max-rms 0.03"),
+            (
+                "add the result to the summary of a GitHub job",
+                f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"',
+            ),
         ),
         "files label proba weight pos-label by gate-alpha max-rms confidence-level summary report title "
         "adjust min-rows json markdown",
     ),
     Command(
         "demo",
-        "three forecasters of the same events: honest, overconfident, and one that games its metric",
-        (("writes data and a report into truthcal-demo/", "truthcal demo"),),
+        "assess three example forecasters: honest, overconfident, and one that games its metric",
+        (("write the data and a report into truthcal-demo/", "truthcal demo"),),
         "folder",
     ),
     Command(
         "completion",
-        "print the completion script of a shell, for commands, options and files",
+        "print a shell script that completes commands, options and file names",
         (("bash", 'eval "$(truthcal completion bash)"'), ("zsh", 'eval "$(truthcal completion zsh)"')),
         "shell",
     ),

@@ -1,4 +1,4 @@
-"""Results of audits: what a measure pays for the truth and for lies."""
+"""Results of audits: the expected scores of the truth and of lies under a measure."""
 
 import math
 import textwrap
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.results.base import PageResult, Result, columns
-from truthcal.results.text import Page, Table, count, join_words, number
+from truthcal.results.text import Page, Table, count, join_words, number, plural
 
 _WIDTH = 110
 # Reports of up to this many events are printed in full.
 _SHOWN = 4
-# Columns of an audit beside one for each lie.
+# Columns of an audit, in addition to one for each lie.
 COLUMNS = (
     *("measure", "honest", "best_lie", "gain", "standard_error", "relative_gain"),
     *("truthful", "pays", "undecided", "verdict", "method"),
@@ -55,11 +55,11 @@ class ExpectedScore(Result):
     def __str__(self) -> str:
         start = f"expected {self.measure} "
         if self.method == "draws":
-            draws = f"{self.n_resamples:,} drawn outcomes"
+            draws = f"{self.n_resamples:,} simulations"
             return f"{start}{self.value:.4g}, standard error {self.standard_error:.2g} from {draws}"
         if self.probabilities is None:
-            return f"{start}{self.value:.6g}, exact: bias of the report and noise of the outcomes"
-        return f"{start}{self.value:.6g}, exact: all {len(self.probabilities):,} outcomes"
+            return f"{start}{self.value:.6g} (exact: sum of the bias of the report and the noise of the outcomes)"
+        return f"{start}{self.value:.6g} (exact: mean over all {len(self.probabilities):,} outcomes)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -83,7 +83,7 @@ class AuditRow(Result):
     pays : bool
         Whether a lie gains: by more than rounding and three standard errors.
     undecided : bool
-        Whether a lie seems to gain, but by changing events so rare that the drawn outcomes cannot tell.
+        Whether a lie seems to gain, but only by changing events too rare for the number of simulations.
     method : {"decomposition", "enumeration", "draws"}
         How the scores were computed.
     """
@@ -106,10 +106,10 @@ class AuditRow(Result):
     def verdict(self) -> str:
         """The finding in words."""
         if self.truthful:
-            return "truthful: no lie can gain (proved)"
+            return "truthful: lying never pays (proved)"
         if self.pays:
             return f"lying pays: {self.best_lie} scores {self.better} better"
-        return "cannot tell: events are too rare for so few draws" if self.undecided else "no lie found that pays"
+        return "cannot tell: too few simulations for such rare events" if self.undecided else "no lie found that pays"
 
     @property
     def answer(self) -> str:
@@ -191,10 +191,11 @@ class Audit(PageResult, Mapping[str, AuditRow]):
 
     def _opening(self) -> str:
         events = count(len(self.truth), "event")
-        chances = f"true chances {_listed(self.truth)}" if len(self.truth) <= _SHOWN else "known true chances"
-        start = f"Taken as true chances: {self.source}." if self.source else f"{events} with {chances}."
-        below = "Below is the expected score of each report: lower is better, * marks the best."
-        return f"{start} A forecaster who knows the true chances reports them (honest), or lies. {below}"
+        true = f"true {plural(len(self.truth), 'probability', 'probabilities')}"
+        truth = f"{true} {_listed(self.truth)}" if len(self.truth) <= _SHOWN else f"known {true}"
+        start = f"True probabilities: {self.source}." if self.source else f"{events} with {truth}."
+        below = "The table shows the expected score of each report; lower is better, and * marks the best."
+        return f"{start} A forecaster who knows the truth either reports it (honest) or lies. {below}"
 
     def _table(self, lies: tuple[str, ...], digits: int) -> Table:
         """Return the table, whose headers have two lines. Without `lies`: only the best lie of each row."""
@@ -223,14 +224,14 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         unknown = [row.measure for row in self.rows if not (row.truthful or row.pays or row.undecided)]
         sentences = [self._paying(paying)] if paying else []
         if proved:
-            sentences.append(f"It never pays under {join_words(proved)}: proved, for any truth and any lie.")
+            sentences.append(f"It never pays under {join_words(proved)} (proved for any truth and any lie).")
         if unknown:
             names = join_words(unknown)
-            sentences.append(f"No lie that pays was found under {names}; this does not prove that none exists.")
+            sentences.append(f"No lie was found that pays under {names}; this does not prove that none exists.")
         if rare:
             sentences.append(
-                f"The result is unclear under {join_words(rare)}: the best lie changes events so rare that "
-                f"{self.n_resamples:,} random outcomes say too little about them. Raise n_resamples."
+                f"The result is unclear under {join_words(rare)}: the best lie changes only rare events, and "
+                f"{self.n_resamples:,} simulations are too few for them. Increase n_resamples."
             )
         return [*sentences, self._how()]
 
@@ -247,7 +248,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
             return "All scores are exact."
         who = "Scores" if len(drawn) == len(self.rows) else f"Scores of {join_words([row.measure for row in drawn])}"
         rest = "" if len(drawn) == len(self.rows) else "; the others are exact"
-        return f"{who} are means over {self.n_resamples:,} random outcomes, the same for all reports{rest}."
+        return f"{who} are means over {self.n_resamples:,} simulations, the same for all reports{rest}."
 
 
 def _two_lines(head: str) -> str:

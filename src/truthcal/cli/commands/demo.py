@@ -17,9 +17,9 @@ from truthcal.core.file_format import write_atomically
 
 _ROWS, _SEED = 5000, 3
 _ABOUT = {
-    "honest": "reports the true chance of each event",
-    "overconfident": "knows it too, and exaggerates (log-odds times 1.6)",
-    "gamed": "knows it too, and always reports the average, which scores better in ECE",
+    "honest": "reports the true probability of each event",
+    "overconfident": "exaggerates the true probabilities (log-odds times 1.6)",
+    "gamed": "always reports the average of the true probabilities, which improves its ECE",
 }
 
 
@@ -29,7 +29,7 @@ def run(request: Request) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     path, page = str(folder / "predictions.csv"), str(folder / "report.html")
     prepare_report(request, page)
-    print_message(request, "the first run on a machine compiles code, which takes a minute or two; later runs do not.")
+    print_message(request, "compiling code, which takes a minute or two the first time on a machine")
     outcome, forecasts = _events()
     data = _write_data(path, outcome, forecasts)
     print_result(f"Three forecasters of the same {_ROWS:,} events. Can their probabilities be trusted?\n")
@@ -39,11 +39,11 @@ def run(request: Request) -> int:
         print_result(f"{result.name}: {_ABOUT[result.name]}\n  {verdict}\n")
     print_result(_table(outcome, forecasts, results) + "\n")
     print_result(
-        "The gamed forecaster wins by ECE, and tells nobody anything: its Brier score is the worst. Had outcomes been\n"
-        "drawn again and again (500 of the events), the expected scores would be:\n"
+        "The gamed forecaster has the best ECE and the worst Brier score: its predictions carry no information.\n"
+        "Expected scores if the outcomes are redrawn many times (500 of the events):\n"
     )
     print_result(_expected_scores(forecasts["honest"]))
-    print_result(f"\nThe data, and the report that compares the three:\n{path}\n{page}")
+    print_result(f"\nThe data and the report:\n{path}\n{page}")
     write_report(_report_request(request, path, page, tuple(forecasts)), page, data, results)
     return 0
 
@@ -80,7 +80,7 @@ def _events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
 
 
 def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]], results: list[ModelResult]) -> str:
-    """Format the usual measure beside ATB and a measure of skill."""
+    """Format the usual measure next to ATB and a measure of skill."""
     rows = [f"  {'':<15} {'ECE, 15 bins':>12} {'ATB / chance':>13} {'error (rms)':>12} {'Brier score':>12}"]
     for result in results:
         a, ece = result.assessment, tc.binned_ece(outcome, forecasts[result.name])
