@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from truthcal.audits.expected_score import AuditedMeasure, MeasureLike, SortedReport, resolve_measure
 from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report
-from truthcal.core.checks import as_columns, check_proba, read_only
-from truthcal.core.params import check_choice, check_rng, check_table, check_whole, refuse_reserved
+from truthcal.core.checks import as_columns, check_proba, invalid, read_only
+from truthcal.core.params import check_choice, check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.results.audit import COLUMNS, Audit, AuditRow
 
@@ -133,7 +133,7 @@ def _audit(
     truth: _Array, measures: Measures | None, strategies: Strategies | None, n_resamples: int, rng: Any, source: str
 ) -> Audit:
     truth = read_only(truth + 0.0)  # a copy, without -0.0
-    table = check_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
+    table = _check_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
     audited = [resolve_measure(measure, "measures", name) for name, measure in table.items()]
     lies = _lies(truth, strategies)
     n_resamples = check_whole(n_resamples, "n_resamples", _MIN_DRAWS)
@@ -147,10 +147,11 @@ def _audit(
 def _lies(truth: _Array, strategies: Strategies | None) -> dict[str, _Array | None]:
     """Return name -> report; None for a lie to search for."""
     known = (*STRATEGIES, SEARCHED)
-    table = check_table(known if strategies is None else strategies, "strategies", "['shrink', 'searched']")
+    table = _check_table(known if strategies is None else strategies, "strategies", "['shrink', 'searched']")
     reports: dict[str, _Array | None] = {}
     for name, strategy in table.items():
-        refuse_reserved(name, COLUMNS)
+        if name in COLUMNS:
+            raise invalid("strategies", f"must not name a lie {name!r}: an audit has a column of that name. Rename it.")
         if not callable(strategy):
             check_choice(strategy, "strategies", known)
         if isinstance(strategy, str):
@@ -264,3 +265,20 @@ class _AuditRun:
             return result
         # Exact scores can be compared again: a search on random outcomes may have missed the best.
         return min([honest, *known.values(), result], key=lambda scored: scored.value)
+
+
+def _check_table(given: Any, name: str, example: str) -> dict[str, Any]:
+    """Convert a list of names, or a dict from names to values, to a dict with at least one entry."""
+    rule = f"must be a list of names or a dict, such as {example}"
+    if isinstance(given, str):
+        given = [given]
+    try:
+        pairs = list(given.items()) if isinstance(given, Mapping) else [(entry, entry) for entry in given]
+    except TypeError:
+        raise invalid(name, f"{rule}; got {shown(given)}.", TypeError) from None
+    if not pairs:
+        raise invalid(name, f"is empty; at least one is needed, for example {example}.")
+    for entry, _ in pairs:
+        if not isinstance(entry, str):
+            raise invalid(name, f"{rule}; got {shown(entry)} as a name.", TypeError)
+    return dict(pairs)

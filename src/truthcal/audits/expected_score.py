@@ -1,5 +1,6 @@
 """The expected score of a report, under any measure, when outcomes follow known probabilities."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, Outcomes2D, OutcomeSet, RandomOutcomes, score_outcomes
-from truthcal.core.checks import check_report, read_only, refuse_wide_weight
-from truthcal.core.params import check_rng, check_score, check_whole, refuse_weight_of_callable, shown
+from truthcal.core.checks import check_report, invalid, read_only, refuse_wide_weight
+from truthcal.core.params import check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample, relative_weights
 from truthcal.inference.laws.redraw import Outcomes
@@ -151,7 +152,7 @@ def _user_defined(function: Callable[[Any, Any], float], name: str) -> AuditedMe
 
         def score(y: Outcomes2D) -> _Array:
             labels = read_only(y.astype(np.int64))
-            return np.array([check_score(function(row, report), name, row) for row in labels])
+            return np.array([_check_score(function(row, report), name, row) for row in labels])
 
         return score
 
@@ -209,8 +210,9 @@ def expected_score(
     expected smcal 0.1875 (exact: mean over all 4 outcomes)
     """
     chosen = resolve_measure(measure, "measure")
-    if chosen.user_defined:
-        refuse_weight_of_callable(sample_weight)
+    if chosen.user_defined and sample_weight is not None:
+        problem = "cannot be given with a function as `measure`, which is called as f(y_true, y_proba)"
+        raise invalid("sample_weight", f"{problem}; use the weights inside that function.")
     rows = check_report(report, truth, sample_weight)
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 2), check_rng(rng)
     if rows.w is not None:
@@ -233,3 +235,17 @@ def _result(name: str, outcomes: OutcomeSet, values: _Array) -> ExpectedScore:
         return ExpectedScore(name, value, error, "draws", n_resamples=outcomes.count)
     table: list[NDArray[Any]] = [outcomes.all.astype(np.uint8), outcomes.probabilities, values]
     return ExpectedScore(name, value, error, "enumeration", 0, *map(read_only, table))
+
+
+def _check_score(value: Any, name: str, y: NDArray[Any]) -> float:
+    """Check the value that a user's own measure returned for the outcomes `y`: a finite number."""
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(
+            f"the measure {name!r} must return a finite number for all outcomes; it returned {shown(value)} for "
+            f"y_true = {shown(y.tolist())}. Give it a value there, or choose a truth where this cannot occur."
+        )
+    return number

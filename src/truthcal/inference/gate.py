@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from truthcal.core.params import check_level, check_positive, refuse_not_table
+from truthcal.core.params import check_level, check_positive
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.assess import assess
-from truthcal.inference.segments import assess_segments
+from truthcal.inference.segments import assess_segments, check_table_of_sketches
 from truthcal.results.assessment import Assessment
 from truthcal.results.gate import Gate
 from truthcal.results.intervals import ConfidenceInterval
@@ -76,7 +76,7 @@ def check(
     Fail: the error (rms) is at least 0.13, more than 0.05.
     """
     if segments is not None:
-        refuse_not_table(segments, isinstance(segments, SketchTable), "segments")
+        check_table_of_sketches(segments, "segments")
     limits = _Limits.of(alpha, max_rms, confidence_level, 0 if segments is None else len(segments))
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
     whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, **levels)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from truthcal.core.checks import check_proba
-from truthcal.core.params import check_choice, check_family, check_level, refuse_unreachable
+from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import Points, equal_cells
 from truthcal.core.summarize import summarize_predictions
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
-from truthcal.inference.power import FAMILIES, Family
+from truthcal.inference.power import FAMILIES, Family, check_family, refuse_unreachable
 from truthcal.measures.registry import TENTS
 from truthcal.results.power import DetectableError
 
@@ -203,14 +203,14 @@ def required_sample_size(
     check_choice(measure, "measure", TENTS)
     power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")
     p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _EVENLY
-    _, wrong, most = check_family(family, FAMILIES, p)
+    _, wrong, most = check_family(family, p)
     points = summarize_predictions(p).points()
     design = Design.of(points, measure)
 
     def short(strength: float) -> float:
         return design.error(wrong(design.x, strength)) - effect
 
-    refuse_unreachable(np.array([effect]), effect + short(most))
+    refuse_unreachable(effect, effect + short(most))
     truth = wrong(design.x, float(optimize.brentq(short, 0.0, most, xtol=1e-12)))
     critical = design.critical(alpha)
 

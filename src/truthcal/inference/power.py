@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_proba, check_report, invalid
-from truthcal.core.params import check_choice, check_family, check_level, check_rng, check_whole, refuse_unreachable
+from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
@@ -47,6 +47,32 @@ FAMILIES: dict[str, tuple[Family, float]] = {
     "slope": (_flattened, 1.0),
     "wave": (_waving, 1.0),
 }
+
+
+def check_family(family: Any, p: _Array) -> tuple[str, Family, float]:
+    """Return a family of miscalibrations: name, function of predictions and strength, largest strength."""
+    if not callable(family):
+        name = check_choice(family, "family", tuple(FAMILIES))
+        return name, *FAMILIES[name]
+
+    def checked(p: _Array, strength: float) -> _Array:
+        truth = np.asarray(family(p, strength), dtype=np.float64)
+        if truth.shape != p.shape or not ((truth >= 0.0) & (truth <= 1.0)).all():
+            rule = f"must return one probability in [0, 1] for each of the {len(p)} predictions"
+            raise invalid("family", f"{rule}; at strength {strength:g} it did not.")
+        return truth
+
+    if not np.allclose(checked(p, 0.0), p, rtol=1e-9, atol=1e-12):
+        raise invalid("family", "must return the predictions themselves at strength 0, where they are calibrated.")
+    return getattr(family, "__name__", "own family"), checked, 1.0
+
+
+def refuse_unreachable(distance: float, largest: float) -> None:
+    """Reject an error larger than a family of miscalibrations can make."""
+    if largest == 0.0:
+        raise ValueError("predictions like these cannot be wrong in this way: they are all 0 or 1, or all 1/2.")
+    if distance > largest:
+        raise ValueError(f"predictions like these can be wrong by {largest:.4g} at most in this way; got {distance:g}.")
 
 
 def power(
@@ -199,12 +225,14 @@ def validity_curve(
     """
     alpha, n_simulations, n_resamples = _checked_test(measure, alpha, n_simulations, n_resamples)
     p = check_proba(y_proba, "y_proba").astype(np.float64)
-    name, wrong, most = check_family(family, FAMILIES, p)
+    name, wrong, most = check_family(family, p)
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
     distance_of = _distances(sample, wrong, most)
     wanted = np.array([float(d) for d in distances] if distances is not None else [0.0])
-    refuse_unreachable(wanted, distance_of[1][-1])
+    if wanted.size == 0 or not (wanted >= 0.0).all():
+        raise invalid("distances", "must hold numbers that are not negative, at least one.")
+    refuse_unreachable(float(wanted.max()), distance_of[1][-1])
     if distances is None:
         wanted = np.linspace(0.0, _far_enough(design, wrong, distance_of, n_simulations), 8)
     strengths = np.interp(wanted, distance_of[1], distance_of[0])

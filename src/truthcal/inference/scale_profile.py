@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
-from truthcal.core.params import check_level, check_rng, check_whole, refuse_few_for_band
 from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -16,7 +15,7 @@ from truthcal.inference.calibration_test import ENOUGH_INFORMATION, MANY_ROWS
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
-from truthcal.measures.reliability import MOST_RESAMPLES, redrawn
+from truthcal.measures.reliability import check_band, redrawn
 from truthcal.measures.ubse import ShiftedGrid
 from truthcal.results.curves import ScaleProfile
 
@@ -98,9 +97,7 @@ def scale_profile_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> ScaleProfile:
     """The profile of sorted rows or of a sketch."""
-    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
-    refuse_few_for_band(n_resamples, level)
+    level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     kernels = [TentKernel(np.array([width]), np.ones(1)) for width in WIDTHS]
     points = summary.points()
     refuse_fractional_buckets(points)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from truthcal.core.checks import invalid
 from truthcal.core.group_keys import printed
-from truthcal.core.params import check_choice, check_level, check_whole, refuse_not_table
+from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import Points
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import refuse_fractional_buckets
@@ -102,7 +103,7 @@ def assess_segments(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
-    refuse_not_table(table, isinstance(table, SketchTable))
+    check_table_of_sketches(table)
     tests = [_test_segment(table.points(key), min_rows) for key in table]
     adjusted = np.array([test.pvalue for test in tests])
     tested = ~np.isnan(adjusted)
@@ -232,3 +233,13 @@ def benjamini_hochberg(pvalues: _Array) -> _Array:
 
 
 _ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {"holm": holm, "fdr": benjamini_hochberg, "none": np.copy}
+
+
+def check_table_of_sketches(table: object, name: str = "table") -> None:
+    """Check for a table of sketches with at least one segment."""
+    if not isinstance(table, SketchTable):
+        example = "such as sketch_frame(frame, ..., by='region') returns"
+        problem = f"must be a SketchTable, one sketch for each segment, {example}; got {shown(table)}."
+        raise invalid(name, f"{problem} For one Sketch use assess.", TypeError)
+    if not table:
+        raise invalid(name, "is empty; it has no segments to assess.")

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
-from truthcal.core.params import check_level, check_rng, check_whole, refuse_few_for_band
 from truthcal.core.points import thinned_runs
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize, summarize_predictions
-from truthcal.measures.reliability import AT_A_TIME, MOST_ENTRIES, MOST_RESAMPLES, redrawn
+from truthcal.measures.reliability import AT_A_TIME, MOST_ENTRIES, check_band, redrawn
 from truthcal.results.curves import BiasBand, BiasCurve
 
 _Array = NDArray[np.float64]
@@ -98,17 +97,14 @@ def bias_band(
     If predictions were calibrated, the cumulative bias of 80 rows would stay between -0.1 and +0.1 everywhere, 95% of \
 the time.
     """
-    generator = check_rng(rng)
-    return bias_band_of(summarize_predictions(y_proba, sample_weight), confidence_level, n_resamples, generator)
+    return bias_band_of(summarize_predictions(y_proba, sample_weight), confidence_level, n_resamples, rng)
 
 
 def bias_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> BiasBand:
     """Band of sorted rows or of a sketch; their outcomes are not used."""
-    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
-    refuse_few_for_band(n_resamples, level)
+    level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     points = summary.points()
     starts = thinned_runs(points.weight, MOST_ENTRIES)
     several = np.diff(starts, append=len(points)) > 1

@@ -1,12 +1,13 @@
 """Expected calibration error: on distinct predictions, and in bins."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.params import check_choice, check_debias, check_flag, check_number, check_whole
+from truthcal.core.checks import invalid
+from truthcal.core.params import check_choice, check_counts, check_flag, check_number, check_whole
 from truthcal.core.sample import Sample
 
 Strategy = Literal["uniform", "quantile"]
@@ -138,7 +139,7 @@ def binned_ece_of(
     square = gap**2
     if debias:
         counts = np.add.reduceat(np.ldexp(groups.w, sample.exponent), starts)
-        check_debias(norm, sample.y, sample.repetitions, counts)
+        _check_debias(norm, sample.y, sample.repetitions, counts)
         mean = np.add.reduceat(groups.wy, starts) / mass
         square -= mean * (1.0 - mean) / (counts - 1.0)
     return math.sqrt(max(float(np.sum(mass * square)) / sample.weight, 0.0))
@@ -160,3 +161,14 @@ def quantile_bins(w: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     upto = np.cumsum(w)
     bins = np.minimum(np.floor(n_bins * ((upto - w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
     return np.flatnonzero(np.diff(bins, prepend=-1.0))
+
+
+def _check_debias(norm: object, y: NDArray[Any], repetitions: NDArray[np.float64], counts: NDArray[np.float64]) -> None:
+    """Reject what `debias` cannot use: it needs the variance of 0/1 outcomes in each bin."""
+    if norm != "l2":
+        raise invalid("debias", f"is defined for norm='l2' only; got norm={norm!r}.")
+    if not ((y == 0) | (y == 1)).all():
+        raise invalid("debias", "needs 0/1 outcomes; `y_true` holds fractions.")
+    check_counts(repetitions)
+    if counts.min() < 2:
+        raise invalid("debias", "needs two rows in each bin that is not empty; use fewer bins.")

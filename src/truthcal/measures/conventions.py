@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_rows
-from truthcal.core.params import check_choice, check_whole, refuse_fractions, refuse_nothing_counted
+from truthcal.core.checks import check_rows, invalid, where_found
+from truthcal.core.params import check_choice, check_whole
 
 # Some compute the edges one by one, in exact arithmetic.
 _MOST_BINS = 1 << 16
@@ -85,7 +85,10 @@ def binned_ece_like(
     check_choice(norm, "norm", rule.norms, f" for the convention {convention!r}")
     bins = rule.n_bins if n_bins is None else check_whole(n_bins, "n_bins", 1, _MOST_BINS)
     p, y, _ = check_rows(y_true, y_proba, None, pos_label)
-    refuse_fractions(y, convention)
+    if y.dtype != np.uint8:  # the packages take labels only
+        example = where_found(y, (y != 0) & (y != 1))
+        cure = "For fractional outcomes use a measure of truthcal, such as atb."
+        raise invalid("y_true", f"must hold 0/1 outcomes for the convention {convention!r}; found {example}. {cure}")
     return rule.error(p, y, bins, norm)
 
 
@@ -143,7 +146,9 @@ def _mapie(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     order = np.argsort(bins, kind="stable")
     observed, predicted = (_means(_split(values, bins, n_bins, order)) for values in (y, p))
     sizes = np.bincount(bins, minlength=n_bins)[:n_bins].astype(np.float64)
-    refuse_nothing_counted(int(sizes.sum()))
+    if sizes.sum() == 0:  # with one bin MAPIE counts only predictions of exactly 0
+        rule = "must be at least 2 for the convention 'mapie' unless a prediction is exactly 0; got 1"
+        raise invalid("n_bins", f"{rule}, for which mapie returns nan. Pass n_bins=2 to have all rows in one bin.")
     return float(np.sum(sizes * np.abs(observed - predicted)) / np.sum(sizes))
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from truthcal.core.checks import invalid
 from truthcal.core.parallel import run_parts
-from truthcal.core.params import check_names
+from truthcal.core.params import check_choice, shown
 from truthcal.core.sample import Sample
 from truthcal.measures.registry import MEASURES
 from truthcal.results.measures import MeasureTable, MeasureValue
@@ -42,7 +43,13 @@ def all_measures(
     smcal          0.05  probability  no        yes         yes       yes
     binned_ece     0.25  probability  no        no          yes       no
     """
-    chosen = None if names is None else check_names(names, tuple(MEASURES))
+    try:
+        chosen = None if names is None else [names] if isinstance(names, str) else list(names)
+    except TypeError:
+        problem = f"must be names of measures, such as ['atb', 'smcal']; got {shown(names)}."
+        raise invalid("names", problem, TypeError) from None
+    for name in chosen or ():
+        check_choice(name, "names", tuple(MEASURES))
     return all_measures_of(Sample.of(y_true, y_proba, sample_weight, pos_label), chosen)
 
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import read_only
-from truthcal.core.params import check_choice, check_level, check_rng, check_whole, refuse_few_for_band
+from truthcal.core.checks import invalid, read_only
+from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -24,7 +24,7 @@ STRATEGIES = ("isotonic", "quantile", "uniform")
 # Enough for any screen or file.
 MOST_ENTRIES = 1000
 # All redrawn curves are in memory until their quantiles are known: 20,000 at 1000 points are 160 MB.
-MOST_RESAMPLES, AT_A_TIME = 20_000, 1000
+_MOST_RESAMPLES, AT_A_TIME = 20_000, 1000
 # Bins of equal width in a plot of the density of predictions; too coarse if all predictions are below RARE.
 DENSITY_BINS, RARE = 50, 0.5
 # Up to this many rows of equal weight in a bin, the distribution of their count is computed exactly, in 1 ms.
@@ -278,9 +278,7 @@ def consistency_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> ConsistencyBand:
     """Band of sorted rows or of a sketch; their outcomes are not used."""
-    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1, MOST_RESAMPLES)
-    refuse_few_for_band(n_resamples, level)
+    level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     points = summary.points().thinned(MOST_ENTRIES)
     fits = np.empty((n_resamples, len(points)))
     for first in range(0, n_resamples, AT_A_TIME):
@@ -306,3 +304,14 @@ def redrawn(points: Points, count: int, rng: np.random.Generator) -> _Array:
     fewer = whole * (whole + 1.0 - trials) / trials
     drawn = (whole + (rng.random((count, len(p))) >= fewer)).astype(np.int64)
     return read_only(points.weight * (rng.binomial(drawn, p) / drawn))
+
+
+def check_band(confidence_level: float, n_resamples: int, rng: Any) -> tuple[float, int, np.random.Generator]:
+    """Check the parameters of a band. With fewer draws it would reach beyond the largest and smallest of them."""
+    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
+    n_resamples = check_whole(n_resamples, "n_resamples", 1, _MOST_RESAMPLES)
+    least = math.ceil(2.0 / (1.0 - level) - 1e-9) - 1
+    if n_resamples < least:
+        rule = f"must be at least {least} for confidence_level = {level:g}; got {n_resamples}."
+        raise invalid("n_resamples", f"{rule} Draw more, or lower the level.")
+    return level, n_resamples, generator

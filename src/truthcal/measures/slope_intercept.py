@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.params import check_log_odds, check_spread, refuse_separated, refuse_unconverged
+from truthcal.core.checks import invalid
 from truthcal.core.sample import Groups, Sample
 from truthcal.results.measures import CalibrationLine
 
@@ -39,13 +39,13 @@ def calibration_slope_intercept(
     slope 1.012, intercept -0.1377; calibration in the large (intercept at slope 1) -0.1374
     """
     groups = Sample.of(y_true, y_proba, sample_weight, pos_label).groups
-    check_log_odds(groups.r)
-    refuse_separated(groups.w, groups.wy)
+    _check_fit_exists(groups)
     log_odds = np.log(groups.r) - np.log1p(-groups.r)
     ones = np.ones_like(log_odds)
     centre = float(np.average(log_odds, weights=groups.w))
     spread = float(np.sqrt(np.average((log_odds - centre) ** 2, weights=groups.w)))
-    check_spread(spread)
+    if not spread > 0.0:
+        raise invalid("y_proba", "has log-odds that are equal up to rounding, so no slope can be fitted.")
     level, steepness = _logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
     (large,) = _logistic(ones[None], log_odds, groups)
     slope = steepness / spread
@@ -74,5 +74,24 @@ def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups:
         coefficients, last = coefficients - step, loss(coefficients - step)
         if newton <= 1e-12:
             break
-    refuse_unconverged(float(newton))
+    if not newton <= 1e-6:  # the maximum is too far out for floats
+        reason = "predictions are too close to 0, 1 or each other, or almost separate the outcomes"
+        cure = "More rows, or weights less far apart, are needed."
+        raise invalid("y_proba", f"allows no accurate fit of slope and intercepts: {reason}. {cure}")
     return [float(value) for value in coefficients]
+
+
+def _check_fit_exists(groups: Groups) -> None:
+    """Reject predictions whose log-odds are not finite or all the same, and outcomes without a finite best fit."""
+    r, with_zeros, with_ones = groups.r, np.flatnonzero(groups.wy < groups.w), np.flatnonzero(groups.wy > 0.0)
+    if r[0] <= 0.0 or r[-1] >= 1.0:
+        example = f"found {r[0] if r[0] <= 0.0 else r[-1]:g}"
+        cure = "Clip deliberately, for example np.clip(y_proba, 1e-6, 1 - 1e-6)."
+        raise invalid("y_proba", f"must lie strictly between 0 and 1 here, since log-odds are taken; {example}. {cure}")
+    if len(r) < 2:
+        raise invalid("y_proba", f"must hold two different predictions to fit a slope; all are {r[0]:g}.")
+    if len(with_zeros) == 0 or len(with_ones) == 0:
+        raise invalid("y_true", "has one class only, so no finite intercept fits best; rows of both are needed.")
+    if with_zeros[-1] <= with_ones[0] or with_ones[-1] <= with_zeros[0]:
+        problem = "separates the outcomes by a threshold, so no finite slope fits best; more rows are needed."
+        raise invalid("y_proba", problem)
