@@ -108,12 +108,14 @@ def test_one_row_has_the_values_of_nested_results():
     assert "warnings" not in row
 
 
-def test_frame_is_of_polars_where_pandas_is_missing(monkeypatch):
-    polars = pytest.importorskip("polars")
+def test_frame_is_of_the_first_library_that_is_installed(monkeypatch):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert isinstance(compute("AtbSummary").frame(), polars.DataFrame)
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ImportError, match=r"frame\(\) needs pandas or polars: pip install pandas"):
+    assert isinstance(compute("AtbSummary").frame(), pyarrow.Table)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="`frame` needs pandas, polars or pyarrow: pip install pandas"):
         compute("AtbSummary").frame()
 
 

@@ -226,15 +226,11 @@ def expected_score(
     outcomes: OutcomeSet = AllOutcomes(rows.y) if few else RandomOutcomes(rows.y, n_resamples, generator)
     with progress(outcomes.count * chosen.cost(len(rows.p)), f"expected {chosen.name}") as bar:
         values = chosen.scores(reported, outcomes, bar)
-    return _result(chosen.name, outcomes, values)
-
-
-def _result(name: str, outcomes: OutcomeSet, values: _Array) -> ExpectedScore:
     value, error = outcomes.mean(values), outcomes.error(values)
     if not isinstance(outcomes, AllOutcomes):
-        return ExpectedScore(name, value, error, "draws", n_resamples=outcomes.count)
+        return ExpectedScore(chosen.name, value, error, "draws", n_resamples=outcomes.count)
     table: list[NDArray[Any]] = [outcomes.all.astype(np.uint8), outcomes.probabilities, values]
-    return ExpectedScore(name, value, error, "enumeration", 0, *map(read_only, table))
+    return ExpectedScore(chosen.name, value, error, "enumeration", 0, *map(read_only, table))
 
 
 def _check_score(value: Any, name: str, y: NDArray[Any]) -> float:

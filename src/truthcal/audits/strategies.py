@@ -43,11 +43,6 @@ def merge_neighbours(truth: _Array) -> _Array:
     return _averaged(truth, np.split(np.argsort(truth, kind="stable"), range(2, len(truth), 2)))
 
 
-def merge_into(truth: _Array, groups: int) -> _Array:
-    """Replace groups of neighbours, of about equal size, by their mean."""
-    return _averaged(truth, np.array_split(np.argsort(truth, kind="stable"), groups))
-
-
 def _averaged(truth: _Array, groups: list[NDArray[np.intp]]) -> _Array:
     report = truth.copy()
     for group in groups:
@@ -67,7 +62,8 @@ STRATEGIES: dict[str, Callable[[_Array], _Array]] = {
 def family(truth: _Array) -> Iterator[_Array]:
     """Yield reports that are worth trying for any measure."""
     powers = (1 << k for k in range(min(len(truth) // 2, _MAX_GROUPS).bit_length()))
-    yield from (merge_into(truth, groups) for groups in powers)
+    order = np.argsort(truth, kind="stable")
+    yield from (_averaged(truth, np.array_split(order, groups)) for groups in powers)  # means of neighbours
     yield from (shrink(truth, factor) for factor in (0.25, 0.75, 0.9))
     yield from (sharpen(truth, power) for power in (1.1, 1.25, 2.0))
     yield from (on_grid(truth, parts) for parts in (5, 20))

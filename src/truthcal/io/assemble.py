@@ -29,7 +29,10 @@ def build_sketch(
     refuse_invalid_rows(numbers, roles, where)
     used = numbers["code"] >= 0
     refuse_no_weight(int(np.count_nonzero(used)))
-    bucket, columns = numbers["code"][used].astype(np.int64), _sketch_columns(numbers)
+    if "w" not in numbers:
+        numbers |= {"w": numbers["n"], "ww": numbers["n"], "wwcc": numbers["wcc"]}
+    bucket, columns = numbers["code"][used].astype(np.int64), np.vstack([numbers[name] for name in row_codes.WEIGHTED])
+    columns[-2:] += 0.0  # -0.0 + 0.0 is 0.0
     if not used.all():
         columns = columns[:, used]
     if not np.isfinite(columns).all() or (bucket >= n_buckets).any():
@@ -98,11 +101,3 @@ def other_labels(table: Mapping[str, _Column]) -> list[Any]:
     """Return the known labels other than the positive one."""
     labels = np.array([label for name in row_codes.OTHERS for label in table[name]], dtype=object)
     return list(labels[~is_missing_object(labels)])
-
-
-def _sketch_columns(numbers: Mapping[str, _Floats]) -> _Floats:
-    if "w" not in numbers:
-        numbers = {**numbers, "w": numbers["n"], "ww": numbers["n"], "wwcc": numbers["wcc"]}
-    columns = np.vstack([numbers[name] for name in row_codes.WEIGHTED])
-    columns[-2:] += 0.0  # -0.0 + 0.0 is 0.0
-    return columns

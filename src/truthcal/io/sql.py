@@ -249,7 +249,10 @@ def sketch_sql(
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
-    _refuse_reserved(roles.by)
+    for name in roles.by:
+        if name.lower() in _RESERVED:  # most databases ignore case
+            problem = f"must not name a column {name!r}: the result has a {name.lower()!r} too."
+            raise invalid("by", f"{problem} Rename it in a subquery.")
     query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
     return "\n".join(["-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)", *lines, ""])
@@ -418,12 +421,3 @@ def _select(columns: list[list[str]]) -> list[str]:
         comma = "" if column is columns[-1] else ","
         lines += [f"    {line}" for line in (*column[:-1], column[-1] + comma)]
     return lines
-
-
-def _refuse_reserved(by: tuple[str, ...]) -> None:
-    """Raise for groups named like columns of the result; most databases ignore case."""
-    for name in by:
-        if name.lower() in _RESERVED:
-            raise ValueError(
-                f"`by` must not name a column {name!r}: the result has a {name.lower()!r} too. Rename it in a subquery."
-            )

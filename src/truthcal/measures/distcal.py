@@ -157,7 +157,8 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     for _ in range(_MOST_ROUNDS):
         x = _nodes(masses, run, more)
         bounds, peaks = _certified(masses, x, tolerance)
-        best = _tighter(best, bounds)
+        low, high = max(best.low, bounds.low), min(best.high, bounds.high)
+        best = Bounded(min(max(bounds.value, low), high), low, high)
         if best.width <= tolerance or len(x) > _MOST_NODES:
             break
         if len(peaks):
@@ -165,12 +166,6 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
         else:
             run /= 4.0
     return best
-
-
-def _tighter(one: Bounded, other: Bounded) -> Bounded:
-    """Intersect two bounds. The value is that of `other`, clipped to the result."""
-    low, high = max(one.low, other.low), min(one.high, other.high)
-    return Bounded(min(max(other.value, low), high), low, high)
 
 
 def _nodes(masses: _Masses, run: float, more: Array) -> Array:

@@ -1,6 +1,5 @@
 """Base classes of all Displays: plotting several models into one axes, and data frames of the plotted numbers."""
 
-import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from truthcal.core.params import check_flag, check_rng, shown
 from truthcal.plots import drawing as draw
+from truthcal.results.base import data_frame
 from truthcal.results.text import percent
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-_FRAMES = ("pandas", "polars", "pyarrow")
 # y_true, y_proba, sample_weight and pos_label.
 Rows = tuple[object, object, object, object]
 
@@ -42,13 +41,7 @@ class Display:
 
     def frame(self) -> Any:
         """Return the plotted numbers as a data frame: of pandas if installed, else of polars, else of pyarrow."""
-        for library in _FRAMES:
-            try:
-                module = importlib.import_module(library)
-            except ImportError:
-                continue
-            return module.table(self.table()) if library == "pyarrow" else module.DataFrame(self.table())
-        raise ImportError("`frame` needs pandas, polars or pyarrow: pip install pandas. `table` has the columns.")
+        return data_frame(self.table())
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f" {self.name!r}"

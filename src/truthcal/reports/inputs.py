@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import shown
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
@@ -12,96 +13,80 @@ from truthcal.results.segments import SegmentTable
 MAX_MODELS = 12
 
 
+def _require(condition: bool, parameter: str, problem: str, kind: type[Exception] = TypeError) -> None:
+    if not condition:
+        raise invalid(parameter, problem, kind)
+
+
 def check_assessments(assessments: Any) -> dict[str, Assessment]:
     """Return assessments by name, in order; a single one has the name ""."""
     if isinstance(assessments, Assessment):
         assessments = {"": assessments}
-    elif not isinstance(assessments, Mapping):
-        rule = "must be a result of truthcal.assess, or a mapping of names to such results"
-        raise TypeError(f"`assessments` {rule}; got {shown(assessments)}.")
-    elif not assessments:
-        raise ValueError("`assessments` is empty; it needs at least one model.")
-    if len(assessments) > MAX_MODELS:
-        raise ValueError(
-            f"`assessments` holds {len(assessments)} models, more than the {MAX_MODELS} that one page can show; "
-            "choose the best of them, or write several reports."
-        )
+    rule = "must be a result of truthcal.assess, or a mapping of names to such results"
+    _require(isinstance(assessments, Mapping), "assessments", f"{rule}; got {shown(assessments)}.")
+    _require(bool(assessments), "assessments", "is empty; it needs at least one model.", ValueError)
+    many = f"holds {len(assessments)} models, more than the {MAX_MODELS} that one page can show"
+    cure = "choose the best of them, or write several reports."
+    _require(len(assessments) <= MAX_MODELS, "assessments", f"{many}; {cure}", ValueError)
     for name, assessment in assessments.items():
-        _check_one(name, assessment)
+        unnamed = f"must have names that are str; got {shown(name)}. Use str(name)."
+        _require(isinstance(name, str), "assessments", unnamed)
+        wrong = f"must hold results of truthcal.assess; {shown(name)} is {shown(assessment)}."
+        _require(isinstance(assessment, Assessment), "assessments", wrong)
+        copied = f"holds an assessment{f' of {shown(name)}' * bool(name)} without rows or sketch to draw curves from"
+        cure = "because truthcal.assess did not return it. Call truthcal.assess again."
+        _require(assessment._summary is not None, "assessments", f"{copied}, {cure}", ValueError)
     return dict(assessments)
-
-
-def _check_one(name: Any, assessment: Any) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"names in `assessments` must be str; got {shown(name)}. Use str(name).")
-    if not isinstance(assessment, Assessment):
-        raise TypeError(f"`assessments` must hold results of truthcal.assess; {shown(name)} is {shown(assessment)}.")
-    if assessment._summary is None:
-        which = f" of {shown(name)}" if name else ""
-        raise ValueError(
-            f"the assessment{which} has no rows or sketch to draw curves from, because it was not returned by "
-            "truthcal.assess. Call truthcal.assess again."
-        )
 
 
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:
     """Return tables of segments by the name of the model."""
-    if segments is None:
-        return {}
     if isinstance(segments, SegmentTable):
-        if len(names) > 1:
-            raise ValueError(
-                f"`segments` must be a mapping of names to tables where there are {len(names)} models: "
-                f"whose segments are these? For example {{{names[0]!r}: segments}}."
-            )
-        return {names[0]: segments}
-    if not isinstance(segments, Mapping):
-        raise TypeError(f"`segments` must be a result of truthcal.assess_segments; got {shown(segments)}.")
-    for name, table in segments.items():
+        rule = f"must be a mapping of names to tables where there are {len(names)} models"
+        cure = f"whose segments are these? For example {{{names[0]!r}: segments}}."
+        _require(len(names) == 1, "segments", f"{rule}: {cure}", ValueError)
+        segments = {names[0]: segments}
+    tables = {} if segments is None else segments
+    wrong = f"must be a result of truthcal.assess_segments; got {shown(segments)}."
+    _require(isinstance(tables, Mapping), "segments", wrong)
+    for name, table in tables.items():
         _check_known(name, names, "segments")
-        if not isinstance(table, SegmentTable):
-            item = f"{shown(name)} is {shown(table)}"
-            raise TypeError(f"`segments` must hold results of truthcal.assess_segments; {item}.")
-    return dict(segments)
+        wrong = f"must hold results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
+        _require(isinstance(table, SegmentTable), "segments", wrong)
+    return dict(tables)
 
 
 def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str, str], Comparison]:
     """Return comparisons by the names of both models."""
-    if comparisons is None:
-        return {}
-    if not isinstance(comparisons, Mapping):
-        rule = "must be a mapping of pairs of names to results of truthcal.compare"
-        raise TypeError(f"`comparisons` {rule}; got {shown(comparisons)}.")
-    for pair, comparison in comparisons.items():
-        if not (isinstance(pair, tuple) and len(pair) == 2):
-            raise TypeError(f"keys of `comparisons` must be pairs of names, like ('old', 'new'); got {shown(pair)}.")
+    pairs = {} if comparisons is None else comparisons
+    rule = "must be a mapping of pairs of names to results of truthcal.compare"
+    _require(isinstance(pairs, Mapping), "comparisons", f"{rule}; got {shown(comparisons)}.")
+    for pair, comparison in pairs.items():
+        rule = f"must have pairs of names as keys, like ('old', 'new'); got {shown(pair)}."
+        _require(isinstance(pair, tuple) and len(pair) == 2, "comparisons", rule)
         for name in pair:
             _check_known(name, names, "comparisons")
-        if pair[0] == pair[1]:
-            raise ValueError(f"`comparisons` compares {shown(pair[0])} with itself; it needs two models.")
-        if not isinstance(comparison, Comparison):
-            item = f"{shown(pair)} is {shown(comparison)}"
-            raise TypeError(f"`comparisons` must hold results of truthcal.compare; {item}.")
-    return dict(comparisons)
+        alone = f"compares {shown(pair[0])} with itself; it needs two models."
+        _require(pair[0] != pair[1], "comparisons", alone, ValueError)
+        wrong = f"must hold results of truthcal.compare; {shown(pair)} is {shown(comparison)}."
+        _require(isinstance(comparison, Comparison), "comparisons", wrong)
+    return dict(pairs)
 
 
-def _check_known(name: Any, names: Sequence[str], where: str) -> None:
-    if name not in names:
-        known = ", ".join(map(repr, names)) if any(names) else "one model without a name; pass a mapping"
-        raise ValueError(f"`{where}` names {shown(name)}, but `assessments` has {known}.")
+def _check_known(name: Any, names: Sequence[str], parameter: str) -> None:
+    known = ", ".join(map(repr, names)) if any(names) else "one model without a name; pass a mapping"
+    _require(name in names, parameter, f"names {shown(name)}, but `assessments` has {known}.", ValueError)
 
 
 def check_texts(title: Any, provenance: Any, notes: Any) -> None:
     """Raise an error unless title, provenance and notes are text."""
-    if title is not None and not isinstance(title, str):
-        raise TypeError(f"`title` must be str; got {shown(title)}.")
-    if provenance is not None and not isinstance(provenance, Mapping):
-        raise TypeError(f"`provenance` must be a mapping of str to str; got {shown(provenance)}.")
+    _require(title is None or isinstance(title, str), "title", f"must be str; got {shown(title)}.")
+    wrong = f"must be a mapping of str to str; got {shown(provenance)}."
+    _require(provenance is None or isinstance(provenance, Mapping), "provenance", wrong)
     for name, value in (provenance or {}).items():
-        if not (isinstance(name, str) and isinstance(value, str)):
-            raise TypeError(f"`provenance` must map str to str; got {shown(name)}: {shown(value)}.")
-    if isinstance(notes, str) or not isinstance(notes, Sequence):
-        raise TypeError(f"`notes` must be a sequence of str, like ['column p was guessed']; got {shown(notes)}.")
+        both = isinstance(name, str) and isinstance(value, str)
+        _require(both, "provenance", f"must map str to str; got {shown(name)}: {shown(value)}.")
+    listed = isinstance(notes, Sequence) and not isinstance(notes, str)
+    _require(listed, "notes", f"must be a sequence of str, like ['column p was guessed']; got {shown(notes)}.")
     for note in notes:
-        if not isinstance(note, str):
-            raise TypeError(f"`notes` must hold str; got {shown(note)}.")
+        _require(isinstance(note, str), "notes", f"must hold str; got {shown(note)}.")

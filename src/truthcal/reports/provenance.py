@@ -10,9 +10,10 @@ import truthcal
 
 def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
     """Return the rows of the table that says how the report was made."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
     return [
         *(provenance or {}).items(),
-        ("Versions", f"truthcal {truthcal.__version__}, Python {platform.python_version()}, {_versions()}"),
+        ("Versions", f"truthcal {truthcal.__version__}, Python {platform.python_version()}, {libraries}"),
         ("Date", f"{today():%Y-%m-%d} (UTC)"),
     ]
 
@@ -20,7 +21,3 @@ def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str
 def today() -> datetime.date:
     """Return the date, the only difference between two reports of the same input."""
     return datetime.datetime.now(datetime.UTC).date()
-
-
-def _versions() -> str:
-    return ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))

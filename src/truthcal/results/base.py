@@ -1,5 +1,6 @@
 """Methods that all results share: text, HTML, plain values, tables."""
 
+import contextlib
 import dataclasses
 import html
 import importlib
@@ -30,13 +31,8 @@ class Result:
         return {name: [value] for name, value in _flat(self.to_dict())}
 
     def frame(self) -> Any:
-        """Return `table` as a pandas DataFrame, or a polars one where pandas is not installed."""
-        for library in ("pandas", "polars"):
-            try:
-                return importlib.import_module(library).DataFrame(self.table())
-            except ImportError:
-                continue
-        raise ImportError("frame() needs pandas or polars: pip install pandas. table() returns the same columns.")
+        """Return `table` as a data frame: of pandas if installed, else of polars, else of pyarrow."""
+        return data_frame(self.table())
 
     def __repr__(self) -> str:  # of classes with @dataclass(repr=False)
         return str(self)
@@ -86,6 +82,15 @@ def evidence_page(
     rows = [[row.name, row.text, row.explanation] for row in evidence]
     table = text.Table(("", "value", "meaning"), rows, show_header=False, indent=2, gap=1, widths=widths)
     return text.Page(heading, table, warnings=warnings)
+
+
+def data_frame(columns: dict[str, Any]) -> Any:
+    """Build a data frame with the first library that is installed."""
+    for library in ("pandas", "polars", "pyarrow"):
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(library)
+            return module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+    raise ImportError("`frame` needs pandas, polars or pyarrow: pip install pandas. `table` has the columns.")
 
 
 def columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:

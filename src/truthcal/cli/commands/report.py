@@ -13,7 +13,8 @@ from truthcal.cli.request import Request
 
 def run(request: Request) -> int:
     """Run the command."""
-    path = request.output or _default_name(request.files[0])
+    stem = "" if request.files[0] == STDIN else Path(request.files[0]).name.split(".")[0].strip("*?[]")
+    path = request.output or f"{stem or 'report'}.html"
     prepare_report(request, path)
     data = read(request, digest=True)
     write_report(request, path, data, assess_models(request, data))
@@ -85,8 +86,3 @@ def _notes(request: Request, data: Data) -> list[str]:
     if request.label is None or not request.proba:
         notes.append("Columns that the command does not name were guessed by their names and first rows.")
     return notes
-
-
-def _default_name(file: str) -> str:
-    stem = "" if file == STDIN else Path(file).name.split(".")[0].strip("*?[]")
-    return f"{stem or 'report'}.html"
