@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import pickle
 import sys
 
 import numpy as np
@@ -88,6 +89,12 @@ def test_to_dict_has_all_public_fields_in_plain_types(result):
     assert not [name for name in values if name.startswith("_")]
     back = json.loads(json.dumps(values))
     assert json.dumps(back) == json.dumps(values)  # no tuples and no keys that are not text
+
+
+def test_every_result_can_be_pickled(result):
+    again = pickle.loads(pickle.dumps(result))
+    assert str(again) == str(result)
+    assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())
 
 
 def test_frame_has_the_columns_of_the_table(result):

@@ -1,7 +1,6 @@
 """Assessment of segments: one test for each group of a table, with regard to how many there are."""
 
 import copy
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -109,7 +108,7 @@ def assess_segments(
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
     # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
-    interval = functools.cache(functools.partial(_interval, copy.copy(table), level))
+    intervals = _Intervals(copy.copy(table), level)
     statistics = table.table()
     segments = []
     for g, (key, test, p) in enumerate(zip(table, tests, adjusted.tolist(), strict=True)):
@@ -130,7 +129,7 @@ def assess_segments(
                 atb=float(statistics["atb"][g]),
                 noise_floor=float(statistics["noise_floor"][g]),
                 rms=float(statistics["rms"][g]),
-                _interval=interval,
+                _intervals=intervals,
             )
         )
     return SegmentTable(tuple(sorted(segments, key=_order)), table.by, alpha, adjust, min_rows)
@@ -156,8 +155,16 @@ def _test_segment(points: Points, min_rows: int) -> _SegmentTest:
     return _SegmentTest(*(_pvalue(points) if tested else (math.nan, "none")), points.information)
 
 
-def _interval(table: SketchTable, level: float, key: Any, measure: str) -> ConfidenceInterval:
-    return interval_of(table[key], measure, level, "auto", at_most=_FEW_CELLS)
+class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
+    """Intervals by segment and measure, computed when first read. Unlike a cached function, it can be pickled."""
+
+    def __init__(self, table: SketchTable, level: float) -> None:
+        super().__init__()
+        self._table, self._level = table, level
+
+    def __missing__(self, item: tuple[Any, str]) -> ConfidenceInterval:
+        key, measure = item
+        return self.setdefault(item, interval_of(self._table[key], measure, self._level, "auto", at_most=_FEW_CELLS))
 
 
 def _order(segment: Segment) -> tuple[bool, float, float, int]:

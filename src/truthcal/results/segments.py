@@ -1,7 +1,7 @@
 """The result of `assess_segments`: which segments are miscalibrated, in words first, then a row for each."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -60,18 +60,18 @@ class Segment(Result):
     atb: float
     noise_floor: float
     rms: float
-    _interval: Callable[[Any, str], ConfidenceInterval] = field(repr=False, compare=False)
+    _intervals: Mapping[tuple[Any, str], ConfidenceInterval] = field(repr=False, compare=False)
     _derived: ClassVar = ("bias_low", "bias_high", "rms_low", "rms_high")
 
     @property
     def bias_interval(self) -> ConfidenceInterval:
         """Interval of the bias, for this segment alone. Computed on first use."""
-        return self._interval(self.key, "bias")
+        return self._intervals[self.key, "bias"]
 
     @property
     def rms_interval(self) -> ConfidenceInterval:
         """Interval of the rms, for this segment alone. Computed on first use."""
-        return self._interval(self.key, "rms")
+        return self._intervals[self.key, "rms"]
 
     bias_low = property(attrgetter("bias_interval.low"), doc="Lower end of `bias_interval`.")
     bias_high = property(attrgetter("bias_interval.high"), doc="Upper end of `bias_interval`.")
