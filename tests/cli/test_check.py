@@ -27,14 +27,14 @@ def rows(write, p, y, **more):
 
 def test_calibrated_predictions_pass(quick, good):
     done = quick("check", good, check=PASS)
-    assert done.out.startswith("Pass: no miscalibration is shown at level 0.05.\n")
+    assert done.out.startswith("Pass: no significant miscalibration at level 0.05.\n")
     content = valid(quick("check", good, "--json", check=PASS).out)
     assert (content["status"], content["exit_status"]) == ("pass", 0)
 
 
 def test_miscalibrated_predictions_fail(quick, bad, events):
     done = quick("check", bad, check=FAIL)
-    assert done.out.startswith("Fail: miscalibration is shown at level 0.05 (overconfident, p <= ")
+    assert done.out.startswith("Fail: significant miscalibration at level 0.05: overconfident, p <= ")
     content = valid(quick("check", bad, "--json", check=FAIL).out)
     assert content["status"] == "fail"
     assert content["gate"]["alpha"] == 0.05
@@ -74,7 +74,7 @@ def test_errors_that_cancel_in_the_rms_are_no_pass(quick, write):
     path = rows(write, p, y)
     assert tc.assess(y, p).kind == "miscalibrated"
     done = quick("check", path, "--max-rms", "0.08", check=UNCLEAR)
-    assert "errors change sign along the predictions and cancel in the rms" in done.out
+    assert "errors change sign along the prediction axis and cancel" in done.out
     assert quick("check", path).status == FAIL
 
 
@@ -114,7 +114,7 @@ def test_an_outcome_that_could_not_be_fails_a_level_but_not_a_size(quick, write)
     p[7], y[7] = 0.0, 1
     path = rows(write, p, y)
     done = quick("check", path, "--alpha", "1e-9", check=FAIL)
-    assert "Fail: 1 outcome had a predicted chance of exactly 0." in done.out
+    assert "Fail: 1 outcome had a predicted probability of exactly 0." in done.out
     assert quick("check", path, "--max-rms", "0.1").status == PASS
 
 
@@ -178,7 +178,10 @@ def test_predictions_that_are_too_good_pass_with_a_word(quick, write):
     y = (np.tile(np.arange(20), 100) < np.round(p * 20)).astype(int)
     path = rows(write, p, y)
     assert tc.assess(y, p).kind == "too good"
-    assert "Better than any honest forecaster could be" in quick("check", path, check=PASS).out
+    assert (
+        "Too good: predictions fit the outcomes better than the true probabilities could"
+        in quick("check", path, check=PASS).out
+    )
 
 
 def test_the_summary_is_appended_as_markdown(quick, good, bad, tmp_path):

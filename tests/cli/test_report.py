@@ -49,7 +49,7 @@ def test_report_is_named_after_the_data_unless_told_otherwise(quick, file, tmp_p
 def test_report_of_several_models_compares_them(quick, file, tmp_path, events):
     quick("report", file, "--proba", "score", "--proba", "sure", "--by", "region", "-o", "two.html", check=0)
     shown = text_of((tmp_path / "two.html").read_text())
-    assert "score is better calibrated, and has the better Brier score." in shown
+    assert "score is better calibrated and has the better Brier score." in shown
     assert "north" in shown
     assert (tmp_path / "two.html").stat().st_size < 300_000
 

@@ -68,17 +68,25 @@ def test_calibrated_in_words():
 def test_far_from_certain_in_words():
     result = tc.assess(*some_rows(n=60))
     assert result.kind == "calibrated"
-    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not far: an error of ")
+    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not much: an error of ")
 
 
 @pytest.mark.parametrize(
     ("kind", "start", "place"),
     [
-        ("too high", "Too high: predictions exceed what happens (p", "where predictions are too high by 0.1"),
-        ("too low", "Too low: more happens than is predicted (p", "where predictions are too low by 0.1"),
+        (
+            "too high",
+            "Too high: predictions exceed the observed frequencies (p",
+            "where predictions are too high by 0.1",
+        ),
+        (
+            "too low",
+            "Too low: predictions are below the observed frequencies (p",
+            "where predictions are too low by 0.1",
+        ),
         ("overconfident", "Overconfident: predictions are too extreme (p", "on average."),
-        ("underconfident", "Underconfident: predictions are too timid (p", "on average."),
-        ("miscalibrated", "Miscalibrated: predictions are off, but in no single direction (p", "on average."),
+        ("underconfident", "Underconfident: predictions are not extreme enough (p", "on average."),
+        ("miscalibrated", "Miscalibrated: predictions are off, but not in a single direction (p", "on average."),
     ],
 )
 def test_wrong_in_words(kind, start, place):
@@ -89,11 +97,11 @@ def test_wrong_in_words(kind, start, place):
     ends = f"{interval.low:.2g} to {interval.high:.2g}"
     if kind == "miscalibrated":
         assert size == (
-            f"Errors change sign along the predictions and cancel in ATB (rms {interval.estimate:.2g}, {ends})."
+            f"Errors change sign along the prediction axis and cancel in ATB (rms {interval.estimate:.2g}, {ends})."
         )
     else:
         assert size == f"The error is about {interval.estimate:.2g} (95%: {ends})."
-    assert where.startswith("It is worst between ")
+    assert where.startswith("The bias is largest between ")
     assert place in where
     # The size is that of ATB, which sees little of errors that change sign often.
     assert interval.low > 0.0 or kind == "miscalibrated"
@@ -110,9 +118,9 @@ def test_too_good_to_be_honest(kind):
     result = tc.assess(y, p)
     assert result.kind == "too good"
     assert result.verdict.startswith(
-        "Better than any honest forecaster could be (p <= 0.0001): were these predictions "
+        "Too good: predictions fit the outcomes better than the true probabilities could (p <= 0.0001).\nWere they "
     )
-    assert result.verdict.endswith("fitted on these labels?")
+    assert result.verdict.endswith("fitted on these outcomes?")
     assert result.test.less < 0.01
 
 
@@ -123,10 +131,10 @@ def test_too_few_rows(y, p, rows):
     result = tc.assess(y, p)
     assert result.kind == "too few rows"
     assert result.verdict.startswith(
-        f"Too few rows to tell: {rows} like {'this leaves' if rows == '1 row' else 'these leave'} little to chance (sum p(1 - p) is "
+        f"Too few rows: {rows} with {'this prediction carries' if rows == '1 row' else 'these predictions carry'} too little information (sum p(1 - p) is "
     )
     assert math.isnan(result.detectable)
-    assert "detectable      unknown     too little is left to chance" in str(result)
+    assert "detectable      unknown     the predictions carry too little information" in str(result)
 
 
 def test_level_decides():
@@ -278,15 +286,15 @@ def warned(*args, **kwargs):
 
 def test_warning_of_one_class():
     _, p = some_rows(n=100)
-    assert "all outcomes are 0: nothing is known of the other class." in warned(np.zeros(100, int), p)
-    assert "all outcomes are 1: nothing is known of the other class." in warned(np.ones(100, int), p)
+    assert "all outcomes are 0; there are no rows of the other class." in warned(np.zeros(100, int), p)
+    assert "all outcomes are 1; there are no rows of the other class." in warned(np.ones(100, int), p)
     assert "all outcomes" not in warned(*some_rows(n=100))
 
 
 def test_warning_of_certain_and_wrong():
     y, p = some_rows(n=100)
     y[:3], p[:3] = [1, 0, 1], [0.0, 1.0, 0.0]
-    assert "predictions of exactly 0 or 1 were wrong (3 of them)" in warned(y, p)
+    assert "3 predictions of exactly 0 or 1 were wrong; this cannot" in warned(y, p)
     y[:3] = 1 - y[:3]
     assert "exactly 0 or 1" not in warned(y, p)
 
@@ -303,14 +311,16 @@ def test_warning_of_uneven_weights():
     y, p = some_rows(n=300)
     w = np.random.default_rng(0).exponential(1.0, 300) ** 3
     effective = w.sum() ** 2 / np.sum(w**2)
-    assert f"weights are uneven: 300 rows are worth {effective:,.1f} of equal weight." in warned(y, p, sample_weight=w)
+    assert f"weights are uneven: the effective sample size is {effective:,.1f}, not 300." in warned(
+        y, p, sample_weight=w
+    )
     assert "uneven" not in warned(y, p, sample_weight=np.full(300, 5.0))
 
 
 def test_warning_of_little_chance():
     y, p = np.zeros(300, int), np.full(300, 0.001)
-    assert "outcomes leave little to chance here: sum p(1 - p) is 0.3." in warned(y, p)
-    assert "little to chance" not in warned(*some_rows(n=300))
+    assert "the predictions carry little information: sum p(1 - p) is 0.3." in warned(y, p)
+    assert "little information" not in warned(*some_rows(n=300))
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
@@ -451,17 +461,17 @@ def test_errors_that_change_sign_have_no_direction():
 def test_certain_predictions_that_are_all_right():
     result = tc.assess([0, 1] * 20, [0.0, 1.0] * 20)
     assert result.kind == "calibrated"
-    assert result.verdict == "Right every time: 40 rows predicted with certainty, 0 or 1, and none of them wrong."
+    assert result.verdict == "Always right: all predictions are 0 or 1, and none is wrong (40 rows)."
 
 
 def test_certain_predictions_that_are_wrong_have_a_direction():
     result = tc.assess([1] * 95 + [0] * 5, [1.0] * 100)
     assert result.kind == "too high"
-    assert "5 of them" in result.warnings[0]
+    assert "5 predictions of exactly 0 or 1" in result.warnings[0]
 
 
 def test_one_certain_prediction_that_is_wrong():
-    assert tc.assess([0], [1.0]).verdict == "Too high: predictions exceed what happens (p < 1e-300)."
+    assert tc.assess([0], [1.0]).verdict == "Too high: predictions exceed the observed frequencies (p < 1e-300)."
 
 
 def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
@@ -493,14 +503,16 @@ def test_an_outcome_that_could_not_be_is_never_called_calibrated():
     found = tc.assess(y, p)
     assert found.test.greater > 0.05
     assert found.kind == "miscalibrated"
-    assert found.verdict.startswith("Miscalibrated: 1 of 400 rows had an outcome with a predicted chance of exactly 0.")
+    assert found.verdict.startswith(
+        "Miscalibrated: 1 of 400 rows had an outcome with a predicted probability of exactly 0."
+    )
     assert "The other rows show no miscalibration" in found.verdict
     assert tc.assess([0], [1.0]).kind == "too high"
 
 
 def test_predictions_of_the_opposite_event_are_warned_of():
     y, p = some_rows(n=400)
-    warning = "predictions fall where outcomes rise: are they probabilities of the opposite event?"
+    warning = "predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
     assert warning in tc.assess(y, 1 - p).warnings
     assert warning in tc.assess(tc.Sketch().update(y, 1 - p)).warnings
     assert warning in tc.assess(y, 1 - p, sample_weight=np.full(400, 7.0)).warnings
@@ -517,7 +529,7 @@ def test_rows_of_rare_events_that_show_only_large_errors_do_not_see_far():
     assert found.kind == "calibrated"
     assert found.mean_proba / 3 < found.detectable < 0.1
     far = found.detectable > found.mean_proba / 2
-    assert ("which is not far" in found.verdict) == far
+    assert ("which is not much" in found.verdict) == far
     few = tc.assess(rng.random(9_000) < p[:9_000], p[:9_000], n_resamples=99)
     assert few.detectable > few.mean_proba / 2
-    assert "which is not far" in few.verdict
+    assert "which is not much" in few.verdict

@@ -210,7 +210,7 @@ def test_drawing_stops_once_the_answer_is_clear():
     assert result.pvalue > 0.4
     assert result.n_resamples < 3_000
     assert (500 / result.pvalue) == pytest.approx(round(500 / result.pvalue), rel=1e-12)  # 500 / draws until the 500th
-    assert "enough for so large a p-value" in result.why
+    assert "enough for a p-value this large" in result.why
     wrong = tc.calibration_test(1 - y, p, rng=0, method="exact")
     assert "enough" not in wrong.why
     assert wrong.n_resamples == 9_999
@@ -404,7 +404,7 @@ def test_auto_spares_redraws_that_could_show_nothing_smaller_than_the_bound(alte
         return
     assert result.method == "bound"
     assert result.pvalue == bound.pvalue < 1 / (4 * 500)
-    assert "499 redraws could not show one so small" in result.why
+    assert "499 redraws cannot give a p-value this small" in result.why
     assert result.n_resamples == 0
     # Asked for, or where the bound is no smaller, outcomes are redrawn; and few of them are gone through.
     assert (
@@ -585,7 +585,7 @@ def test_linear_time_test_prints_its_promise():
     assert str(tc.linear_time_test(1 - y, p)).startswith("Rejected: not calibrated: ATB ")
     few = tc.linear_time_test([0, 1], [0.2, 0.7])
     assert few.detectable > 1
-    assert "more needs more rows" in str(few)
+    assert "more rows are needed to guarantee that others are rejected" in str(few)
     assert set(tc.linear_time_test(y, p).to_dict()) >= {"accepted", "threshold", "n_effective", "detectable"}
 
 
@@ -594,12 +594,12 @@ def test_linear_time_test_prints_its_promise():
 
 def test_verdict_in_words():
     y, p, _ = some_rows(1000)
-    assert str(tc.calibration_test(y, p, rng=0)).startswith("No sign of miscalibration among 1,000 rows (p = ")
-    assert str(tc.calibration_test(1 - y, p)).startswith("Clear signs of miscalibration")
+    assert str(tc.calibration_test(y, p, rng=0)).startswith("No sign of miscalibration in 1,000 rows (p = ")
+    assert str(tc.calibration_test(1 - y, p)).startswith("Clear evidence of miscalibration")
     p = np.sort(p)
     fitted = np.diff(np.floor(np.cumsum(p)), prepend=0.0)  # positives come just as often as predicted
     good = tc.calibration_test(fitted, p, alternative="two-sided", rng=0)
-    assert str(good).startswith("Clear signs that these predictions are too good to be honest")
+    assert str(good).startswith("Clear evidence that these predictions are too good to be honest")
     assert "(exact: " in str(good)
     assert set(good.to_dict()) >= {
         "statistic",
@@ -755,7 +755,7 @@ def test_certain_predictions_are_right_or_impossible(measure, method):
         wrong = tc.calibration_test(1 - p, p, measure=measure, method=method)
         assert wrong.statistic > 0
         assert wrong.pvalue == 0.0
-        assert str(wrong).startswith("Clear signs of miscalibration")
+        assert str(wrong).startswith("Clear evidence of miscalibration")
         assert "p < 1e-300)" in str(wrong)
         assert tc.calibration_test(1 - p, p, measure=measure, method=method, alternative="two-sided").pvalue == 0.0
     assert tc.calibration_test(tc.Sketch().update([0, 1], [0.0, 1.0]), measure=measure).pvalue == 1.0
@@ -847,7 +847,7 @@ def test_auto_redraws_where_the_cumulative_bias_moves_in_few_steps(measure):
 def test_outcomes_that_cannot_happen_are_named():
     result = tc.calibration_test([1, 1, 0, 0], [0.0, 0.5, 0.3, 0.2])
     assert result.impossible == 1
-    assert "But 1 of these outcomes had a predicted chance of 0" in str(result)
+    assert "But 1 outcome had a predicted probability of 0" in str(result)
     possible = tc.calibration_test([0, 1, 0, 0], [0.0, 0.5, 0.3, 0.2])
     assert possible.impossible == 0
     assert "chance of 0" not in str(possible)
@@ -860,7 +860,10 @@ def test_limit_of_the_cumulative_bias_says_nothing_of_small_values_with_ties():
 
 @pytest.mark.parametrize(
     ("alternative", "words"),
-    [("less", "No sign that these predictions are too good"), ("greater", "Clear signs of miscalibration: calibrated")],
+    [
+        ("less", "No sign that these predictions are too good"),
+        ("greater", "Clear evidence of miscalibration: calibrated"),
+    ],
 )
 def test_words_follow_the_alternative(alternative, words):
     result = tc.calibration_test(np.arange(100) % 2, np.full(100, 0.9), alternative=alternative)

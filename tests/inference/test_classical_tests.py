@@ -184,7 +184,7 @@ def test_scale_of_weights_and_rows_of_weight_zero_do_not_matter(function):
 def test_results_print_and_depend_on_the_seed_alone(function):
     y, p = some_rows(400, slope=0.5)
     assert function(y, p, rng=3) == function(y, p, rng=3)
-    assert str(function(y, p, rng=3)).startswith("Clear signs of miscalibration")
+    assert str(function(y, p, rng=3)).startswith("Clear evidence of miscalibration")
     with pytest.raises(ValueError, match="is a test statistic, not a measure: it has no population value"):
         function(y, p, rng=3).confidence_interval()
 
@@ -259,7 +259,7 @@ def test_hosmer_lemeshow_with_an_impossible_bin(method):
     for alternative in ("greater", "two-sided"):
         result = tc.hosmer_lemeshow_test(y, p, n_bins=2, method=method, alternative=alternative)
         assert (result.statistic, result.pvalue) == (math.inf, 0.0)
-        assert "Clear signs of miscalibration" in str(result)
+        assert "Clear evidence of miscalibration" in str(result)
     assert tc.hosmer_lemeshow_test([0] * 5 + y[5:], p, n_bins=2, method=method).pvalue > 0.3
 
 
@@ -287,6 +287,6 @@ def test_tiny_predictions_give_no_warning():
 def test_spiegelhalter_says_on_which_side():
     p = np.linspace(0.1, 0.9, 200)
     timid = tc.spiegelhalter_test(p > 0.5, p)
-    assert "better than these predictions promise: too timid" in str(timid)
+    assert "the Brier score is better than expected. The predictions are probably not extreme enough." in str(timid)
     extreme = tc.spiegelhalter_test(np.arange(200) % 2, p)
-    assert "worse than promised: too extreme" in str(extreme)
+    assert "worse than expected. The predictions are probably too extreme." in str(extreme)

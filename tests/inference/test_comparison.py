@@ -212,14 +212,12 @@ def test_containers_and_labels():
 
 def test_both_better():
     result = tc.compare(*drawn(worse, 3000))
-    assert str(result).startswith("a is better calibrated, and has the better Brier score.\n")
+    assert str(result).startswith("a is better calibrated and has the better Brier score.\n")
 
 
 def test_more_skilful_only():
     result = tc.compare(*drawn(informed, 3000))
-    assert str(result).startswith(
-        "a is more skilful (Brier score); no difference in calibration is shown by 3,000 rows.\n"
-    )
+    assert str(result).startswith("a is more skilful (Brier score); 3,000 rows show no difference in calibration.\n")
 
 
 def test_better_calibrated_only():
@@ -232,19 +230,19 @@ def test_better_calibrated_only():
     b = np.clip(0.5 + 1.75 * (truth - 0.5), 0.0, 1.0)
     result = tc.compare(y, a, b)
     assert (result.better_calibrated, result.better_brier) == ("a", None)
-    assert str(result).startswith("a is better calibrated; no difference in the Brier score is shown by 3,000 rows.\n")
+    assert str(result).startswith("a is better calibrated; 3,000 rows show no difference in the Brier score.\n")
 
 
 def test_calibrated_but_ignorant():
     y, _, b = drawn(worse, 3000)
     result = tc.compare(y, np.full(3000, y.mean()), b)
-    assert str(result).startswith("a is better calibrated, but b has the better Brier score: it has more skill.\n")
+    assert str(result).startswith("a is better calibrated, but b is more skilful (Brier score).\n")
 
 
 def test_no_difference_shown():
     y, a, b = drawn(mirrored, 500)
     result = tc.compare(y, a, b)
-    assert str(result).startswith("No difference shown by 500 rows: neither in calibration nor in the Brier score.\n")
+    assert str(result).startswith("No difference in 500 rows, neither in calibration nor in the Brier score.\n")
 
 
 def test_printing_and_json():

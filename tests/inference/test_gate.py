@@ -24,8 +24,8 @@ def test_calibrated_predictions_pass():
     """Of the seeds 0 to 99, two fail at level 0.05 by chance, among them 0: see the next test."""
     gate = tc.check(*rows(3000, seed=1))
     assert gate.status == "pass"
-    assert gate.reasons == ("no miscalibration is shown at level 0.05",)
-    assert str(gate).startswith("Pass: no miscalibration is shown at level 0.05.\n\nCalibrated")
+    assert gate.reasons == ("no significant miscalibration at level 0.05",)
+    assert str(gate).startswith("Pass: no significant miscalibration at level 0.05.\n\nCalibrated")
     assert (gate.alpha, gate.max_rms, gate.used_alpha, gate.used_confidence_level) == (0.05, None, 0.05, 0.95)
 
 
@@ -40,7 +40,7 @@ def test_miscalibrated_predictions_fail():
     y, p = rows(3000, -0.1)
     gate = tc.check(y, p)
     assert gate.status == "fail"
-    assert gate.reasons[0].startswith("miscalibration is shown at level 0.05 (too high, p <= ")
+    assert gate.reasons[0].startswith("significant miscalibration at level 0.05: too high, p <= ")
     assert gate.assessment.rms == tc.assess(y, p).rms
 
 

@@ -418,7 +418,7 @@ def test_one_row_has_no_interval(measure, p, w):
     assert math.isnan(interval.low)
     assert math.isnan(interval.high)
     assert interval.method == "none"
-    alone = "one row says nothing of the next" if w is None or 0.0 in w else "a few rows have nearly all of the weight"
+    alone = "an interval needs two rows" if w is None or 0.0 in w else "a few rows have nearly all of the weight"
     assert interval.why == alone
     assert f"no interval: {alone}" in str(interval)
     if measure == "bias":
@@ -457,7 +457,7 @@ def test_measures_without_an_interval_say_so(measure):
     assert math.isnan(interval.low)
     assert math.isnan(interval.high)
     assert interval.estimate == pytest.approx(MEASURES[measure].function(y, p), rel=1e-9, abs=0)
-    assert "no interval with known coverage near calibration" in interval.why
+    assert "has known coverage near calibration" in interval.why
     assert measure in str(interval)
     assert 0.0 not in interval
 
@@ -504,7 +504,7 @@ def test_interval_in_words():
     y, p, _ = some_rows(2000)
     interval = tc.confidence_interval(y, p, confidence_level=0.9)
     assert str(interval) == f"rms {interval.estimate:.4g}, 90% between {interval.low:.4g} and {interval.high:.4g}"
-    assert interval.to_dict()["why"] == "all lengths of the mean error that these rows do not contradict"
+    assert interval.to_dict()["why"] == "all sizes of the mean error that are consistent with these rows"
     assert interval.estimate in interval
     assert 2.0 not in interval
 

@@ -268,8 +268,8 @@ def test_nothing_can_be_planned_for_certain_predictions(p):
     assert math.isnan(found.too_high)
     assert math.isnan(found.too_extreme)
     assert math.isnan(found.largest)
-    assert str(found).startswith(f"No detectable error is known for these {len(p)} prediction")
-    assert "too little is left to chance (sum p(1 - p) is 0)" in str(found)
+    assert str(found).startswith(f"No detectable error can be given for {len(p)} prediction")
+    assert "too little information (sum p(1 - p) is 0)" in str(found)
 
 
 @pytest.mark.parametrize("p", [[0.5], [0.3, 0.6], [0.2, 0.4, 0.9]])
@@ -281,7 +281,7 @@ def test_detectable_error_in_words():
     found = tc.detectable_error(np.linspace(0.05, 0.95, 500), power=0.9, alpha=0.01)
     assert found.largest == max(found.too_high, found.too_low, found.too_extreme)
     assert str(found).startswith(
-        "With these 500 predictions a test at level 0.01 detects with 90% power a mean error of"
+        "With these 500 predictions, a test at level 0.01 has 90% power to detect a mean error of"
     )
     assert found.to_dict()["too_low"] == found.too_low
 

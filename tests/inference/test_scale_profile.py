@@ -158,7 +158,7 @@ def test_one_row_and_certain_rows():
 def test_prints_in_words_and_has_a_table():
     profile = tc.scale_profile([1] * 20 + [0] * 20, [0.05] * 40, rng=0)
     lines = str(profile).splitlines()
-    assert lines[0] == "6 of 6 scales have an error above the range that holds 95% of calibrated ones (40 rows)."
+    assert lines[0] == "6 of 6 scales have an error above the 95% range of calibrated predictions (40 rows)."
     assert [line.split()[0] for line in lines[3:]] == ["1", "1/2", "1/4", "1/8", "1/16", "1/32"]
     assert str(tc.scale_profile([1], [0.3], rng=0)).startswith("None of 6 scales has an error above")
     table = profile.table()

@@ -323,14 +323,14 @@ def test_errors_that_cancel_in_the_total_are_found_in_segments():
 def test_verdict_of_each_adjustment():
     table = table_of(calibrated(3) | {"bad": sketch_of(500, TRUTHS["too high"]), "s": sketch_of(3)})
     few = " 1 more has fewer than 30 rows and was not tested."
-    start = "1 of 4 segments is miscalibrated, "
+    start = "1 of 4 segments is miscalibrated "
     promises = {
         "holm": "at most 5% chance of any false alarm",
         "fdr": "at most 5% of all findings are false alarms, on average",
         "none": "not adjusted for the number of tests: up to 0.2 false alarms by chance",
     }
     for adjust, promise in promises.items():
-        assert assess_segments(table, adjust=adjust).verdict == f"{start}{promise}: bad (too high).{few}"
+        assert assess_segments(table, adjust=adjust).verdict == f"{start}({promise}): bad (too high).{few}"
 
 
 def test_verdict_where_nothing_is_found_or_tested():
@@ -344,8 +344,8 @@ def test_verdict_where_nothing_is_found_or_tested():
 
 def test_verdict_names_the_first_few():
     verdict = assess_segments(table_of({g: sketch_of(500, TRUTHS["too high"], seed=g) for g in range(8)})).verdict
-    assert verdict.startswith("8 of 8 segments are miscalibrated, at most 5% chance of any false alarm: ")
-    assert verdict.count("(") == 5
+    assert verdict.startswith("8 of 8 segments are miscalibrated (at most 5% chance of any false alarm): ")
+    assert verdict.count("(") == 1 + 5
     assert verdict.endswith(" and 3 more.")
 
 
@@ -356,7 +356,7 @@ def test_print_of_a_small_table():
         "tiny": sketch_of(1),
     }
     lines = str(assess_segments(table_of(sketches, by="region"))).splitlines()
-    assert lines[0].startswith("1 of 2 segments is miscalibrated, ")
+    assert lines[0].startswith("1 of 2 segments is miscalibrated (")
     assert " ".join(lines[2].split()) == "region rows bias error (rms) ATB / floor p adjusted p verdict"
     assert [line.split()[0] for line in lines[3:]] == ["south", "north", "tiny"]
     assert lines[3].endswith("  too high")

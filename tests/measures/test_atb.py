@@ -127,18 +127,18 @@ def test_rms_of_a_constant_prediction_off_by_d_is_d():
 def test_summary_prints_a_sentence_first():
     y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
     text = str(tc.atb_summary(y, p))
-    assert text.startswith(
-        "ATB is 0.0103, 0.234 times what calibrated predictions like these score on average\n(no rule"
-    )
-    assert "worth" not in text
-    assert "rows         4            worth 2.1 of equal weight" in str(
+    assert text.startswith("ATB is 0.0103, 0.234 times the noise floor\n(too few rows for a rule of thumb")
+    assert "effective" not in text
+    assert "rows         4            effective sample size 2.1" in str(
         tc.atb_summary(y, p, sample_weight=[1, 1, 1, 6])
     )
     assert "One row says little" in str(tc.atb_summary([1], [0.5]))
     many = tc.atb_summary([0, 1] * 300, [0.4, 0.6] * 300)
-    assert "(by chance alone, 95 of 100 samples stay below 4 times that)." in str(many)
+    assert "(if predictions are calibrated, 95 of 100 samples stay below 4 times the noise floor)." in str(many)
     assert str(tc.atb_summary([1], [0.5])).count("undefined    needs two rows") == 2
-    assert "all 0 or 1; if they were right, it would be exactly 0" in str(tc.atb_summary([1, 0], [1.0, 0.0]))
+    assert "All predictions are 0 or 1; if they were all right, ATB would be exactly 0" in str(
+        tc.atb_summary([1, 0], [1.0, 0.0])
+    )
     assert tc.atb_summary(y, p).to_dict()["n"] == 4
 
 
@@ -225,11 +225,11 @@ def test_bracket_of_a_sketch_is_that_of_its_rows():
 
 def test_curve_prints_and_makes_columns():
     curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
-    assert str(curve) == ("Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.")
+    assert str(curve) == ("Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, total +0.")
     assert list(curve.table()) == ["q", "bias", "count", "weight"]
     sketched = tc.cumulative_bias_curve(tc.Sketch(2).update([0, 1, 1, 0], [0.25, 0.75, 0.875, 0.125]))
     assert str(sketched) == (
-        "Cumulative bias at 2 buckets of a sketch (4 rows): largest +0.09375 at q = 0.25, +0 in all."
+        "Cumulative bias at 2 buckets of a sketch (4 rows): largest +0.09375 at q = 0.25, total +0."
     )
     assert sketched.q.tolist() == [0.25, 0.875]
     assert not any(column.flags.writeable for column in sketched.table().values())

@@ -69,7 +69,7 @@ def test_table_prints_and_makes_columns():
     lines = str(table).splitlines()
     assert len(lines) == 1 + len(tc.MEASURES) + 1
     assert lines[0].split() == ["measure", "value", "scale", "truthful", "continuous", "complete", "sound"]
-    assert lines[-1] == "ece, decision_loss: means little here, since most predictions are unique"
+    assert lines[-1] == "ece, decision_loss: not meaningful here, because most predictions are unique"
     assert "unique" not in str(tc.all_measures([0, 1] * 5, [0.2, 0.7] * 5))
     assert list(table) == list(tc.MEASURES)
     assert dict(table)["atb"] == table["atb"]

@@ -228,7 +228,7 @@ def test_buckets_across_an_edge_go_to_one_side_and_are_counted():
     assert curve.straddling == 0.75
     assert curve.count.tolist() == [3, 1]
     assert curve.left.tolist() == [1 / 3, 2 / 3]
-    assert "0.75 of the weight in buckets across an edge" in str(curve)
+    assert "0.75 of the weight in buckets that straddle a bin edge" in str(curve)
     assert sum(reliability_curve(sketch, strategy="uniform", n_bins=100).count) == 4  # more bins than buckets
 
 
@@ -267,7 +267,7 @@ def test_never_more_than_a_thousand_entries():
     assert (curve.left[1:] > curve.right[:-1]).all()
     assert curve.count[0] < 5 < np.median(curve.count)  # finest at the ends
     np.testing.assert_allclose(curve.mean_true, curve.mean_proba**2, atol=1e-5)
-    assert "(30,000 rows; neighbours of 30,000 pools merged)" in str(curve)
+    assert "(30,000 rows; merged from 30,000 pools)" in str(curve)
     assert len(reliability_curve(p**2, p, strategy="quantile", n_bins=1000).left) == 1000
 
 
@@ -471,23 +471,23 @@ def test_consistency_band_is_bounded_and_repeatable():
 def test_curves_print_in_words():
     y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
     assert str(reliability_curve(y, p)) == (
-        "Mean gap between predictions and frequencies 0.1333 in 3 isotonic pools (6 rows), largest part from 0.7 to 0.9 (too low by 0.2)."
+        "Mean gap of 0.1333 between predictions and frequencies in 3 isotonic pools (6 rows), largest part from 0.7 to 0.9 (too low by 0.2)."
     )
     assert repr(reliability_curve(y, p, strategy="uniform", n_bins=4)) == (
-        "Mean gap between predictions and frequencies 0.2333 in 4 bins of equal width (6 rows), largest part from 0.25 to 0.5 (too low by 0.7); "
-        "0 of 4 outside the 95% band of calibration."
+        "Mean gap of 0.2333 between predictions and frequencies in 4 bins of equal width (6 rows), largest part from 0.25 to 0.5 (too low by 0.7); "
+        "0 of 4 outside the 95% band of calibrated predictions."
     )
     curve = reliability_curve(tc.Sketch().update(y, p), strategy="quantile", n_bins=9, confidence_level=0.3)
     assert str(curve) == (
-        "Mean gap between predictions and frequencies 0.3333 in 6 bins of about equal weight (6 rows of a sketch; 3 empty bins left out), "
-        "largest part at 0.3 (too low by 0.7); 1 of 6 outside the 30% band of calibration."
+        "Mean gap of 0.3333 between predictions and frequencies in 6 bins of about equal weight (6 rows of a sketch; 3 empty bins left out), "
+        "largest part at 0.3 (too low by 0.7); 1 of 6 outside the 30% band of calibrated predictions."
     )
     assert (
         str(reliability_curve([0], [0.0]))
-        == "Mean gap between predictions and frequencies 0 in 1 isotonic pool (1 row)."
+        == "Mean gap of 0 between predictions and frequencies in 1 isotonic pool (1 row)."
     )
     assert str(consistency_band(p, rng=0)).startswith(
-        "Where the isotonic curve would be 95% of the time if predictions were calibrated, at 6 of them (6 rows): a band "
+        "95% consistency band of the isotonic curve at 6 predictions (6 rows): median width "
     )
 
 

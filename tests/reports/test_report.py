@@ -142,7 +142,7 @@ def test_page_is_html_without_errors(made):
 
 
 def test_only_the_verdict_says_where_it_is_worst(made):
-    assert made.html.count("It is worst between") == 1
+    assert made.html.count("The bias is largest between") == 1
     assert "largest part" not in made.html
 
 
@@ -155,7 +155,9 @@ def test_shared_diagram_has_a_line_for_each_model(several):
         "&lt;script&gt;alert(1)&lt;/script&gt;",
     ]
     assert all(
-        re.search(r": mean gap between predictions and frequencies [\d.]+ in \d+ isotonic pools? \(1,500 rows\)", line)
+        re.search(
+            r": mean gap of [\d.]+ between predictions and frequencies in \d+ isotonic pools? \(1,500 rows\)", line
+        )
         for line in lines
     )
 
@@ -164,8 +166,9 @@ def test_mean_gap_is_that_of_the_curve(models, single):
     outcome, proba = forecasts()
     curve = tc.reliability_curve(outcome, proba["overconfident"])
     gap = sum(w * abs(p - y) for w, p, y in zip(curve.weight, curve.mean_proba, curve.mean_true, strict=True))
-    assert f"Mean gap between predictions and frequencies {gap:.3g} in {len(curve.weight)} isotonic pools" in text_of(
-        single
+    assert (
+        f"Mean gap of {gap:.3g} between predictions and frequencies in {len(curve.weight)} isotonic pools"
+        in text_of(single)
     )
 
 
@@ -179,10 +182,7 @@ def test_no_number_pretends_to_four_digits(made):
 
 def test_texts_say_what_atb_and_scales_are(single):
     text = text_of(single)
-    assert (
-        "the square of the bias below a threshold plus the square of that above it, averaged over all thresholds"
-        in text
-    )
+    assert "the squared bias below a threshold plus the squared bias above it, averaged over all thresholds" in text
     for unclear in (
         "integrates its square",
         "its root is where",
@@ -329,7 +329,7 @@ def test_sketch_makes_a_report_with_certified_bounds():
     text = text_of(tc.report(tc.assess(sketch)))
     bounds = sketch.atb()
     assert (
-        f"sketch of 64 buckets. ATB is {bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
+        f"with 64 buckets. ATB is {bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
         in text
     )
     assert re.search(rf"atb_l1 ATB with [^.]*\. {sketch.atb_l1().value:.3g} ", text)

@@ -103,8 +103,8 @@ def test_squares_without_noise_have_a_name_of_their_own(measure, name):
 
 def test_meaning_of_the_error_holds_for_predictions_that_are_all_off():
     """Infinitely many predictions, spread out and all off by d: 0.71 d to d, as the report says of d = 0.05."""
-    said = "predictions that are spread out and all off by 0.05 have 0.035 to 0.05"
-    assert said in MEANING["error (rms)"]
+    claim = "If predictions are spread out and all off by 0.05, it is between 0.035 and 0.05."
+    assert claim in MEANING["error (rms)"]
     for low, high in ((0.0, 1.0), (0.45, 0.55), (0.05, 0.1)):
         p = np.linspace(low, high, 10_001)
         below = np.arange(1, p.size) / p.size
@@ -116,12 +116,12 @@ def test_meaning_of_the_error_holds_for_predictions_that_are_all_off():
 
 def test_selected_and_noisy_numbers_say_so():
     assert "chosen after the fact" in MEANING["largest bias"]
-    assert "noise included" in MEANING["Brier score"]
+    assert "include noise" in MEANING["Brier score"]
 
 
-@pytest.mark.parametrize(("n", "rows"), [(1, "the one row that counts,"), (3, "the 3 rows that count,")])
+@pytest.mark.parametrize(("n", "rows"), [(1, "from one row with a weight"), (3, "from 3 rows with a weight")])
 def test_rows_are_counted_in_good_english(n, rows):
     first, *_, last = assumptions({"": (tc.assess([1] * n, [0.3] * n), None)})
     assert rows in first
     if n == 1:
-        assert last == "The error has no interval: one row says nothing of the next."
+        assert last == "The error has no interval: an interval needs two rows."

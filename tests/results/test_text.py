@@ -107,7 +107,7 @@ def test_assessments_have_verdict_table_and_warnings():
     markdown = found.to_markdown()
     assert markdown.startswith(f"**{escape_markdown(found.verdict.splitlines()[0])}**")
     assert "| rows | 300 |" in markdown
-    assert "> ⚠ all outcomes are 1: nothing is known of the other class." in markdown
+    assert "> ⚠ all outcomes are 1; there are no rows of the other class." in markdown
 
 
 def test_comparisons_are_told_by_name():

@@ -31,7 +31,7 @@ class ModelResult:
     def __str__(self) -> str:
         parts = [coloured(str(self.assessment), self.assessment.kind)]
         if self.certified is not None:
-            parts[0] += f"\n  {'certified':<15} ATB is {self.certified}: the rows were reduced to a sketch"
+            parts[0] += f"\n  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
         if self.segments is not None:
             parts.append(f"By {', '.join(self.segments.by)}: {self.segments}")
         return "\n\n".join(parts)

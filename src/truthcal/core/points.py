@@ -40,7 +40,7 @@ class Points:
     bucket_width : float
         Width of the buckets of a sketch, 0 for sorted rows.
     impossible : int
-        Rows whose outcome had a predicted chance of exactly 0. Not known for a sketch, which has 0 here.
+        Rows whose outcome had a predicted probability of exactly 0. Not known for a sketch, which has 0 here.
     """
 
     p: _Array

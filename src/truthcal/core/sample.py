@@ -138,7 +138,7 @@ class Sample:
         )  # fmt: skip
 
     def _impossible(self) -> int:
-        """Number of rows whose outcome had a predicted chance of exactly 0."""
+        """Number of rows whose outcome had a predicted probability of exactly 0."""
         zeros = np.searchsorted(self.p, self.p.dtype.type(0), side="right")
         ones = np.searchsorted(self.p, self.p.dtype.type(1), side="left")
         return int(np.count_nonzero(self.y[:zeros] == 1) + np.count_nonzero(self.y[ones:] == 0))

@@ -19,7 +19,7 @@ from truthcal.results.assessment import Assessment, BiasedStretch, detects_large
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import count, percent
+from truthcal.results.text import count, percent, plural
 
 _POWER = 0.8
 # To say that predictions are too good is to accuse somebody: it takes five times as small a p-value.
@@ -204,11 +204,11 @@ def _against(points: Points) -> float:
 
 
 _WRONG = {
-    "too high": "Too high: predictions exceed what happens",
-    "too low": "Too low: more happens than is predicted",
+    "too high": "Too high: predictions exceed the observed frequencies",
+    "too low": "Too low: predictions are below the observed frequencies",
     "overconfident": "Overconfident: predictions are too extreme",
-    "underconfident": "Underconfident: predictions are too timid",
-    "miscalibrated": "Miscalibrated: predictions are off, but in no single direction",
+    "underconfident": "Underconfident: predictions are not extreme enough",
+    "miscalibrated": "Miscalibrated: predictions are off, but not in a single direction",
 }
 
 
@@ -218,8 +218,9 @@ def _verdict(
     rows = count(points.rows, "row")
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
         return (
-            f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted chance of exactly 0.\n"
-            f"No calibrated forecaster has that. The other rows show no miscalibration ({test.format_p(test.greater)})."
+            f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted probability of exactly 0.\n"
+            "This cannot happen to a calibrated forecaster. "
+            f"The other rows show no miscalibration ({test.format_p(test.greater)})."
         )
     if kind in _WRONG:
         chance, ends = test.format_p(test.greater), f"{rms.low:.2g} to {rms.high:.2g}"
@@ -227,40 +228,40 @@ def _verdict(
         if math.isnan(rms.low):
             return f"{_WRONG[kind]} ({chance})."
         if kind == "miscalibrated":
-            size = f"Errors change sign along the predictions and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
-        return f"{_WRONG[kind]} ({chance}).\n{size}.\nIt is worst {_largest_bias(points)}."
+            size = f"Errors change sign along the prediction axis and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
+        return f"{_WRONG[kind]} ({chance}).\n{size}.\nThe bias is largest {_largest_bias(points)}."
     if kind == "too good":
         return (
-            f"Better than any honest forecaster could be ({test.format_p(test.less)}): "
-            "were these predictions fitted on these labels?"
+            "Too good: predictions fit the outcomes better than the true probabilities could "
+            f"({test.format_p(test.less)}).\nWere they fitted on these outcomes?"
         )
     if kind == "too few rows":
-        doubt = f"sum p(1 - p) is {test.information:.2g}"
-        these = "like these leave" if points.rows != 1 else "like this leaves"
-        return f"Too few rows to tell: {rows} {these} little to chance ({doubt}), so errors may not show."
+        these = "these predictions carry" if points.rows != 1 else "this prediction carries"
+        information = f"{these} too little information (sum p(1 - p) is {test.information:.2g})"
+        return f"Too few rows: {rows} with {information} to detect errors."
     if test.information == 0.0:
-        return f"Right every time: {rows} predicted with certainty, 0 or 1, and none of them wrong."
-    far = "" if detects_large_errors(detectable, points.mean_proba) else ", which is not far"
+        return f"Always right: all predictions are 0 or 1, and none is wrong ({rows})."
+    little = "" if detects_large_errors(detectable, points.mean_proba) else ", which is not much"
     power = f"an error of {detectable:.2g} or more would have been detected with 80% power"
-    return f"Calibrated as far as {rows} can tell{far}: {power}."
+    return f"Calibrated as far as {rows} can tell{little}: {power}."
 
 
 def _warnings(points: Points, test: CalibrationTest) -> list[str]:
     warnings, n, one_row = [], points.rows, points.one_row
     if _against(points) > _AGAINST:
-        warnings.append("predictions fall where outcomes rise: are they probabilities of the opposite event?")
-    if points.mean_true in (0.0, 1.0):
-        warnings.append(f"all outcomes are {points.mean_true:.0f}: nothing is known of the other class.")
-    if test.impossible:
         warnings.append(
-            f"predictions of exactly 0 or 1 were wrong ({test.impossible:,} of them): that cannot happen to a "
-            "calibrated forecaster, whatever the p-value."
+            "predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
         )
+    if points.mean_true in (0.0, 1.0):
+        warnings.append(f"all outcomes are {points.mean_true:.0f}; there are no rows of the other class.")
+    if test.impossible:
+        wrong = f"{count(test.impossible, 'prediction')} of exactly 0 or 1 {plural(test.impossible, 'was', 'were')}"
+        warnings.append(f"{wrong} wrong; this cannot happen to a calibrated forecaster, whatever the p-value.")
     if not points.sketched and len(points) < min(_COARSE, n / 10):
         values = f"{len(points)} different values" if len(points) > 1 else "one value"
         warnings.append(f"predictions take only {values}: were they rounded or binned?")
     if one_row * n > 2.0:
-        warnings.append(f"weights are uneven: {n:,} rows are worth {1.0 / one_row:,.1f} of equal weight.")
+        warnings.append(f"weights are uneven: the effective sample size is {1.0 / one_row:,.1f}, not {n:,}.")
     if 0.0 < test.information < 5.0 and n > 1:
-        warnings.append(f"outcomes leave little to chance here: sum p(1 - p) is {test.information:.2g}.")
+        warnings.append(f"the predictions carry little information: sum p(1 - p) is {test.information:.2g}.")
     return warnings

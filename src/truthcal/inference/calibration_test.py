@@ -148,9 +148,9 @@ def calibration_test(
     --------
     >>> import truthcal as tc
     >>> print(tc.calibration_test([0, 1, 1, 0, 1, 1], [0.2, 0.9, 0.6, 0.3, 0.6, 0.8]))
-    No sign of miscalibration among 6 rows (p = 0.68).
-    multiscale_atb is 0.02375; by chance alone it would be 0.0306 with a standard deviation of 0.0199.
-    (exact: all 48 possible outcomes were gone through)
+    No sign of miscalibration in 6 rows (p = 0.68).
+    multiscale_atb is 0.02375; the value expected by chance is 0.0306 (standard deviation 0.0199).
+    (exact: all 48 possible outcomes were enumerated)
     """
     check_choice(measure, "measure", tuple(MEASURES))
     check_choice(method, "method", METHODS)
@@ -247,12 +247,12 @@ def _find_tails(statistic: Statistic, method: str, plan: Plan) -> tuple[Tails, s
         return _tails_by_redraws(statistic, statistic.values, statistic.sample, plan)
     if method == "asymptotic" and statistic.limit:
         effective = f"{statistic.points.effective_information:.4g}"
-        why = f"the distribution for many rows, good where sum p(1 - p) is 100 or more; here it is {effective}"
+        why = f"asymptotic distribution, accurate if sum p(1 - p) is at least 100; here it is {effective}"
         return statistic.limit(), why
     if method == "bound" and statistic.bound:
-        why = "an upper limit of the p-value, which holds for any number of rows"
+        why = "upper bound on the p-value, valid for any number of rows"
         if plan.method == "auto" and statistic.values:
-            why += f"; {plan.n_resamples:,} redraws could not show one so small"
+            why += f"; {plan.n_resamples:,} redraws cannot give a p-value this small"
         return statistic.bound(), why
     raise AssertionError(f"{statistic.name} has no method {method!r}")
 
@@ -268,7 +268,7 @@ def _tails_by_redraws(
     slack = max(1e-9 * abs(observed), 1e-10 * usual, statistic.slack)
     cases = outcomes.cases
     if cases <= (MOST_CASES if statistic.quick else MOST_SLOW_CASES):
-        many = f"all {cases:,.0f} possible outcomes were gone through" if cases > 1 else "only one outcome is possible"
+        many = f"all {cases:,.0f} possible outcomes were enumerated" if cases > 1 else "only one outcome is possible"
         return enumerate_tails(outcomes, values, observed, slack), many
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
     if statistic.kernel and sample.n > MANY_ROWS and expected_surprises(sample) < _FEW_SURPRISES:
@@ -276,7 +276,7 @@ def _tails_by_redraws(
     tails = simulate_tails(
         redraw, block, observed, slack, n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.sides
     )
-    early = ", enough for so large a p-value" if tails.draws < plan.n_resamples else ""
+    early = ", enough for a p-value this large" if tails.draws < plan.n_resamples else ""
     return tails, f"{tails.draws:,} random redraws of the outcomes{early}; valid for any number of rows"
 
 

@@ -83,7 +83,7 @@ def compare(
     >>> print(result.better_calibrated, result.better_brier)
     None a
     >>> print(str(result).splitlines()[0])
-    a is more skilful (Brier score); no difference in calibration is shown by 3,000 rows.
+    a is more skilful (Brier score); 3,000 rows show no difference in calibration.
     """
     check_choice(measure, "measure", (*TENTS, *NORMS))
     level = check_level(confidence_level, "confidence_level")

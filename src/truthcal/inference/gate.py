@@ -58,7 +58,7 @@ def check(
     Notes
     -----
     "unclear" means that nothing failed, but the error may still exceed `max_rms` (without it, 0.1): the upper end of
-    its interval does. Also if errors change sign along the predictions and cancel in the rms, and if no segment has
+    its interval does. Also if errors change sign along the prediction axis and cancel, and if no segment has
     enough rows to be tested. With segments, half of `alpha` is for all rows together and half for the segments, so
     that with ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_rms` each interval
     gets an equal share of 1 - `confidence_level`, so that all of them hold together.
@@ -73,7 +73,7 @@ def check(
     >>> tc.check(outcome, truth).status
     'pass'
     >>> print(tc.check(outcome, truth**2, max_rms=0.05).verdict)
-    Fail: the error (rms) is at least 0.13, more than 0.05.
+    Fail: the error (rms) is at least 0.13, above the limit of 0.05.
     """
     if segments is not None:
         check_table_of_sketches(segments, "segments")
@@ -97,7 +97,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The limits that were asked for, and the number of segments that share them with all rows together."""
+    """The requested limits, and the number of segments that share them with all rows together."""
 
     alpha: float | None
     max_rms: float | None
@@ -129,7 +129,7 @@ class _Limits:
 
     @property
     def level_text(self) -> str:
-        return f"{self.used_alpha:g}, half of {self.alpha:g}" if self.n_segments else f"{self.alpha:g}"
+        return f"{self.used_alpha:g} (half of {self.alpha:g})" if self.n_segments else f"{self.alpha:g}"
 
 
 def _decide(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> tuple[str, list[str]]:
@@ -142,15 +142,15 @@ def _decide(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -
     if doubts:
         return "unclear", doubts
     if limits.max_rms is None:
-        return "pass", [f"no miscalibration is shown at level {limits.level_text}"]
+        return "pass", [f"no significant miscalibration at level {limits.level_text}"]
     high = max(interval.high for interval in errors.values())
-    return "pass", [f"the error (rms) is at most {high:.2g}, which does not exceed {limits.max_rms:g}"]
+    return "pass", [f"the error (rms) is at most {high:.2g}, within the limit of {limits.max_rms:g}"]
 
 
 def _error_intervals(
     limits: _Limits, whole: Assessment, segments: SegmentTable | None
 ) -> dict[str, ConfidenceInterval]:
-    """Intervals of the errors that must be small, by what messages call them."""
+    """Intervals of the errors that must be small, by their name in messages."""
     errors = {"the error": whole.rms_interval}
     if segments is not None and limits.max_rms is not None:
         errors |= {f"the error of segment {segment.name}": segment.rms_interval for segment in segments.tested}
@@ -164,9 +164,9 @@ def _significant(limits: _Limits, whole: Assessment, segments: SegmentTable | No
     test, failures = whole.test, []
     if test.greater <= limits.used_alpha:
         evidence = f"{whole.kind}, {test.format_p(test.greater)}"
-        failures.append(f"miscalibration is shown at level {limits.level_text} ({evidence})")
+        failures.append(f"significant miscalibration at level {limits.level_text}: {evidence}")
     if test.impossible:
-        failures.append(f"{count(test.impossible, 'outcome')} had a predicted chance of exactly 0")
+        failures.append(f"{count(test.impossible, 'outcome')} had a predicted probability of exactly 0")
     if segments is not None:
         failures += [
             f"segment {segment.name} is {segment.kind} (adjusted {p_value(segment.adjusted)})"
@@ -179,7 +179,7 @@ def _too_large(limits: _Limits, errors: dict[str, ConfidenceInterval]) -> list[s
     if limits.max_rms is None:
         return []
     return [
-        f"{name} (rms) is at least {interval.low:.3g}, more than {limits.max_rms:g}"
+        f"{name} (rms) is at least {interval.low:.3g}, above the limit of {limits.max_rms:g}"
         for name, interval in errors.items()
         if interval.low > limits.max_rms
     ]
@@ -195,10 +195,10 @@ def _doubts(
         if math.isnan(interval.high):
             doubts.append(f"{name} (rms) has no interval: {interval.why.rstrip('.')}")
         elif interval.high > allowed:
-            doubts.append(f"{name} (rms) may be as large as {interval.high:.2g}, and {allowed:g} is the limit")
+            doubts.append(f"{name} (rms) may be as large as {interval.high:.2g}, above the limit of {allowed:g}")
     significant = whole.kind == "miscalibrated" and whole.test.greater <= limits.used_alpha
     if limits.max_rms is not None and significant:
-        doubts.append("errors change sign along the predictions and cancel in the rms, which may hide their size")
+        doubts.append("errors change sign along the prediction axis and cancel, so the rms may understate them")
     if segments is not None and not segments.tested:
         doubts.append(segments.verdict.rstrip("."))
     return doubts

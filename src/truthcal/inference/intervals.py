@@ -251,7 +251,7 @@ def interval_of(
     cells, one_row = points.merged(at_most).normalized(), points.one_row
     if points.rows < 2 or one_row >= 1.0 or (one_row * points.rows > 2.0 and one_row * _FEW > 1.0):
         estimate = float(np.sum(cells.bias)) if measure == "bias" else math.nan
-        why = "one row says nothing of the next" if points.rows < 2 else "a few rows have nearly all of the weight"
+        why = "an interval needs two rows" if points.rows < 2 else "a few rows have nearly all of the weight"
         return _none(measure, estimate, confidence_level, why)
     if measure == "bias":
         return _of_bias(cells, confidence_level)
@@ -259,7 +259,7 @@ def interval_of(
         return _of_norm(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
         return _of_square(summary, points, cells, measure, confidence_level)
-    why = f"no interval with known coverage near calibration; rms, smcal or binned_ece have one, {measure} has not"
+    why = f"no interval for {measure} has known coverage near calibration; use rms, smcal or binned_ece"
     return _none(measure, MEASURES[measure].of_sample(summary), confidence_level, why)
 
 
@@ -284,7 +284,7 @@ def _of_bias(cells: Points, level: float) -> ConfidenceInterval:
         return distance - quantile * math.sqrt(max(seen, float(np.sum(cells.ww * truth * (1.0 - truth)))))
 
     low, high = (bias + sign * _crossing(lambda far, sign=sign: beyond(far, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
-    why = "all biases that the mean of these rows does not contradict"
+    why = "all biases that are consistent with the mean of these rows"
     return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
 
@@ -300,7 +300,7 @@ def _of_square(
     bias = _of_bias(cells, level)  # it allows for events that could have happened and did not; so must this
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
     low = min(low, math.sqrt(max(estimate, 0.0)))  # two or three rows: what is impossible may still average out
-    why = "all lengths of the mean error that these rows do not contradict"
+    why = "all sizes of the mean error that are consistent with these rows"
     if measure == "rms":
         return ConfidenceInterval(low, high, level, measure, math.sqrt(max(estimate, 0.0)), "quadratic", why)
     ends, removed = (low**2, high**2), measure in TENTS
@@ -315,7 +315,7 @@ def _of_norm(
         return _none(measure, value, level, "most predictions are unique, so this ECE has no population value")
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     reach = float(np.quantile(draws, level, method="higher"))
-    why = "what noise adds is at most the measure of the noise itself; wider than need be"
+    why = "conservative: noise changes the measure by at most the measure of the noise itself"
     bias = _of_bias(cells, level)  # no norm here is much less than the bias, whose ends allow for more
     low, high = max(value - reach, 0.0), min(max(value + reach, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)

@@ -46,8 +46,8 @@ def linear_time_test(
     >>> import truthcal as tc
     >>> print(tc.linear_time_test(np.arange(1000) % 2, np.full(1000, 0.5)))
     Accepted as calibrated: ATB 0 <= 0.0015.
-    (Calibrated predictions are accepted, and predictions at least 0.341 from calibrated rejected,
-    with probability 3/4 or more.)
+    (With probability at least 3/4, calibrated predictions are accepted
+    and predictions at a distance of 0.341 or more from calibration are rejected.)
     """
     sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
     if sketch is not None:

@@ -122,7 +122,7 @@ def detectable_error(
     >>> import numpy as np
     >>> import truthcal as tc
     >>> print(tc.detectable_error(np.linspace(0.05, 0.95, 2000)))
-    With these 2,000 predictions a test at level 0.05 detects with 80% power a mean error of
+    With these 2,000 predictions, a test at level 0.05 has 80% power to detect a mean error of
       0.03 if all are too high,
       0.03 if all are too low,
       0.031 if too extreme.

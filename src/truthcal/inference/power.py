@@ -218,7 +218,7 @@ def validity_curve(
     >>> p = np.linspace(0.05, 0.95, 300)
     >>> curve = tc.validity_curve(p, distances=[0, 0.05, 0.1], n_simulations=100, n_resamples=499, rng=0)
     >>> print(curve)
-    How often multiscale_atb at level 0.05 accepts 300 predictions, by how far they are from calibrated (shift):
+    Acceptance rate of multiscale_atb at level 0.05 for 300 predictions, by distance to calibration (shift):
       distance 0       accepted 97%
       distance 0.05    accepted 65%
       distance 0.1     accepted 2%

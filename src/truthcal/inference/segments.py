@@ -96,7 +96,7 @@ def assess_segments(
     ...     sketches[region] = tc.Sketch().update(rng.random(1000) < factor * p, p)
     >>> segments = tc.assess_segments(tc.SketchTable.from_sketches(sketches, by="region"))
     >>> print(segments.verdict)
-    1 of 3 segments is miscalibrated, at most 5% chance of any false alarm: south (too high).
+    1 of 3 segments is miscalibrated (at most 5% chance of any false alarm): south (too high).
     >>> print(segments["west"].kind)
     calibrated
     """

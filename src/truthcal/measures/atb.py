@@ -212,13 +212,13 @@ def atb_summary(
     --------
     >>> import truthcal as tc
     >>> print(tc.atb_summary([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]))
-    ATB is 0.0103, 0.234 times what calibrated predictions like these score on average
-    (no rule of thumb for chance here: it needs sum p(1 - p) >= 100, this is 0.7).
+    ATB is 0.0103, 0.234 times the noise floor
+    (too few rows for a rule of thumb: sum p(1 - p) is 0.7, below 100).
     <BLANKLINE>
       ATB          0.01025      averaged two-bin calibration error
-      noise floor  0.04375      what calibrated predictions like these score on average
-      excess       -0.01133     unbiased estimate of the ATB without the noise
-      rms          0            root of the excess, on the scale of a probability
+      noise floor  0.04375      average ATB of calibrated predictions like these
+      excess       -0.01133     unbiased estimate of ATB without noise
+      rms          0            square root of the excess, on the scale of a probability
       bias         +0           mean prediction minus mean outcome
       Brier score  0.075        mean squared error of the predictions
       rows         4

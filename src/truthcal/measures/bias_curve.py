@@ -46,7 +46,7 @@ def cumulative_bias_curve(
     >>> import truthcal as tc
     >>> curve = tc.cumulative_bias_curve([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.25])
     >>> curve
-    Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, +0 in all.
+    Cumulative bias at 2 different predictions (4 rows): largest +0.125 at q = 0.25, total +0.
     >>> curve.q.tolist(), curve.bias.tolist(), curve.count.tolist()
     ([0.25, 0.75], [0.125, 0.0], [2, 2])
     """

@@ -123,7 +123,7 @@ def distcal_bounds_of(sample: Sample, tolerance: float, alpha: float = 1.0) -> B
     else:
         result = _on_a_chain(masses, sample, tolerance)
     if result.width > tolerance:
-        reached = f"bounds {result.width:.2g} apart, not the tolerance of {tolerance:.2g}; they hold."
+        reached = f"bounds {result.width:.2g} apart, not the tolerance of {tolerance:.2g}; the bounds are valid."
         warnings.warn(f"distcal_bounds reached {reached}", RuntimeWarning, stacklevel=3)
     return result
 

@@ -80,6 +80,6 @@ def _row(name: str, value: float | ValueError, asked_for: bool, unique: bool) ->
             raise value
         value, note = float("nan"), str(value)
     elif unique and not measure.complete:
-        note = "means little here, since most predictions are unique"
+        note = "not meaningful here, because most predictions are unique"
     flags = measure.truthful, measure.continuous, measure.complete, measure.sound
     return MeasureValue(name, value, measure.scale, *flags, note)

@@ -94,7 +94,7 @@ def reliability_curve(
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
     >>> curve = tc.reliability_curve(y, p)
     >>> curve
-    Mean gap between predictions and frequencies 0.1333 in 3 isotonic pools (6 rows), largest part from 0.7 to 0.9 \
+    Mean gap of 0.1333 between predictions and frequencies in 3 isotonic pools (6 rows), largest part from 0.7 to 0.9 \
 (too low by 0.2).
     >>> curve.mean_true.tolist(), curve.count.tolist()
     ([0.0, 0.5, 1.0], [2, 2, 2])

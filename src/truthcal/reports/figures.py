@@ -66,9 +66,9 @@ class Figures:
         return self._figure(
             lambda ax: [display.plot(ax) for display in displays],
             "Reliability diagram",
-            "How often the event happened where p was predicted: perfect calibration is the diagonal. The curve of "
-            f"calibrated predictions is in {'its' if several else 'the'} band {level} of the time, at each p "
-            "separately; a line is thick where it is outside.",
+            "How often the event happened where p was predicted. Perfect calibration is the diagonal. For calibrated "
+            f"predictions, the curve is in {'its' if several else 'the'} band {level} of the time, at each p "
+            "separately. The line is thick where it leaves the band.",
             *words,
         )
 
@@ -77,9 +77,9 @@ class Figures:
         return self._figure(
             plots.BiasCurveDisplay(curve=curve, band=band, name=None).plot,
             "Cumulative bias",
-            "The bias of all predictions up to q: where the curve rises, predictions are too high; where it falls, too "
-            "low. ATB is the square of the bias below a threshold plus the square of that above it, averaged over all "
-            "thresholds. By chance alone the whole curve stays in the band "
+            "The bias of all predictions up to q. Where the curve rises, predictions are too high; where it falls, too "
+            "low. ATB is the squared bias below a threshold plus the squared bias above it, averaged over all "
+            "thresholds. For calibrated predictions, the whole curve stays in the band "
             f"{percent(band.confidence_level)} of the time.",
             f"{curve.describe(_DIGITS)} {band.describe(_DIGITS)}",
         )
@@ -89,8 +89,8 @@ class Figures:
         return self._figure(
             plots.ScaleProfileDisplay(profile).plot,
             "Error by scale",
-            "Errors of one sign appear at every width; errors that change sign along the predictions appear in narrow "
-            "bins. The range is where calibrated predictions would be "
+            "Errors of one sign appear at every width. Errors that change sign along the prediction axis appear in "
+            "narrow bins. The range contains the errors of calibrated predictions "
             f"{percent(profile.confidence_level)} of the time, at each width separately.",
             profile.describe(),
             description=str(profile),
@@ -101,7 +101,7 @@ class Figures:
         return self._figure(
             plots.BinnedReliabilityDisplay(curve=curve, name=None).plot,
             "Reliability in bins",
-            "The same in bins of equal width. The number of bins is a choice, and the choice changes the picture.",
+            "The reliability diagram in bins of equal width. A different number of bins gives a different picture.",
             curve.describe(_DIGITS, worst=False),
         )
 

@@ -11,27 +11,26 @@ from truthcal.results.assessment import Assessment, detects_large_errors
 from truthcal.results.comparison import Comparison
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import count, mood, plural
+from truthcal.results.text import count, mood
 
 # Name of a piece of evidence in an Assessment -> its meaning.
 MEANING = {
-    "error (rms)": "The root of ATB without noise: 0.05 is five percentage points. It is at most the root mean square "
-    "error of the probabilities; predictions that are spread out and all off by 0.05 have 0.035 to 0.05. Errors of "
-    "opposite sign at neighbouring predictions cancel in it.",
+    "error (rms)": "Square root of ATB after the noise is subtracted: 0.05 is five percentage points. It is at most "
+    "the root mean square error of the probabilities. If predictions are spread out and all off by 0.05, it is between "
+    "0.035 and 0.05. Errors of opposite sign at neighbouring predictions cancel.",
     "bias": "Mean prediction minus mean outcome: positive if predictions are too high on average.",
-    "ATB": "Averaged two-bin calibration error, which no lie improves, on average. Compare it with what chance alone "
-    "gives, not with 0; the excess is the part beyond chance.",
-    "miscalibrated?": "How often calibrated predictions would look as bad as these, by chance alone. Small means: not "
-    "calibrated.",
-    "too good?": "How often calibrated predictions would look as good as these. Small means: better than honest "
-    "predictions can be.",
-    "largest bias": "The range of predictions with the largest error in one direction: mean prediction minus mean "
-    "outcome there. The range is chosen after the fact, so by chance alone this is not 0 even for calibrated "
-    "predictions.",
-    "detectable": "The smallest error that these rows could detect: a smaller one may be present.",
-    "Brier score": "Mean squared error of the predictions, in which calibration and skill both count. Discrimination "
+    "ATB": "Averaged two-bin calibration error. On average, no lie improves it. Compare it with the value that chance "
+    "alone gives, not with 0. The excess is the part beyond chance.",
+    "miscalibrated?": "How often calibrated predictions look as bad as these by chance. A small value means that "
+    "these predictions are not calibrated.",
+    "too good?": "How often calibrated predictions look as good as these by chance. A small value means that these "
+    "predictions fit better than honest ones can.",
+    "largest bias": "Mean prediction minus mean outcome in the range of predictions with the largest error in one "
+    "direction. The range is chosen after the fact, so the value is not 0 even for calibrated predictions.",
+    "detectable": "The smallest error that these rows could detect. A smaller error may be present.",
+    "Brier score": "Mean squared error of the predictions. It reflects both calibration and skill. Discrimination "
     "is how well predictions separate outcomes; uncertainty is the score of always predicting the mean outcome. "
-    "Miscalibration and discrimination are those of these rows, noise included: not 0 even for calibrated predictions.",
+    "Miscalibration and discrimination include noise, so they are not 0 even for calibrated predictions.",
     "rows": "Rows with a weight above 0.",
 }
 
@@ -106,7 +105,7 @@ def merge_notes(tables: Sequence[MeasureTable]) -> dict[str, list[str]]:
 
 
 def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[str]:
-    """Return what the numbers rest on; assumptions of some models only start with the names of these."""
+    """Return the assumptions behind the numbers; those of only some models start with the names of these models."""
     names: dict[str, list[str]] = {}
     for name, model in models.items():
         for line in _assumptions(*model):
@@ -116,20 +115,20 @@ def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[
 
 def _assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
     test, interval = assessment.test, assessment.rms_interval
-    error = "The interval of the error contains each size of error that these rows do not contradict."
+    error = "The interval of the error contains all sizes of the error that are consistent with these rows."
     if math.isnan(interval.low):
         error = f"The error has no interval: {_sentence(interval.why)}"
-    method = f"The test of calibration is that of {test.measure} ({test.method}): {_sentence(test.why)}"
+    method = f"The calibration test uses {test.measure} ({test.method}): {_sentence(test.why)}"
     return [_source(assessment.n, sketch), method, error]
 
 
 def _source(n: int, sketch: Sketch | None) -> str:
     rows = "one row" if n == 1 else count(n, "row")
     if sketch is None:
-        return f"All numbers come from the {rows} that {plural(n, 'counts', 'count')}, not from a sketch."
+        return f"All numbers are computed from {rows} with a weight above 0, not from a sketch."
     bounds = sketch.atb()
     return (
-        f"All numbers come from {rows}, reduced to a sketch of {sketch.n_buckets:,} buckets. ATB is "
+        f"All numbers are computed from a sketch of {rows} with {sketch.n_buckets:,} buckets. ATB is "
         f"{bounds.value:.6g}; its exact value is certain to lie between {bounds.low:.6g} and {bounds.high:.6g}."
     )
 

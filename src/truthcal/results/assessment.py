@@ -99,7 +99,7 @@ class Assessment(PageResult):
         means = f"mean prediction {self.mean_proba:.{digits}g}, outcome {self.mean_true:.{digits}g}"
         bias, by_test = self.bias_interval, f"by {test.measure} ({test.method})"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
-        power = "too little is left to chance" if math.isnan(self.detectable) else _DETECTABLE
+        power = "the predictions carry too little information" if math.isnan(self.detectable) else _DETECTABLE
         parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
             line("error (rms)", self.rms, self.rms_interval.between(digits)),

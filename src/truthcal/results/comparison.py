@@ -99,14 +99,14 @@ class Comparison(PageResult):
         calibrated, brier = known[self.better_calibrated], known[self.better_brier]
         rows = count(self.n, "row")
         if calibrated is None and brier is None:
-            return f"No difference shown by {rows}: neither in calibration nor in the Brier score."
+            return f"No difference in {rows}, neither in calibration nor in the Brier score."
         if calibrated is None:
-            return f"{brier} is more skilful (Brier score); no difference in calibration is shown by {rows}."
+            return f"{brier} is more skilful (Brier score); {rows} show no difference in calibration."
         if brier is None:
-            return f"{calibrated} is better calibrated; no difference in the Brier score is shown by {rows}."
+            return f"{calibrated} is better calibrated; {rows} show no difference in the Brier score."
         if brier == calibrated:
-            return f"{calibrated} is better calibrated, and has the better Brier score."
-        return f"{calibrated} is better calibrated, but {brier} has the better Brier score: it has more skill."
+            return f"{calibrated} is better calibrated and has the better Brier score."
+        return f"{calibrated} is better calibrated, but {brier} is more skilful (Brier score)."
 
 
 def _lower(low: float, high: float) -> str | None:

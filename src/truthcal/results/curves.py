@@ -59,7 +59,7 @@ class BiasCurve(_Curve):
             where = f"{count(places, 'bucket')} of a sketch"
         largest, total = (number(float(x), digits, sign="+") for x in (self.bias[peak], self.bias[-1]))
         start = f"Cumulative bias at {where} ({count(int(self.count.sum()), 'row')})"
-        return f"{start}: largest {largest} at q = {self.q[peak]:.{digits}g}, {total} in all."
+        return f"{start}: largest {largest} at q = {self.q[peak]:.{digits}g}, total {total}."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -122,8 +122,8 @@ class ReliabilityCurve(_Curve):
         """Return the mean gap in words, with `digits` significant digits; with `worst`, also where it is largest."""
         gap, where = number(self.mean_gap, digits), self._largest_gap(digits) if worst else ""
         outside = f"; {self.outside:,} of {len(self.count):,} outside the {percent(self.confidence_level)} band"
-        band = "" if self.low is None else f"{outside} of calibration"
-        return f"Mean gap between predictions and frequencies {gap} in {self._places()}{where}{band}."
+        band = "" if self.low is None else f"{outside} of calibrated predictions"
+        return f"Mean gap of {gap} between predictions and frequencies in {self._places()}{where}{band}."
 
     def _largest_gap(self, digits: int) -> str:
         gap = self.mean_proba - self.mean_true
@@ -138,11 +138,11 @@ class ReliabilityCurve(_Curve):
         name = "isotonic pool" if self.strategy == "isotonic" else "bin"
         notes = [f"{count(int(self.count.sum()), 'row')}{' of a sketch' if self.sketched else ''}"]
         if self.pools > len(self.count):
-            notes.append(f"neighbours of {self.pools:,} pools merged")
+            notes.append(f"merged from {self.pools:,} pools")
         if self.empty:
             notes.append(f"{count(self.empty, 'empty bin')} left out")
         if self.straddling:
-            notes.append(f"{self.straddling:.2g} of the weight in buckets across an edge")
+            notes.append(f"{self.straddling:.2g} of the weight in buckets that straddle a bin edge")
         return f"{count(len(self.count), name)}{_KINDS[self.strategy]} ({'; '.join(notes)})"
 
 
@@ -173,8 +173,8 @@ class ConsistencyBand(_Curve):
         """Return the band's median width in words, with `digits` significant digits."""
         width = number(float(np.median(self.high - self.low)), digits)
         return (
-            f"Where the isotonic curve would be {percent(self.confidence_level)} of the time if predictions were "
-            f"calibrated, at {len(self.q):,} of them ({count(self.n, 'row')}): a band {width} wide (median)."
+            f"{percent(self.confidence_level)} consistency band of the isotonic curve at "
+            f"{count(len(self.q), 'prediction')} ({count(self.n, 'row')}): median width {width}."
         )
 
 
@@ -280,8 +280,8 @@ class ScaleProfile(PageResult):
         """Return in words how many scales have an error beyond chance."""
         many = int(np.count_nonzero(self.value > self.high))
         scales = f"{many or 'None'} of {len(self.width)} scales {plural(max(many, 1), 'has', 'have')}"
-        calibrated = f"{percent(self.confidence_level)} of calibrated ones ({count(self.n, 'row')})"
-        return f"{scales} an error above the range that holds {calibrated}."
+        calibrated = f"{percent(self.confidence_level)} range of calibrated predictions ({count(self.n, 'row')})"
+        return f"{scales} an error above the {calibrated}."
 
     def _page(self) -> Page:
         columns = zip(self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True)

@@ -14,22 +14,22 @@ _HEADINGS = {"pass": "Pass", "fail": "Fail", "unclear": "Too little data to tell
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Gate(Result):
-    """Pass, fail, or too little data to tell? Returned by `check`. Print it.
+    """Pass, fail, or too little data to tell. Returned by `check`. Print it.
 
     Attributes
     ----------
     status : {"pass", "fail", "unclear"}
-        The decision. "unclear": nothing is shown to be wrong, but these rows could not have shown it.
+        The decision. "unclear": no limit is exceeded, but there are too few rows to be sure.
     reasons : tuple of str
-        Why, at least one.
+        The reasons for the decision, at least one.
     alpha, max_rms : float or None
-        The limits that were asked for; None for one that is not checked.
+        The requested limits; None for one that is not checked.
     confidence_level : float
-        The confidence level that was asked for.
+        The requested confidence level.
     used_alpha : float or None
-        Level of the test of all rows and of that of the segments: half of `alpha` each if there are segments.
+        Level of the test of all rows and of the test of the segments: half of `alpha` each if there are segments.
     used_confidence_level : float
-        Confidence level of each interval: with segments and `max_rms`, high enough that all of them hold together.
+        Confidence level of each interval: with segments and `max_rms`, high enough for all of them to hold together.
     assessment : Assessment
         All rows, assessed at these levels.
     segments : SegmentTable or None

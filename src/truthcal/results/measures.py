@@ -160,9 +160,9 @@ class AtbSummary(PageResult):
         few = min(digits, 4)
         return [
             line("ATB", self.value, "averaged two-bin calibration error", digits),
-            line("noise floor", self.noise_floor, "what calibrated predictions like these score on average", digits),
-            line("excess", self.excess, "unbiased estimate of the ATB without the noise", few),
-            line("rms", self.rms, "root of the excess, on the scale of a probability", few),
+            line("noise floor", self.noise_floor, "average ATB of calibrated predictions like these", digits),
+            line("excess", self.excess, "unbiased estimate of ATB without noise", few),
+            line("rms", self.rms, "square root of the excess, on the scale of a probability", few),
             line("bias", self.bias, "mean prediction minus mean outcome", few, "+"),
             line("Brier score", self.brier, "mean squared error of the predictions", digits),
             Evidence("rows", self.n, f"{self.n:,}", equal_weight(self.n, self.n_effective)),
@@ -174,14 +174,14 @@ class AtbSummary(PageResult):
     def _sentence(self) -> str:
         start, information = f"ATB is {self.value:.3g}", self.noise_floor * self.n_effective**2
         if self.noise_floor == 0.0:
-            return f"{start}. The predictions are all 0 or 1; if they were right, it would be exactly 0."
+            return f"{start}. All predictions are 0 or 1; if they were all right, ATB would be exactly 0."
         if math.isnan(self.excess):
             return f"{start}. One row says little about calibration."
         ratio = self.value / self.noise_floor
-        chance = "by chance alone, 95 of 100 samples stay below 4 times that"
+        chance = "if predictions are calibrated, 95 of 100 samples stay below 4 times the noise floor"
         if information < _ENOUGH:
-            chance = f"no rule of thumb for chance here: it needs sum p(1 - p) >= {_ENOUGH}, this is {information:.3g}"
-        return f"{start}, {ratio:.3g} times what calibrated predictions like these score on average\n({chance})."
+            chance = f"too few rows for a rule of thumb: sum p(1 - p) is {information:.3g}, below {_ENOUGH}"
+        return f"{start}, {ratio:.3g} times the noise floor\n({chance})."
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ class ValidityCurve(Result):
     _columns: ClassVar = ("distance", "acceptance", "standard_error")
 
     def __str__(self) -> str:
-        test = f"{self.measure} at level {self.alpha:g} accepts {self.n:,} predictions"
-        start = f"How often {test}, by how far they are from calibrated ({self.family}):"
+        test = f"{self.measure} at level {self.alpha:g} for {self.n:,} predictions"
+        start = f"Acceptance rate of {test}, by distance to calibration ({self.family}):"
         rows = zip(self.distance, self.acceptance, strict=True)
         return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
 
@@ -73,9 +73,9 @@ class DetectableError(Result):
 
     def __str__(self) -> str:
         if math.isnan(self.largest):
-            why = f"too little is left to chance (sum p(1 - p) is {self.information:.2g})"
-            return f"No detectable error is known for these {count(self.n, 'prediction')}: {why}."
+            why = f"too little information (sum p(1 - p) is {self.information:.2g})"
+            return f"No detectable error can be given for {count(self.n, 'prediction')}: {why}."
         words = {"all are too high": self.too_high, "all are too low": self.too_low, "too extreme": self.too_extreme}
         lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
-        start = f"With these {self.n:,} predictions a test at level {self.alpha:g} detects with {self.power:.0%} power"
-        return f"{start} a mean error of\n" + ",\n".join(lines) + "."
+        start = f"With these {self.n:,} predictions, a test at level {self.alpha:g} has {self.power:.0%} power"
+        return f"{start} to detect a mean error of\n" + ",\n".join(lines) + "."

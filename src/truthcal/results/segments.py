@@ -170,7 +170,7 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
         start = f"{len(wrong):,} of {count(tested, 'segment')} {plural(len(wrong), 'is', 'are')} miscalibrated"
-        return f"{start}, {self._promise(tested)}: {names}{more}.{rest}"
+        return f"{start} ({self._promise(tested)}): {names}{more}.{rest}"
 
     def _promise(self, tested: int) -> str:
         level = percent(self.alpha)

@@ -63,8 +63,8 @@ class CalibrationTest(Result):
         return self._interval(confidence_level, method)
 
     def __str__(self) -> str:
-        start = "But" if self.pvalue > 0.05 else "And"
-        but = f"{start} {self.impossible:,} of these outcomes had a predicted chance of 0: that cannot be calibrated.\n"
+        start = f"{'But' if self.pvalue > 0.05 else 'And'} {count(self.impossible, 'outcome')}"
+        but = f"{start} had a predicted probability of 0, which cannot happen to a calibrated forecaster.\n"
         return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
 
     def format_p(self, p: float) -> str:
@@ -78,20 +78,25 @@ class CalibrationTest(Result):
         if self.pvalue > 0.05:
             sign = "that these predictions are too good to be honest" if below else "of miscalibration"
             sign = "of miscalibration" if self.alternative == "two-sided" else sign
-            return f"No sign {sign} among {count(self.n, 'row')} ({p})."
-        weak = "Some sign" if self.pvalue > 0.01 else "Clear signs"
+            return f"No sign {sign} in {count(self.n, 'row')} ({p})."
+        evidence = "Some evidence" if self.pvalue > 0.01 else "Clear evidence"
         if self.measure == "spiegelhalter":
-            than = "better than these predictions promise: too timid" if below else "worse than promised: too extreme"
-            return f"{weak} of miscalibration ({p}): the Brier score is {than}, as a rule."
+            score, error = ("better", "not extreme enough") if below else ("worse", "too extreme")
+            return (
+                f"{evidence} of miscalibration ({p}): the Brier score is {score} than expected. "
+                f"The predictions are probably {error}."
+            )
         if below:
-            return f"{weak} that these predictions are too good to be honest ({p}): were they fitted on these outcomes?"
-        return f"{weak} of miscalibration: calibrated predictions would rarely score so badly by chance ({p})."
+            too_good = "that these predictions are too good to be honest"
+            return f"{evidence} {too_good} ({p}). Were they fitted on these outcomes?"
+        return f"{evidence} of miscalibration: calibrated predictions would rarely score this badly by chance ({p})."
 
     def _evidence(self) -> str:
         if math.isnan(self.null_mean):
             return f"{self.measure} is {self.statistic:.4g}."
-        spread = f" with a standard deviation of {self.null_sd:.3g}" if not math.isnan(self.null_sd) else ""
-        return f"{self.measure} is {self.statistic:.4g}; by chance alone it would be {self.null_mean:.3g}{spread}."
+        spread = f" (standard deviation {self.null_sd:.3g})" if not math.isnan(self.null_sd) else ""
+        expected = f"the value expected by chance is {self.null_mean:.3g}{spread}"
+        return f"{self.measure} is {self.statistic:.4g}; {expected}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,8 @@ class LinearTimeTest(Result):
     def __str__(self) -> str:
         words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
         sign = "<=" if self.accepted else ">"
-        promise = "Calibrated predictions are accepted with probability 3/4 or more; more needs more rows."
+        accepted = "With probability at least 3/4, calibrated predictions are accepted"
+        rejected = "; more rows are needed to guarantee that others are rejected"
         if self.detectable <= 1.0:
-            rejected = f"predictions at least {self.detectable:.3g} from calibrated rejected"
-            promise = f"Calibrated predictions are accepted, and {rejected},\nwith probability 3/4 or more."
-        return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({promise})"
+            rejected = f"\nand predictions at a distance of {self.detectable:.3g} or more from calibration are rejected"
+        return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({accepted}{rejected}.)"

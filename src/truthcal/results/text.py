@@ -56,8 +56,8 @@ def plural(n: int, one: str, many: str | None = None) -> str:
 
 
 def equal_weight(n: int, n_effective: float) -> str:
-    """Say how many rows of equal weight carry as much information; nothing if all weights are equal."""
-    return "" if math.isclose(n, n_effective, rel_tol=1e-9) else f"worth {n_effective:,.1f} of equal weight"
+    """Return the effective sample size in words; nothing if all weights are equal."""
+    return "" if math.isclose(n, n_effective, rel_tol=1e-9) else f"effective sample size {n_effective:,.1f}"
 
 
 def join_words(words: Sequence[str]) -> str:

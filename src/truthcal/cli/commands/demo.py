@@ -29,7 +29,7 @@ def run(request: Request) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     path, page = str(folder / "predictions.csv"), str(folder / "report.html")
     prepare_report(request, page)
-    print_message(request, "compiling code, which takes a minute or two the first time on a machine")
+    print_message(request, "the first run on a machine takes a minute or two, because code is compiled.")
     outcome, forecasts = _events()
     data = _write_data(path, outcome, forecasts)
     print_result(f"Three forecasters of the same {_ROWS:,} events. Can their probabilities be trusted?\n")

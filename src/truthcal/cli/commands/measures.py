@@ -51,7 +51,7 @@ def _print_list(request: Request) -> None:
         rows = [{"name": name, **{field: getattr(m, field) for field in fields}} for name, m in chosen.items()]
         print_json("measures", {"input": None, "measures": rows})
         return
-    header = ["measure", "scale", *_PROPERTIES, "what it is"]
+    header = ["measure", "scale", *_PROPERTIES, "description"]
     cells = [
         [name, m.scale, *("yes" if getattr(m, field) else "no" for field in _PROPERTIES), _summary(m)]
         for name, m in chosen.items()
