@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -81,15 +81,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _share(text: str) -> float:
     """Convert a number between 0 and 1, both excluded."""
-    number = _number(text)
-    if not 0.0 < number < 1.0:
+    if not 0.0 < (number := _number(text)) < 1.0:
         raise argparse.ArgumentTypeError(f"must lie between 0 and 1; got {text}")
     return number
 
 
 def _positive(text: str) -> float:
-    number = _number(text)
-    if not 0.0 < number < math.inf:
+    if not 0.0 < (number := _number(text)) < math.inf:
         raise argparse.ArgumentTypeError(f"must be a positive number; got {text}")
     return number
 
@@ -117,12 +115,27 @@ def _numbers(text: str) -> list[float]:
     return [_number(part) for part in text.replace(",", " ").split()]
 
 
-def _option(help_: str, *flags: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+_Option = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def _option(help_: str, *flags: str, **settings: Any) -> _Option:
     return flags, {"help": help_, **settings}
 
 
-def _column(flag: str, help_: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _column(flag: str, help_: str, **settings: Any) -> _Option:
     return _option(help_, flag, metavar="COL", **settings)
+
+
+def _count(flag: str, help_: str) -> _Option:
+    return _option(help_, flag, type=_whole, metavar="N")
+
+
+def _limit(flag: str, help_: str, convert: Callable[[str], float] = _share, **settings: Any) -> _Option:
+    return _option(help_, flag, type=convert, metavar="X", **settings)
+
+
+def _format(name: str, help_: str) -> _Option:
+    return _option(help_, f"--{name}", dest="format", action="store_const", const=name)
 
 
 # Name in `Command.options` -> flags and settings of argparse. Defaults are in `Request`.
@@ -141,31 +154,19 @@ _OPTIONS = {
     "truth": _option("true probabilities, instead of a file", "--truth", type=_numbers, metavar="P,P,..."),
     "report": _option("also write the HTML report", "--report", metavar="OUT.html"),
     "title": _option("title of the report", "--title", metavar="TEXT"),
-    "page": _option(
-        "file to write (default: name of the input file, with .html)", "-o", "--output", metavar="OUT.html"
-    ),
+    "page": _option("file to write (default: the input's name with .html)", "-o", "--output", metavar="OUT.html"),
     "output": _option("file to write", "-o", "--output", metavar="OUT", required=True),
     "summary": _option("append the result as Markdown, e.g. to $GITHUB_STEP_SUMMARY", "--summary", metavar="FILE"),
-    "alpha": _option("significance level of the test (default: 0.05)", "--alpha", type=_share, metavar="X"),
-    "gate-alpha": _option(
-        "fail if miscalibration is significant at this level (default: 0.05, unless --max-rms is given)",
-        "--alpha",
-        type=_share,
-        default=None,
-        metavar="X",
+    "alpha": _limit("--alpha", "significance level of the test (default: 0.05)"),
+    "gate-alpha": _limit(
+        "--alpha", "fail if miscalibration is significant at this level (default: 0.05 without --max-rms)", default=None
     ),
-    "max-rms": _option(
-        "fail if the lower confidence limit of the error (rms) exceeds X", "--max-rms", type=_positive, metavar="X"
-    ),
-    "confidence-level": _option(
-        "confidence level of the intervals (default: 0.95)", "--confidence-level", type=_share, metavar="X"
-    ),
+    "max-rms": _limit("--max-rms", "fail if the lower confidence limit of the error (rms) exceeds X", _positive),
+    "confidence-level": _limit("--confidence-level", "confidence level of the intervals (default: 0.95)"),
     "adjust": _option(
-        "how to adjust for the number of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
+        "adjustment for the number of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
     ),
-    "min-rows": _option(
-        "do not test segments with fewer than N rows (default: 30)", "--min-rows", type=_whole, metavar="N"
-    ),
+    "min-rows": _count("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
     "statistic": _option("test statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
     "compared": _option("measure to compare (default: atb)", "--measure", default="atb", metavar="NAME"),
     "measures": _option(
@@ -179,33 +180,15 @@ _OPTIONS = {
     "method": _option(
         "how to compute the p-value (default: auto)", "--method", choices=("auto", "exact", "asymptotic", "bound")
     ),
-    "n-resamples": _option(
-        "number of times to redraw the outcomes (default: 9999)", "--n-resamples", type=_whole, metavar="N"
-    ),
+    "n-resamples": _count("--n-resamples", "number of times to redraw the outcomes (default: 9999)"),
     "seed": _option("seed of the random draws (default: 0)", "--seed", type=_seed, metavar="N"),
-    "max-rows": _option(
-        "use at most N rows, evenly spaced in sorted order (default: 500)", "--max-rows", type=_whole, metavar="N"
-    ),
+    "max-rows": _count("--max-rows", "use at most N rows, evenly spaced in sorted order (default: 500)"),
     "list": _option("list all measures and their properties, without data", "--list", action="store_true"),
-    "buckets": _option(
-        "number of buckets, a power of two (default: 16384, or 4096 with --by)", "--buckets", type=_whole, metavar="N"
-    ),
+    "buckets": _count("--buckets", "number of buckets, a power of two (default: 16384, or 4096 with --by)"),
     "folder": _option("folder for the data and the report (default: truthcal-demo)", "--folder", metavar="DIR"),
     "shell": _option("shell that will run the script", "shell", choices=SHELLS),
-    "json": _option(
-        "print JSON with a documented, versioned schema (docs/guide/cli.md)",
-        "--json",
-        dest="format",
-        action="store_const",
-        const="json",
-    ),
-    "markdown": _option(
-        "print Markdown, for a pull request or a job summary",
-        "--markdown",
-        dest="format",
-        action="store_const",
-        const="markdown",
-    ),
+    "json": _format("json", "print JSON with a documented, versioned schema (docs/guide/cli.md)"),
+    "markdown": _format("markdown", "print Markdown, for a pull request or a job summary"),
     "debug": _option("show a traceback if an error occurs", "--debug", action="store_true"),
     "quiet": _option("print only errors on stderr", "-q", "--quiet", action="store_true"),
 }
