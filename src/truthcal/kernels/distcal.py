@@ -31,7 +31,7 @@ def cluster(r: Rows, w: Rows, width: float, nodes: Rows) -> int:
 
 
 @compiled
-def spread(r: Rows, mass: Rows, x: Rows, out: Rows) -> None:
+def split_between_nodes(r: Rows, mass: Rows, x: Rows, out: Rows) -> None:
     """Divide each mass between the two nodes around it, preserving its mean."""
     k = 0
     for i in range(r.size):
@@ -258,8 +258,8 @@ def transport_cost(r: Rows, zeros: Rows, ones: Rows, own: Rows, x: Rows, mass: R
 
 
 @compiled
-def spread_out(r: Rows, mass: Rows, x: Rows, ratio: Rows, out: Rows) -> None:
-    """Mass times ratio at each r, with the ratio linear between the nodes."""
+def scale_by_ratio(r: Rows, mass: Rows, x: Rows, ratio: Rows, out: Rows) -> None:
+    """Multiply the mass at each prediction r by a ratio that is linear between the nodes of the chain."""
     k = 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:

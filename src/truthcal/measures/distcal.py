@@ -183,8 +183,8 @@ def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Ar
     Also return the points at which more nodes would raise the lower bound.
     """
     zeros, ones = np.zeros_like(x), np.zeros_like(x)
-    kernel.spread(masses.r, masses.zeros, x, zeros)
-    kernel.spread(masses.r, masses.ones, x, ones)
+    kernel.split_between_nodes(masses.r, masses.zeros, x, zeros)
+    kernel.split_between_nodes(masses.r, masses.ones, x, ones)
     f, g, mass = np.empty_like(x), np.empty_like(x), np.empty_like(x)
     kernel.interior_point(x, zeros, ones, f, g, mass, tolerance / 1000, _MOST_STEPS)
     kernel.make_lipschitz(x, f)
@@ -208,7 +208,7 @@ def _cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
     """
     none, on_rows, inhabited = np.zeros_like(masses.r), np.empty_like(masses.r), near > _EPS
     ratio = np.divide(mass, near, out=np.zeros_like(mass), where=inhabited)
-    kernel.spread_out(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
+    kernel.scale_by_ratio(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
     rest = np.where(inhabited, 0.0, mass)
     choices = [(none, mass), (on_rows, rest)]
     return min(kernel.transport_cost(*masses, *_feasible(masses, rows, x, nodes)) for rows, nodes in choices)

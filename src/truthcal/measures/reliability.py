@@ -116,7 +116,7 @@ def reliability_curve_of(
     high: _Array | None = None
     empty, pools, straddling = 0, 0, 0.0
     if strategy == "isotonic":
-        bins = points.runs(_isotonic(points))
+        bins = points.runs(_pool_starts(points))
         bins, pools = bins.thinned(MOST_ENTRIES), len(bins)
     else:
         starts = uniform_bins(points.p, n_bins) if strategy == "uniform" else quantile_bins(points.weight, n_bins)
@@ -147,7 +147,7 @@ def _frequencies(points: Points) -> _Array:
     return np.where(whole, count / points.n, mean)
 
 
-def _isotonic(points: Points) -> NDArray[np.intp]:
+def _pool_starts(points: Points) -> NDArray[np.intp]:
     """Start indices of the pools of isotonic regression."""
     fit = np.empty(len(points))
     isotonic(points.weight, points.wy, fit)

@@ -13,7 +13,8 @@ from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_number
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import smece as kernel
-from truthcal.kernels import smooth
+from truthcal.kernels.laplace import laplace_square
+from truthcal.kernels.smcal import smooth_error, witness
 from truthcal.measures.binned import ece_of
 from truthcal.results.measures import SmoothWitness
 
@@ -109,13 +110,13 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 
 def smcal_of(sample: Sample) -> float:
     """Smooth calibration error of sorted rows."""
-    return smooth.smooth_error(sample.groups.r, sample.groups.cumulative, _NO_FIT) / sample.weight
+    return smooth_error(sample.groups.r, sample.groups.cumulative, _NO_FIT) / sample.weight
 
 
 def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
     """Smooth error of each row of `bias` at the predictions `r`."""
     curves = read_only(np.cumsum(bias, axis=1))  # as in smcal_of, so that the kernel compiles once for both
-    return np.array([smooth.smooth_error(r, curve, _NO_FIT) for curve in curves])
+    return np.array([smooth_error(r, curve, _NO_FIT) for curve in curves])
 
 
 def smcal_witness(
@@ -149,8 +150,8 @@ def smcal_witness(
     sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
     groups = sample.groups
     fit, f = np.empty_like(groups.r), np.empty_like(groups.r)
-    smooth.smooth_error(groups.r, groups.cumulative, fit)
-    smooth.witness(groups.r, groups.cumulative, fit, f)
+    smooth_error(groups.r, groups.cumulative, fit)
+    witness(groups.r, groups.cumulative, fit, f)
     return SmoothWitness(groups.r, read_only(f), math.fsum(groups.c * f) / sample.weight)
 
 
@@ -190,12 +191,12 @@ def laplace_kernel_ce(
 def laplace_kernel_ce_of(sample: Sample, *, bandwidth: float = 1.0) -> float:
     """Kernel error of sorted rows."""
     bandwidth = check_number(bandwidth, "bandwidth", 1e-200)
-    return math.sqrt(smooth.laplace_square(sample.groups.r, sample.groups.c, bandwidth)) / sample.weight
+    return math.sqrt(laplace_square(sample.groups.r, sample.groups.c, bandwidth)) / sample.weight
 
 
 def laplace_kernel_ce_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
     """Kernel error of each row of `bias` at the predictions `r`, with bandwidth 1."""
-    return np.sqrt([smooth.laplace_square(r, row, 1.0) for row in read_only(bias)])
+    return np.sqrt([laplace_square(r, row, 1.0) for row in read_only(bias)])
 
 
 def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
 from truthcal.core.sample import Groups, Sample
-from truthcal.kernels import smooth, subsampled
+from truthcal.kernels import subsampled
+from truthcal.kernels.smcal import smooth_error
 from truthcal.results.measures import Estimate
 
 _Array = NDArray[np.float64]
@@ -25,7 +26,7 @@ _MOST_GROUPS = 1 << 14
 _WORD = 64
 # Error of different predictions with their cumulative bias.
 _ERRORS: dict[str, Callable[[_Array, _Array], float]] = {
-    "smcal": lambda r, cumulative: smooth.smooth_error(r, cumulative, r[:0]),
+    "smcal": lambda r, cumulative: smooth_error(r, cumulative, r[:0]),
     "step_ce": lambda r, cumulative: float(np.max(np.abs(cumulative))),
 }
 

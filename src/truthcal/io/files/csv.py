@@ -13,7 +13,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_type
 from truthcal.io.files.csv_quotes import QuoteCheck, swallows_lines
 from truthcal.io.files.decode import is_number
-from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
+from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 from truthcal.io.row_codes import code_of
@@ -190,7 +190,7 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
     fields = itertools.zip_longest(*rows, fillvalue="") if rows else itertools.repeat((), len(source.header))
     points = "." if source.delimiter == "," else ".,"
     # a line may have too many fields
-    return source, [_summarize_fields(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
+    return source, [_preview_fields(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
 
 
 def _refuse_excel_note(source: Source, text: str) -> None:
@@ -202,16 +202,16 @@ def _refuse_excel_note(source: Source, text: str) -> None:
         )
 
 
-def _summarize_fields(name: str, fields: Sequence[str], points: str) -> Column:
+def _preview_fields(name: str, fields: Sequence[str], points: str) -> Column:
     """Summarize a column from its fields: numbers if all are, with one of these decimal points."""
     present = [field for field in fields if field not in _NULLS]
     for point in points:
         if (numbers := _numbers(present, point)) is not None:
             parsed = iter(numbers)
-            return summarize_values(name, [None if field in _NULLS else next(parsed) for field in fields])
+            return preview_values(name, [None if field in _NULLS else next(parsed) for field in fields])
     if _TRUE.union(_FALSE).issuperset(present):
-        return summarize_values(name, [field in _TRUE for field in present])
-    return summarize_values(name, [field for field in fields if field])
+        return preview_values(name, [field in _TRUE for field in present])
+    return preview_values(name, [field for field in fields if field])
 
 
 def _numbers(fields: list[str], point: str) -> list[int | float] | None:

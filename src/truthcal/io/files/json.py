@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
+from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 
@@ -108,7 +108,7 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
         if len(rows) >= enough and not named:
             break
     names = dict.fromkeys(name for row in rows for name in row)
-    return source, [summarize_values(name, [row.get(name) for row in rows]) for name in names]
+    return source, [preview_values(name, [row.get(name) for row in rows]) for name in names]
 
 
 def _refuse_first_line(source: Source, head: bytes, line: bytes, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.decode import storage
-from truthcal.io.files.preview import Column, rows_to_preview, summarize_values
+from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import Batches, Checksum, Source, arrow, errors_naming
 
 BATCH = 1 << 20  # rows of a batch: group by group they should fill the processor's cache, and stay in it
@@ -101,9 +101,9 @@ def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
     with pyarrow.parquet.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 16) as file:
         schema, n_groups = file.schema_arrow, file.metadata.num_row_groups
         if len(schema.names) > _WIDE and n_groups and len(file.schema) == len(schema.names):
-            return source, _summarize_statistics(schema, file.metadata.row_group(0))
+            return source, _preview_statistics(schema, file.metadata.row_group(0))
         batches = file.iter_batches(rows_to_preview(len(schema.names)))
-        return source, _summarize_batch(schema, next(filter(len, batches), None))
+        return source, _preview_batch(schema, next(filter(len, batches), None))
 
 
 def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
@@ -117,16 +117,14 @@ def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         if batch is not None:
             batch = batch.slice(0, rows_to_preview(len(reader.schema.names)))
             batch.validate(full=True)  # a damaged file could crash Python
-        return source, _summarize_batch(reader.schema, batch)
+        return source, _preview_batch(reader.schema, batch)
 
 
-def _summarize_batch(schema: Any, batch: Any) -> list[Column]:
+def _preview_batch(schema: Any, batch: Any) -> list[Column]:
     if batch is None:
         return [Column(name, "nothing") for name in schema.names]
     columns = zip(schema.names, map(storage, batch.columns), strict=True)
-    return [
-        summarize_values(name, x.to_pylist()) if _is_plain(x.type) else Column(name, "other") for name, x in columns
-    ]
+    return [preview_values(name, x.to_pylist()) if _is_plain(x.type) else Column(name, "other") for name, x in columns]
 
 
 def _is_plain(kind: Any) -> bool:
@@ -138,14 +136,14 @@ def _is_plain(kind: Any) -> bool:
     return any(getattr(types, f"is_{test}")(kind) for test in tests.split())
 
 
-def _summarize_statistics(schema: Any, group: Any) -> list[Column]:
+def _preview_statistics(schema: Any, group: Any) -> list[Column]:
     """Summarize the columns from the statistics of the first row group. Only for integers 0 and 1 they give values."""
     types, columns = arrow().types, []
     for i, field in enumerate(schema):
         statistics = group.column(i).statistics
         known = statistics is not None and statistics.has_min_max
         ends = [statistics.min, statistics.max] if known else []
-        column = summarize_values(field.name, ends)
+        column = preview_values(field.name, ends)
         if not set(ends) <= {0, 1} or not (types.is_boolean(field.type) or types.is_integer(field.type)):
             column = replace(column, values=(), many=True, numbers=())
         columns.append(column)

@@ -48,7 +48,7 @@ def preview_columns(source: Source, named: Iterable[str] = ()) -> Preview:
     columns = tuple(in_file)
     header = tuple(column.name for column in columns)
     in_path = ((name, value) for name, value in source.partition.items() if name not in header)
-    columns += tuple(summarize_values(name, [value], in_path=True) for name, value in in_path)
+    columns += tuple(preview_values(name, [value], in_path=True) for name, value in in_path)
     return Preview(replace(source, header=header), columns)
 
 
@@ -57,7 +57,7 @@ def rows_to_preview(n_columns: int) -> int:
     return min(max(_VALUES // max(n_columns, 1), _MIN_ROWS), _ROWS)
 
 
-def summarize_values(name: str, values: Iterable[Any], *, in_path: bool = False) -> Column:
+def preview_values(name: str, values: Iterable[Any], *, in_path: bool = False) -> Column:
     """Summarize a column from Python values."""
     values = list(values)
     present = [value for value in values if value is not None and value == value]

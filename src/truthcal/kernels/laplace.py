@@ -1,0 +1,23 @@
+"""Loop of the Laplace kernel calibration error. Input: distinct predictions, increasing."""
+
+import numpy as np
+
+from truthcal.kernels.jit import Rows, compiled, two_sum
+
+
+@compiled
+def laplace_square(r: Rows, c: Rows, bandwidth: float) -> float:
+    """Sum over pairs of c c' exp(-|r - r'|/bandwidth), as a sum of squares.
+
+    The kernel is the covariance of a stationary first-order process, whose Cholesky factor is known: with b_i the sum
+    of c_j exp(-(r_j - r_i)/bandwidth) over j >= i, it is b_1^2 + sum over i > 1 of (1 - exp(-2 d/bandwidth)) b_i^2.
+    """
+    high, low, total = 0.0, 0.0, 0.0
+    for i in range(r.size - 1, -1, -1):
+        high, low = two_sum(high, low, c[i])
+        if i > 0:
+            d = (r[i] - r[i - 1]) / bandwidth
+            b = high + low
+            total -= np.expm1(-2.0 * d) * b * b
+            high, low = two_sum(high, low, np.expm1(-d) * b)
+    return total + (high + low) ** 2
