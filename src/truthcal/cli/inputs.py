@@ -1,6 +1,7 @@
 """Inputs: the files of a request, opened once, and the rows of all its models, read in one pass."""
 
 import contextlib
+import functools
 import glob
 import hashlib
 import os
@@ -241,12 +242,8 @@ def merge_sketches(files: Sequence[str]) -> Sketch | SketchTable:
         raise ValueError(f"{unknown}: not a truthcal sketch{missing}; write one with: truthcal sketch FILE -o OUT")
     if len(set(kinds.values())) > 1:
         raise ValueError(f"{paths[0]} and the others are of two kinds, with and without segments; merge one kind only.")
-    if "SketchTable" in kinds.values():
-        table, *tables = [SketchTable.load(path) for path in paths]
-        for other_table in tables:
-            table.merge(other_table)
-        return table
-    sketch, *sketches = [Sketch.load(path) for path in paths]
-    for other in sketches:
-        sketch.merge(other)
-    return sketch
+    sketches: list[Any] = [
+        (SketchTable if kind == "SketchTable" else Sketch).load(path) for path, kind in kinds.items()
+    ]
+    merged: Sketch | SketchTable = functools.reduce(lambda whole, part: whole.merge(part), sketches)
+    return merged
