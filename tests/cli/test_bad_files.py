@@ -71,7 +71,10 @@ BAD = {
         "double.csv has 2 columns named 'prob'; rename all but one.",
     ),
     "headless.csv": (table(header="1,0.5").encode(), "the first line of headless.csv holds numbers"),
-    "three.csv": (b"label,prob\n0,0.5\n1,0.4\n2,0.3\n", "Which column of three.csv holds the outcomes?"),
+    "three.csv": (
+        b"label,prob\n0,0.5\n1,0.4\n2,0.3\n",
+        "Which column of three.csv holds the outcomes (0/1, True/False or two labels)?",
+    ),
     "fake.csv.gz": (table().encode(), "fake.csv.gz: could not be read as CSV"),
     "fake.parquet": (table().encode(), "fake.parquet: could not be read as Parquet"),
     "list.json": (b'[{"label": 1, "prob": 0.5}]', "jq -c '.[]'"),
@@ -98,7 +101,7 @@ def test_thousands_separators_in_weights_are_not_numbers(quick, tmp_path):
     err = quick("assess", "w.csv", "--weight", "w", "-q", check=2).err
     assert "`w` (sample_weight) must hold numbers" in err
     assert "Thousands separators? Write 1200, not 1,200." in err
-    assert "weights: `w` is not used" in quick("assess", "w.csv", check=0).err
+    assert "weights: 'w' is not used" in quick("assess", "w.csv", check=0).err
 
 
 def test_a_folder_without_data_is_refused(quick, tmp_path):

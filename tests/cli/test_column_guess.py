@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 
@@ -88,10 +89,9 @@ def test_the_only_sensible_reading_is_taken_and_told(tmp_path, name):
     found = guessed(tmp_path, columns)
     assert (found.y_true, found.y_proba, found.pos_label) == (label, (proba,), positive)
     assert type(found.pos_label) is type(positive)
-    assert f"label: `{label}` (" in found.messages[0]
-    assert f"probability: `{proba}` (" in found.messages[0]
-    flags = "--label and --proba" if positive is None else "--label, --proba and --pos-label"
-    assert found.messages[0].endswith(f"; to change this use {flags}")
+    flags = f"--label {shlex.quote(label)} --proba {shlex.quote(proba)}"
+    flags += "" if positive is None else f" --pos-label {positive}"
+    assert found.messages[0] == f"columns were guessed, as if you had typed: {flags}"
 
 
 @pytest.mark.parametrize(
@@ -120,63 +120,68 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
         load(find_sources(written(tmp_path, columns)), ColumnRoles.of("label", proba, None, None, None))
 
 
-def doubted(proba, decided, label, one="1"):
-    return (
-        f"Does `{proba}` of file.csv hold the probabilities that `{label}` is {one}, or of a right decision in `{decided}`? "
-        f"Use --proba {proba}, or make a 0/1 column that says whether the decision was right and name it by --label."
-    )
-
-
-def opposite(proba, other="0"):
-    return f"or of another event? Use --proba {proba}, or for the other label --proba {proba} --pos-label {other}."
-
-
-NO_LABEL = "holds the outcomes? None holds 0 and 1, True and False, or two labels only. Name it: --label COLUMN. "
 CLASSES = (
     "For one of several classes, or for the confidence in a decision, make a 0/1 column (such as `is_it = COLUMN == CLASS`, "
     "or whether the decision was right) and name it by --label."
 )
-WHICH = "holds the predicted probabilities?"
+NO_LABEL = "holds the outcomes (0/1, True/False or two labels)? Candidates: none. Name one: --label COLUMN. " + CLASSES
+
+
+def opposite(proba, other="0"):
+    cure = f"use --proba {proba} --pos-label {other}"
+    return f"If so, use --proba {proba}; if it is the probability of the opposite, {cure}. {CLASSES}"
+
+
+def doubted(proba, label, one="1", other="0"):
+    return f"Is '{proba}' of file.csv the probability that '{label}' is {one}? {opposite(proba, other)}"
+
+
+def not_binary(label):
+    return f"two labels)? Candidates: '{label}'. Name one: --label {label}. {CLASSES}"
+
+
+WHICH = "holds the predicted probabilities (in [0, 1])?"
 # fmt: off
 ASKED = {  # one case a line
-    "two probabilities": ({"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS}, f"Which column of file.csv {WHICH} Candidates: prob1, prob2. Name one: --proba prob1. All columns: game, prob1, prob2, won."),
-    "raw and calibrated": ({"y": BITS, "prob": PROBAS, "prob_calibrated": MORE}, "Candidates: prob, prob_calibrated"),
-    "two models": ({"label": BITS, "model_a": PROBAS, "model_b": MORE}, "Candidates: model_a, model_b"),
-    "two scores": ({"label": BITS, "score": PROBAS, "confidence": MORE}, "Candidates: score, confidence"),
-    "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes? Candidates: outcome_30d, outcome_90d. Name one: --label outcome_30d."),
-    "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: RainToday, RainTomorrow"),
-    "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: male, smoker. Name one: --label male"),
-    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} None holds numbers between 0 and 1 only. Name it: --proba COLUMN."),
-    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes? Candidate: member. If that is it, use: --label member."),
-    "a submission without outcomes": ({"id": IDS, "target": PROBAS}, "None holds 0 and 1, True and False, or two labels only"),
-    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, "Candidate: target. If that is it, use: --proba target"),
-    "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, "holds the outcomes? None holds"),
-    "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: credit_score, x"),
-    "the other class only": ({"y": BITS, "prob_0": PROBAS}, "Does `prob_0` of file.csv hold the probabilities that `y` is 1, " + opposite("prob_0")),
+    "two probabilities": ({"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS}, f"Which column of file.csv {WHICH} Candidates: 'prob1', 'prob2'. Name one: --proba prob1. All columns: 'game', 'prob1', 'prob2', 'won'."),
+    "raw and calibrated": ({"y": BITS, "prob": PROBAS, "prob_calibrated": MORE}, "Candidates: 'prob', 'prob_calibrated'"),
+    "two models": ({"label": BITS, "model_a": PROBAS, "model_b": MORE}, "Candidates: 'model_a', 'model_b'"),
+    "two scores": ({"label": BITS, "score": PROBAS, "confidence": MORE}, "Candidates: 'score', 'confidence'"),
+    "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes (0/1, True/False or two labels)? Candidates: 'outcome_30d', 'outcome_90d'. Name one: --label outcome_30d."),
+    "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: 'RainToday', 'RainTomorrow'"),
+    "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: 'male', 'smoker'. Name one: --label male"),
+    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} Candidates: none. Name one: --proba COLUMN."),
+    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes (0/1, True/False or two labels)? Candidates: 'label', 'member'. Name one: --label label."),
+    "a submission without outcomes": ({"id": IDS, "target": PROBAS}, not_binary("target")),
+    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, f"{WHICH} Candidates: none. Name one: --proba COLUMN. All columns: 'churn', 'target'."),
+    "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, not_binary("y_true")),
+    "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: 'credit_score', 'x'"),
+    "the other class only": ({"y": BITS, "prob_0": PROBAS}, doubted("prob_0", "y")),
     "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, opposite("prob_loss", "loss")),
     "the opposite": ({"died": BITS, "survival_probability": PROBAS}, opposite("survival_probability")),
     "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, opposite("p_success")),
     "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, opposite("loss_probability", "loss")),
-    "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: p_failure, p_success"),
-    "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: p_0, p_1, p_2"),
-    "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in `label` of file.csv counts as 1, the event that the probabilities are about? It holds 'spam', 'ham'. Use --pos-label spam or --pos-label ham."),
+    "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: 'p_failure', 'p_success'"),
+    "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: 'p_0', 'p_1', 'p_2'"),
+    "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in 'label' of file.csv counts as 1, the event? It holds 'spam', 'ham'. Use --pos-label spam or --pos-label ham."),
     "labels in other numbers": ({"class": ["1", "2", "1", "2"], "prob": PROBAS}, "It holds 1, 2. Use --pos-label 1 or --pos-label 2."),
     "names that need quotes": ({"y": BITS, "my prob": PROBAS, "-prob": MORE}, "Name one: --proba 'my prob'"),
-    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers (0, 0.5), where it should name the columns. Add a line with names at the top"),
-    "no names, with text": ({"case-1": WORDS, "1": BITS, "0.734": PROBAS}, "holds numbers (case-1, 1, 0.734), where it should"),
+    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers ('0', '0.5'), where it should name the columns. Add a line with names at the top"),
+    "no names, with text": ({"case-1": WORDS, "1": BITS, "0.734": PROBAS}, "holds numbers ('case-1', '1', '0.734'), where it should"),
     "no rows": ({"label": [], "prob": []}, "file.csv has no rows; at least one is needed."),
-    "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates: 'prob\\x1b[31m', prob_b"),
-    "split": ({"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS}, "holds the outcomes? None holds"),
-    "confidence in a decision": ({"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE}, doubted("confidence", "predicted_label", "true_label")),
-    "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "pred", "label")),
-    "confidence called a score, in words": ({"gold": YES, "predicted": YES, "score": SURE}, doubted("score", "predicted", "gold", "'Yes'")),
-    "confidence, one decision so far": ({"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE}, doubted("confidence", "predicted", "correct_label")),
-    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, NO_LABEL + CLASSES),
-    "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, NO_LABEL + CLASSES),
-    "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, NO_LABEL + CLASSES),
-    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidate: neutral. If that is it, use: --label neutral. " + CLASSES),
-    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, NO_LABEL + CLASSES),
+    "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates: 'prob\\x1b[31m', 'prob_b'"),
+    "split": ({"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS}, NO_LABEL),
+    "confidence in a decision": ({"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE}, doubted("confidence", "true_label")),
+    "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "label")),
+    "confidence called a score, in words": ({"gold": YES, "predicted": YES, "score": SURE}, doubted("score", "gold", "'Yes'", "No")),
+    "confidence, one decision so far": ({"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE}, doubted("confidence", "correct_label")),
+    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, not_binary("gold")),
+    "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, NO_LABEL),
+    "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, NO_LABEL),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidates: 'result', 'neutral'. Name one: --label result. " + CLASSES),
+    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, not_binary("label")),
     "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, opposite("p_dry")),
+    "the opposite, with a sign": ({"rain": BITS, "P(!rain)": PROBAS}, opposite("'P(!rain)'")),
     "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, opposite("p_no_churn")),
     "the opposite, of who left": ({"churned": BITS, "stay_probability": PROBAS}, opposite("stay_probability")),
     "the opposite, with a not": ({"spam": BITS, "p_not_spam": PROBAS}, opposite("p_not_spam")),
@@ -185,26 +190,26 @@ ASKED = {  # one case a line
     "the opposite, with a no in the label": ({"no_show": BITS, "p_show": PROBAS}, opposite("p_show")),
     "the opposite, of half a name": ({"home_win": BITS, "p_away_win": PROBAS}, opposite("p_away_win")),
     "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, opposite("p_no_show", "No")),
-    "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: chance, x"),
-    "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: logit, x"),
+    "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: 'chance', 'x'"),
+    "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: 'logit', 'x'"),
     "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, opposite("logit")),
-    "two columns that are not of both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "Candidates: prob_0, prob_1. Name one: --proba prob_0."),
-    "two columns that are not of both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "Candidates: p1, p0. Name one: --proba p1."),
-    "two columns that are not of both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "Candidates: 0, 1. Name one: --proba 0."),
-    "two columns that are not of both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "Candidates: prob_yes, prob_no. Name one: --proba prob_yes."),
-    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "Candidates: default, y. Name one: --label default."),
-    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "Candidates: PD, ltv. Name one: --proba PD."),
-    "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, "--proba risk_score, or for the other label --proba risk_score --pos-label 0."),
-    "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, "--proba risk, or for the other label --proba risk --pos-label 0."),
-    "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, "Use --proba PoP, or for the other label --proba PoP --pos-label 0."),
-    "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, "Use --proba 'community prediction', or for"),
-    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "Candidates: score, prob. Name one: --proba score."),
-    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Candidate: Kündigung. If that is it, use: --label 'Kündigung'."),
-    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "Candidate: résultat. If that is it, use: --label 'résultat'."),
-    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "None holds numbers between 0 and 1 only. Name it: --proba COLUMN. All columns: label, model."),
-    "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, doubted("confidence", "prediction", "label")),
-    "home and away": ({"home_win": BITS, "p_home": PROBAS}, "Use --proba p_home, or for the other label --proba p_home --pos-label 0."),
-    "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, "Use --proba win_prob, or for the other label --proba win_prob --pos-label 0."),
+    "two columns that are not of both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "Candidates: 'prob_0', 'prob_1'. Name one: --proba prob_0."),
+    "two columns that are not of both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "Candidates: 'p1', 'p0'. Name one: --proba p1."),
+    "two columns that are not of both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "Candidates: '0', '1'. Name one: --proba 0."),
+    "two columns that are not of both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "Candidates: 'prob_yes', 'prob_no'. Name one: --proba prob_yes."),
+    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "Candidates: 'default', 'y'. Name one: --label default."),
+    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "Candidates: 'PD', 'ltv'. Name one: --proba PD."),
+    "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, opposite("risk_score")),
+    "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, opposite("risk")),
+    "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, opposite("PoP")),
+    "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, opposite("'community prediction'", "no")),
+    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "Candidates: 'score', 'prob'. Name one: --proba score."),
+    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Candidates: 'Kündigung'. Name one: --label 'Kündigung'."),
+    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "Candidates: 'résultat'. Name one: --label 'résultat'."),
+    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "Candidates: none. Name one: --proba COLUMN. All columns: 'label', 'model'."),
+    "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, doubted("confidence", "label")),
+    "home and away": ({"home_win": BITS, "p_home": PROBAS}, opposite("p_home")),
+    "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, opposite("win_prob")),
     "weights only": ({"label": BITS, "w": PROBAS}, WHICH),
 }
 # fmt: on
@@ -231,23 +236,26 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
     columns = {"kind": label, "pred": label, "conf": PROBAS}
     with pytest.raises(
         ValueError,
-        match=r"`kind` in file\.csv holds more than two different labels .* one of several classes, or for the confidence "
-        r"in a decision, make a 0/1 column \(such as `is_it = kind == .*`, or whether .* right\) and name it by --label\.$",
+        match=r"'kind' of file\.csv holds more than two different labels .* one of several classes, or for the confidence "
+        r"in a decision, make a 0/1 column \(such as `is_it = .* == .*`, or whether .* right\) and name it by --label\.$",
     ):
         guessed(tmp_path, columns, label="kind", **given)
-    with pytest.raises(ValueError, match=r"`is_it = kind == .* and name it by --label\.$"):
+    with pytest.raises(ValueError, match=r"'kind' of .* `is_it = COLUMN == CLASS`.* and name it by --label\.$"):
         guessed(tmp_path, {"kind": label, "conf": PROBAS}, label="kind", **given)
 
 
 def test_classes_of_which_no_value_is_known_are_refused():
     columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
-    with pytest.raises(ValueError, match=r"make a 0/1 column \(such as `is_it = kind == CLASS`"):
+    with pytest.raises(
+        ValueError, match=r"'kind' of x holds more .* make a 0/1 column \(such as `is_it = COLUMN == CLASS`"
+    ):
         guess(columns, where="x", label="kind")
 
 
 def test_both_questions_are_asked_at_once(tmp_path):
     with pytest.raises(
-        ValueError, match=r"--label c\. Which column of .* Candidates: a, b\. .* All columns: a, b, c, d\.$"
+        ValueError,
+        match=r"--label c\. .* Which column of .* Candidates: 'a', 'b'\. .* All columns: 'a', 'b', 'c', 'd'\.$",
     ):
         guessed(tmp_path, {"a": PROBAS, "b": MORE, "c": BITS, "d": BITS})
 
@@ -260,22 +268,15 @@ def test_two_columns_of_one_name_are_refused(tmp_path, given):
 
 
 def test_what_is_said_of_a_guess(tmp_path):
+    typed = "columns were guessed, as if you had typed:"
     said = guessed(tmp_path, {"clicked": BITS, "score": PROBAS}).messages
-    assert said == (
-        "label: `clicked` (0/1), probability: `score` (0.12 to 0.87); to change this use --label and --proba",
-    )
+    assert said == (f"{typed} --label clicked --proba score",)
     said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn").messages
-    assert said == (
-        "label: `churn` ('Yes' counts as 1, 'No' as 0), probability: `x` (0.12 to 0.87, the only such column); to "
-        "change this use --proba and --pos-label",
-    )
+    assert said == (f"{typed} --proba x --pos-label Yes",)
     said = guessed(tmp_path, {"churn": YES, "x": PROBAS}, label="churn", proba=["x"]).messages
-    assert said == ("label: `churn` ('Yes' counts as 1, 'No' as 0); to change this use --pos-label",)
+    assert said == (f"{typed} --pos-label Yes",)
     said = guessed(tmp_path, {"flag": BITS, "p": PROBAS, "w": IDS}, proba=["p"]).messages
-    assert said == (
-        "label: `flag` (0/1, the only such column); to change this use --label",
-        "weights: `w` is not used; to use it, add --weight w",
-    )
+    assert said == (f"{typed} --label flag", "weights: 'w' is not used; to use it, add --weight w")
     assert guessed(tmp_path, {"y": BITS, "p": PROBAS, "w": IDS}, label="y", proba=["p"], weight="w").messages == ()
 
 
@@ -285,7 +286,7 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
     assert guessed(tmp_path, columns, key="prob_old").y_proba == ("prob",)
     with pytest.raises(
         ValueError,
-        match=r"Which columns of file\.csv hold the predicted .* Name one or more: --proba prob --proba prob_old\.",
+        match=r"Which column of file\.csv holds the predicted .* 'prob', 'prob_old'\. Name one or more: --proba prob\.",
     ):
         guessed(tmp_path, columns, several=True)
     assert guessed(tmp_path, columns, proba=["prob_old", "prob"], several=True).y_proba == ("prob_old", "prob")
@@ -296,17 +297,17 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
     [
         (
             {"label": "Won"},
-            r"file\.csv has no column 'Won' \(named by --label\)\. Did you mean won\? Its columns: won, prob, y\.",
+            r"file\.csv has no column 'Won' \(named by `--label`\); it has 'won', 'prob', 'y'\. Did you mean 'won'\?",
         ),
-        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by --proba\)\. Did you mean prob\?"),
-        ({"weight": "mass"}, r"no column 'mass' \(named by --weight\)\. Its columns: won, prob, y\."),
-        ({"by": ["x"]}, r"no column 'x' \(named by --by\)"),
-        ({"key": "x"}, r"no column 'x' \(named by --key\)"),
+        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by `--proba`\); .* Did you mean 'prob'\?"),
+        ({"weight": "mass"}, r"no column 'mass' \(named by `--weight`\); it has 'won', 'prob', 'y'\.$"),
+        ({"by": ["x"]}, r"no column 'x' \(named by `--by`\)"),
+        ({"key": "x"}, r"no column 'x' \(named by `--key`\)"),
         (
             {"label": "won", "proba": ["won"]},
-            r"the column 'won' is named by both --label and --proba; each must be another",
+            r"the column 'won' is named twice, by --label and --proba; name another column",
         ),
-        ({"proba": ["prob", "prob"]}, r"the column 'prob' is named twice by --proba"),
+        ({"proba": ["prob", "prob"]}, r"the column 'prob' is named twice, by --proba and --proba; name another column"),
     ],
 )
 def test_named_columns_must_be_there(tmp_path, given, message):
@@ -317,11 +318,11 @@ def test_named_columns_must_be_there(tmp_path, given, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"by": ["p"]}, r"probabilities\? `p` is used by --by\. Candidate: x\. If that is it, use: --proba x\."),
-        ({"key": "p"}, r"probabilities\? `p` is used by --key\. "),
-        ({"weight": "p"}, r"probabilities\? `p` is used by --weight\. "),
-        ({"by": ["y"]}, r"outcomes\? `y` is used by --by\. None holds"),
-        ({"by": ["x", "p"]}, r"probabilities\? `p` is used by --by\. None holds"),
+        ({"by": ["p"]}, r"probabilities .* Candidates: none\. .* 'p' is used by --by\. All columns: 'y', 'p', 'x'\."),
+        ({"key": "p"}, r"probabilities .* 'p' is used by --key\. "),
+        ({"weight": "p"}, r"probabilities .* 'p' is used by --weight\. "),
+        ({"by": ["y"]}, r"outcomes .* Candidates: none\. .* 'y' is used by --by\. "),
+        ({"by": ["x", "p"]}, r"probabilities .* Candidates: none\. .* 'x' is used by --by\. 'p' is used by --by\. "),
     ],
 )
 def test_a_column_in_other_use_is_told_where_it_is_missed(tmp_path, given, message):
@@ -342,10 +343,10 @@ def test_names_of_files_cannot_steer_a_terminal(given):
 
 def test_a_long_list_of_columns_is_cut():
     columns = [Column(f"x{i}", "other") for i in range(100_000)]
-    with pytest.raises(ValueError, match=r"Its columns: x0, .*, x19, \.\.\.\.$"):
+    with pytest.raises(ValueError, match=r"it has 'x0', .*, 'x19', \.\.\.\.$"):
         guess(columns, label="y", where="file.csv")
     columns = [Column(f"x{i}", "number", 0.1, 0.9, (), True) for i in range(100_000)]
-    with pytest.raises(ValueError, match=r"Candidates: x0, .*, x7, \.\.\.\. Name one: --proba x0\."):
+    with pytest.raises(ValueError, match=r"Candidates: 'x0', .*, 'x19', \.\.\.\. Name one: --proba x0\."):
         guess([*columns, Column("y", "bool")], where="file.csv")
 
 
@@ -355,7 +356,7 @@ def test_columns_of_the_path_make_groups_only(tmp_path):
     columns = preview_columns(find_sources(written(folder, {"won": BITS, "prob": PROBAS}))[0]).columns
     assert guess(columns, where="file.csv").y_true == guess(columns, where="file.csv", by=["label"]).y_true == "won"
     with pytest.raises(
-        ValueError, match=r"--label names 'label', which is in the path of file\.csv and not in the file"
+        ValueError, match=r"--label names 'label', which is in the path of file\.csv; only --by may name it"
     ):
         guess(columns, where="file.csv", label="label")
 
@@ -391,14 +392,14 @@ def test_a_positive_label_is_of_the_kind_of_the_column(tmp_path, values, typed, 
 @pytest.mark.parametrize(
     ("values", "typed", "message"),
     [
-        ((0, 1), "yes", r"--pos-label yes: `label` in x holds numbers \(0, 1\); name one"),
-        ((0, 1), "2", r"--pos-label 2: there is no such label in `label` of x; it holds 0, 1"),
-        (("ham", "spam"), "Spam", r"--pos-label Spam: there is no such label in `label` of x; it holds 'ham', 'spam'"),
-        ((True, False), "maybe", r"--pos-label maybe: `label` in x holds True and False; name one of them"),
+        ((0, 1), "yes", r"--pos-label yes: there is no such label in 'label' of x; it holds 0, 1\."),
+        ((0, 1), "2", r"--pos-label 2: there is no such label in 'label' of x; it holds 0, 1\."),
+        (("ham", "spam"), "Spam", r"--pos-label Spam: there is no such label in 'label' of x; it holds 'ham', 'spam'"),
+        ((True, False), "maybe", r"--pos-label maybe: there is no such label in 'label' of x; it holds True, False\."),
         (
             ("a", "b", "c", "d"),
             None,
-            r"`label` in x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* one of several classes",
+            r"'label' of x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* one of several classes",
         ),
     ],
 )
@@ -483,37 +484,43 @@ def test_a_column_and_its_outcome_are_a_pair(tmp_path):
     columns = {"prob1": PROBAS, "prob1_outcome": BITS, "neutral": BITS, "other": MORE}
     found = guessed(tmp_path, columns)
     assert (found.y_true, found.y_proba) == ("prob1_outcome", ("prob1",))
+    assert guessed(tmp_path, columns | {"prob1": PERCENT}, proba=["prob1"]).y_true == "prob1_outcome"
+    with pytest.raises(ValueError, match=re.escape(opposite("prob1", "1"))):
+        guessed(tmp_path, columns, pos_label="0")
 
 
 def test_several_pairs_are_asked_and_never_mixed(tmp_path):
     columns = {"prob1": PROBAS, "prob1_outcome": BITS, "prob2": ONE_MINUS, "prob2_outcome": BITS[::-1]}
     for several in (False, True):
-        with pytest.raises(ValueError, match=r"2 pairs .* Name one: --proba prob1 --label prob1_outcome\.") as error:
+        with pytest.raises(
+            ValueError, match=r"'prob1_outcome', 'prob2_outcome'\. Name one: --label prob1_outcome"
+        ) as error:
             guessed(tmp_path, columns, several=several)
-        assert "--proba prob1 --proba" not in str(error.value)
+        assert "--proba" not in str(error.value)  # the outcome column decides
     assert guessed(tmp_path, columns, proba=["prob2"]).y_true == "prob2_outcome"
     assert guessed(tmp_path, columns, label="prob2_outcome").y_proba == ("prob2",)
 
 
 def test_columns_that_add_up_to_one_are_not_suggested_together(tmp_path):
     columns = {"won": BITS, "prob_home": PROBAS, "prob_away": ONE_MINUS}
-    with pytest.raises(ValueError, match=r"Candidates: prob_home, prob_away\. Name one: --proba prob_home\. All"):
+    with pytest.raises(ValueError, match=r"Candidates: 'prob_home', 'prob_away'\. .*: --proba prob_home\. All"):
         guessed(tmp_path, columns, several=True)
-    with pytest.raises(ValueError, match=r"Name one or more: --proba prob_home --proba prob_new\. All"):
+    with pytest.raises(ValueError, match=r"'prob_new'\. Name one or more: --proba prob_home\. All"):
         guessed(tmp_path, columns | {"prob_new": MORE}, several=True)
 
 
 def test_a_file_joined_to_another_may_do_without_outcomes(tmp_path):
-    found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "a": BITS, "b": BITS}, key="id", label_elsewhere="won")
+    found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "a": WORDS}, key="id", label_elsewhere="won")
     assert (found.y_true, found.y_proba, found.pos_label) == ("won", ("prob",), None)
-    assert found.messages == ("probability: `prob` (0.12 to 0.87); to change this use --proba",)
+    assert found.messages == ("columns were guessed, as if you had typed: --proba prob",)
     found = guessed(tmp_path, {"id": IDS, "prob": PROBAS, "won": YES, "y": BITS}, key="id", label_elsewhere="won")
     assert (found.y_true, found.pos_label) == ("won", "Yes")
     assert len(found.messages) == 1
 
 
 @pytest.mark.parametrize(
-    ("others", "said"), [(["target"], "`target`"), (["seen"], "`seen`"), (["y", "label"], "`y`, `label`")]
+    ("others", "said"),
+    [(["target"], "'target'"), (["seen"], "'seen'"), (["y", "label"], "'y', 'label'"), (["a", "b"], "'a', 'b'")],
 )
 def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
     columns = {"id": IDS, "prob": PROBAS, **dict.fromkeys(others, BITS)}
@@ -523,16 +530,18 @@ def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
 
 def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path):
     columns = {"id": IDS, "survival_prob": PROBAS}
-    with pytest.raises(ValueError, match=r"Use --proba survival_prob, or make a column of 1 minus it\."):
+    with pytest.raises(ValueError, match=r"use --proba survival_prob; if .* opposite, make a column of 1 minus it\."):
         guessed(tmp_path, columns, key="id", label_elsewhere="died")
-    with pytest.raises(ValueError, match=r"Use --proba survival_prob, or make a column of 1 minus it\."):
+    with pytest.raises(ValueError, match=r"use --proba survival_prob; if .* opposite, make a column of 1 minus it\."):
         guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0")
     given = {"key": "id", "label_elsewhere": "died", "pos_label": "0", "proba": ["survival_prob"]}
     assert guessed(tmp_path, columns, **given).pos_label is None
     columns = {"id": IDS, "prob_0": PROBAS, "prob_1": ONE_MINUS}
     assert guessed(tmp_path, columns, key="id", label_elsewhere="died").y_proba == ("prob_1",)
     columns = {"id": IDS, "pred": HARD, "prob": SURE}
-    with pytest.raises(ValueError, match=re.escape(doubted("prob", "pred", "died"))):
+    with pytest.raises(
+        ValueError, match=r"Is 'prob' of .* that 'died' is 1\? .* the confidence in a decision, make a 0/1"
+    ):
         guessed(tmp_path, columns, key="id", label_elsewhere="died")
 
 
@@ -540,7 +549,7 @@ def test_probabilities_alone_where_no_outcomes_are_needed(tmp_path):
     columns = {"": IDS, "prob": SURE, "pred": HARD, "target": BITS, "w": IDS}
     found = guessed(tmp_path, columns, label_elsewhere="")
     assert (found.y_true, found.y_proba, found.pos_label) == ("", ("prob",), None)
-    assert found.messages == ("probability: `prob` (0.5 to 0.97); to change this use --proba",)
+    assert found.messages == ("columns were guessed, as if you had typed: --proba prob",)
 
 
 @pytest.mark.parametrize(

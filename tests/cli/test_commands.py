@@ -27,9 +27,8 @@ def models(write, events):
 def test_assess_prints_the_assessment_and_says_which_columns_were_guessed(quick, file, events):
     done = quick("assess", file, check=0)
     assert done.out == f"{tc.assess(events['hit'], events['score'])}\n"
-    assert "`hit`" in done.err
-    assert "`score`" in done.err
-    assert "--label" in done.err
+    assert "--label hit" in done.err
+    assert "--proba score" in done.err
 
 
 def test_assess_is_quiet_where_asked(quick, file):
@@ -205,7 +204,7 @@ def test_audit_needs_no_outcomes(quick, write, events):
     path = write("p.csv", score=events["score"][:50])
     want = tc.audit_on(events["score"][:50], ["binned_ece"])
     assert quick("audit", path, "--measure", "binned_ece", check=0).out == f"{want}\n"
-    assert "has no column 'zzz' (named by --proba)" in quick("audit", path, "--proba", "zzz", check=2).err
+    assert "has no column 'zzz' (named by `--proba`)" in quick("audit", path, "--proba", "zzz", check=2).err
 
 
 @pytest.mark.parametrize("command", ["test", "compare", "measures", "audit"])

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,11 @@ def shown(value: object) -> str:
     """Format a value for an error message, shortened: a column passed in the wrong place must not flood the screen."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:60]}... ({type(value).__name__})"
+
+
+def list_shown(values: Sequence[object], *, more: bool = False) -> str:
+    """List the first values for an error message; `more` if these are not all."""
+    return ", ".join([*map(shown, values[:20]), *["..."] * (more or len(values) > 20)]) or "none"
 
 
 def check_counts(w: NDArray[np.float64]) -> None:

@@ -1,6 +1,8 @@
 """Column roles: which column holds outcomes, predictions, weights and groups."""
 
+import difflib
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Required, TypedDict
@@ -9,7 +11,10 @@ import numpy as np
 
 from truthcal.core.checks import invalid
 from truthcal.core.group_keys import check_by
-from truthcal.core.params import shown
+from truthcal.core.params import list_shown, shown
+
+# Columns that are compared with an unknown name, to suggest one of them.
+_COMPARED = 10_000
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -87,15 +92,20 @@ class ColumnRoles:
         """Return the roles of one of the models."""
         return replace(self, y_probas=(y_proba,))
 
-    def require_columns(self, available: Iterable[str], where: str) -> None:
-        """Raise if a named column does not exist, or exists twice."""
-        columns = list(available)
-        for role, name in self:
-            if name not in columns:
-                listed = ", ".join(repr(column) for column in columns[:20]) + (", ..." if len(columns) > 20 else "")
-                raise ValueError(f"{where} has no column {name!r} (named by `{role}`); it has {listed or 'none'}.")
-            if columns.count(name) > 1:
-                raise ValueError(f"{where} has {columns.count(name)} columns named {name!r}; rename all but one.")
+
+def require_columns(named: Iterable[tuple[str, str]], available: Iterable[str], where: str) -> None:
+    """Raise if one of the `named` columns, pairs of a role and a name, does not exist or exists twice."""
+    columns = list(available)
+    counts = Counter(columns)  # one pass: a file may have 100,000 columns
+    for role, name in named:
+        if name not in counts:
+            similar = {column.casefold(): column for column in reversed(columns[:_COMPARED])}
+            close = difflib.get_close_matches(name.casefold(), similar, n=1)
+            suggestion = f" Did you mean {shown(similar[close[0]])}?" if close else ""
+            problem = f"{where} has no column {name!r} (named by `{role}`); it has {list_shown(columns)}."
+            raise ValueError(f"{problem}{suggestion}")
+        if counts[name] > 1:
+            raise ValueError(f"{where} has {counts[name]} columns named {name!r}; rename all but one.")
 
 
 def _column_name(name: object, role: str) -> str:

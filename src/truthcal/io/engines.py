@@ -13,7 +13,7 @@ from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.assemble import build_sketch, group_rows
-from truthcal.io.column_roles import ColumnOptions, ColumnRoles
+from truthcal.io.column_roles import ColumnOptions, ColumnRoles, require_columns
 from truthcal.io.errors import refuse_nested_groups, refuse_other_type_of_label, refuse_type
 from truthcal.io.row_codes import Check, error_codes, rules_for
 
@@ -130,7 +130,7 @@ def _refuse_duplicate_names(frame: Any) -> None:
 
 def select_columns(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
     """Select the columns as `y`, `p`, `w`, labels and groups, with numbers as Float64; raise for other types."""
-    roles.require_columns(frame.collect_schema().names(), "the frame")
+    require_columns(roles, frame.collect_schema().names(), "the frame")
     frame, roles = _with_plain_names(frame, roles)
     schema = frame.collect_schema()
     columns = [_number(roles.y_proba, "y_proba", schema).alias("p")]

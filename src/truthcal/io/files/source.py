@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from truthcal.core.file_format import READERS
-from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.column_roles import ColumnRoles, require_columns
 
 CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 -t utf-8` if it is Latin-1"
 
@@ -69,7 +69,7 @@ class Source:
         """Raise if a named column is neither in the file nor in its path."""
         names = list(available)
         in_path = [name for name in roles.by if name in self.partition and name not in names]
-        roles.require_columns([*names, *in_path], where or str(self))
+        require_columns(roles, [*names, *in_path], where or str(self))
 
     def batches(self, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:
         """Yield record batches with at least the requested columns, and the share of the file read so far."""

@@ -1,0 +1,81 @@
+"""Named columns: checks of the columns and the label that the user named, and of files without a header."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import NoReturn
+
+from truthcal.core.params import list_shown, shown
+from truthcal.io.column_roles import require_columns
+from truthcal.io.errors import refuse_no_rows
+from truthcal.io.files.preview import Column
+from truthcal.results.text import escape_control_characters, join_words
+
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+_BOOLS = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
+CLASSES = (
+    "For one of several classes, or for the confidence in a decision, make a 0/1 column (such as `is_it = COLUMN == "
+    "CLASS`, or whether the decision was right) and name it by --label."
+)
+
+
+def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | None]], where: str) -> dict[str, str]:
+    """Check that the columns named by flags exist once, and that none has two roles; return the flag of each."""
+    flags: dict[str, str] = {}
+    for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
+        is_group = flag in ("--by", "--key")  # these come last: they may name columns of the path, or with another role
+        require_columns([(flag, name)], [column.name for column in columns], where)
+        if not is_group and any(column.name == name and column.in_path for column in columns):
+            raise ValueError(f"{flag} names {name!r}, which is in the path of {where}; only --by may name it.")
+        if not is_group and name in flags:
+            raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")
+        flags.setdefault(name, flag)
+    return flags
+
+
+def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) -> None:
+    """Raise if a file has no rows, or numbers in place of a header; `flags` would name the columns to use."""
+    names = [column.name for column in columns if not column.in_path]
+    refuse_no_rows(sum(column.kind != "nothing" for column in columns if not column.in_path), where)
+    numbers = [name for name in names if _NUMBER.fullmatch(name)]
+    is_numbered = names == [str(i) for i in range(len(names))]
+    is_value = any("." in name and 0.0 <= float(name) <= 1.0 for name in numbers)
+    if is_value or (len(numbers) == len(names) and not is_numbered):
+        raise ValueError(
+            f"the first line of {where} holds numbers ({list_shown(names)}), where it should name the columns. Add a "
+            f"line with names at the top, or name these columns by {join_words(flags)}."
+        )
+
+
+def convert_label(column: Column, typed: str, where: str) -> str | int | float | bool:
+    """Convert the label that the user typed to the type of the column's values."""
+    label: str | int | float | None = typed
+    if column.kind == "bool":
+        label = _BOOLS.get(typed.casefold())
+    elif column.kind == "number":
+        number = float(typed) if _NUMBER.fullmatch(typed) else None
+        label = int(Decimal(typed)) if number is not None and number.is_integer() else number  # exact above 2^53
+    is_complete = column.kind in ("text", "number") and not column.many and len(column.values) > 1
+    if label is None or (is_complete and label not in column.values):
+        raise ValueError(
+            f"{flagged('--pos-label', typed)}: there is no such label in {shown(column.name)} of {where}; it holds "
+            f"{list_shown(column.values, more=column.many)}."
+        )
+    return label
+
+
+def ask_label(column: Column, where: str) -> NoReturn:
+    """Ask which of two labels counts as 1, or refuse more than two."""
+    subject, values = f"{shown(column.name)} of {where}", list_shown(column.values, more=column.many)
+    if column.many or len(column.values) > 2:
+        rule = "outcomes must be 0/1, True/False or two labels"
+        raise ValueError(f"{subject} holds more than two different labels ({values}); {rule}. {CLASSES}")
+    flags = " or ".join(flagged("--pos-label", value) for value in column.values)
+    raise ValueError(f"Which label in {subject} counts as 1, the event? It holds {values}. Use {flags}.")
+
+
+def flagged(flag: str, value: object) -> str:
+    """Format a flag and its value as typed in a shell."""
+    text = escape_control_characters(str(value))
+    return f"{flag}{'=' if text.startswith('-') else ' '}{shlex.quote(text)}"
