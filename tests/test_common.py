@@ -99,7 +99,7 @@ def test_weight_is_repetition(name, ties):
 @each_measure
 def test_scale_of_weights_does_not_matter(name):
     if MEASURES[name].whole_weights:
-        with pytest.raises(ValueError, match=r"whole numbers of repetitions, since rows are counted here; found 0\.5"):
+        with pytest.raises(ValueError, match=r"whole numbers, because this measure counts rows; found 0\.5"):
             MEASURES[name].function([0, 1], [0.2, 0.7], sample_weight=[1, 0.5])
         return
     y, p = some_rows(100)

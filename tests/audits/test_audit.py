@@ -519,7 +519,7 @@ HALF = [0.5, 0.5]
         (
             lambda: expected_score(HALF, HALF, tc.QuantileBins),
             TypeError,
-            "`measure` has the class QuantileBins; pass an instance, QuantileBins\\(\\.\\.\\.\\)",
+            "`measure` got the class QuantileBins; pass an instance, QuantileBins\\(\\.\\.\\.\\)",
         ),
         (
             lambda: expected_score(HALF, HALF, brier, sample_weight=[1, 2]),
@@ -529,7 +529,7 @@ HALF = [0.5, 0.5]
         (
             lambda: expected_score(HALF, HALF, lambda y, p: math.nan),
             ValueError,
-            "the measure '<lambda>' must return a finite number for all outcomes; it returned nan for y_true = \\[0, 0\\]. Give it",
+            "the measure '<lambda>' must return a finite number for all outcomes; it returned nan for y_true = \\[0, 0\\]. Return a number",
         ),
         (
             lambda: expected_score(HALF, HALF, lambda y, p: "0.5"),
@@ -550,9 +550,13 @@ HALF = [0.5, 0.5]
         (
             lambda: expected_score(HALF, HALF, "quantile_ece", sample_weight=[0.5, 1]),
             ValueError,
-            "`sample_weight` must hold whole numbers",
+            "`sample_weight` must contain whole numbers",
         ),
-        (lambda: expected_score(HALF, HALF, sample_weight=[1e-200, 1]), ValueError, "`sample_weight` spans too much"),
+        (
+            lambda: expected_score(HALF, HALF, sample_weight=[1e-200, 1]),
+            ValueError,
+            "`sample_weight` has too wide a range",
+        ),
         (lambda: audit([]), ValueError, "`truth` is empty"),
         (lambda: audit([0.5, math.nan]), ValueError, "`truth` has a missing value \\(nan\\) at row 1"),
         (lambda: audit(HALF, ["atb", "x"]), ValueError, "`measures` must be one of 'atb', .* Got 'x'"),

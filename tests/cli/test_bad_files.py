@@ -99,7 +99,7 @@ def test_files_that_cannot_be_used_get_one_line_with_the_cure(quick, tmp_path, n
 def test_thousands_separators_in_weights_are_not_numbers(quick, tmp_path):
     (tmp_path / "w.csv").write_text(table('{y},{p},"1,200"', "label,prob,w"))
     err = quick("assess", "w.csv", "--weight", "w", "-q", check=2).err
-    assert "`w` (sample_weight) must hold numbers" in err
+    assert "`w` (sample_weight) must contain numbers" in err
     assert "Thousands separators? Write 1200, not 1,200." in err
     assert "weights: 'w' is not used" in quick("assess", "w.csv", check=0).err
 

@@ -160,10 +160,10 @@ def test_compare_needs_outcomes_and_weights_in_the_first_file_only(quick, write,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["models.csv"], "two models are compared: name both columns, as in --proba old --proba new"),
+        (["models.csv"], "`compare` needs two models: name both columns, as in --proba old --proba new"),
         (["models.csv", "models.csv"], "Name a column that both have: --key id"),
         (["models.csv", "models.csv", "--key", "id"], "named twice"),
-        (["models.csv", "--key", "id"], "with --key two files are compared; got 1"),
+        (["models.csv", "--key", "id"], "--key joins two files; got 1"),
         (["models.csv", "-", "--key", "id"], "standard input cannot be one of them"),
     ],
 )
@@ -246,18 +246,20 @@ def test_sketches_and_rows_do_not_mix(quick, file, events, tmp_path):
     quick("sketch", file, "-o", "a.sketch", check=0)
     quick("sketch", file, "-o", "r.sketch", "--by", "region", check=0)
     assert "pass only sketches, or only files of rows" in quick("assess", "a.sketch", file, check=2).err
-    assert "which has none: leave it out" in quick("assess", "a.sketch", "--proba", "score", check=2).err
-    assert "it has no segments" in quick("assess", "a.sketch", "--by", "region", check=2).err
-    assert "of two kinds" in quick("merge", "a.sketch", "r.sketch", "-o", "b.sketch", check=2).err
+    assert "which has no columns; omit --proba" in quick("assess", "a.sketch", "--proba", "score", check=2).err
+    assert "is a sketch without segments" in quick("assess", "a.sketch", "--by", "region", check=2).err
+    assert (
+        "some of these sketches have segments" in quick("merge", "a.sketch", "r.sketch", "-o", "b.sketch", check=2).err
+    )
     assert "not a truthcal sketch" in quick("merge", file, "-o", "b.sketch", check=2).err
     assert "not a truthcal sketch (no such file)" in quick("merge", "none.sketch", "-o", "b.sketch", check=2).err
     assert "named twice" in quick("merge", "a.sketch", "./a.sketch", "-o", "b.sketch", check=2).err
     assert "named twice" in quick("assess", "a.sketch", "a.sketch", check=2).err
     assert "standard input: not a sketch" in quick("assess", "a.sketch", "-", stdin=file.read_bytes(), check=2).err
-    assert "leave --buckets out" in quick("sketch", "a.sketch", "-o", "b.sketch", "--buckets", "64", check=2).err
-    assert "a sketch has none" in quick("audit", "a.sketch", check=2).err
+    assert "omit --buckets" in quick("sketch", "a.sketch", "-o", "b.sketch", "--buckets", "64", check=2).err
+    assert "which a sketch does not have" in quick("audit", "a.sketch", check=2).err
     assert "a sketch has no rows" in quick("compare", "a.sketch", "r.sketch", "--key", "id", check=2).err
-    assert "most measures need the rows" in quick("measures", "a.sketch", check=2).err
+    assert "most measures need rows" in quick("measures", "a.sketch", check=2).err
     assert not (tmp_path / "b.sketch").exists()
 
 

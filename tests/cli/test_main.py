@@ -50,7 +50,7 @@ def test_no_colour_where_none_is_wanted(terminal, file, env):
 def test_a_terminal_as_standard_input_is_an_error_and_does_not_wait(terminal):
     shown = terminal("assess", "-", seconds=60)
     assert shown.status == 2
-    assert "that is a terminal. Pipe a file" in shown.out
+    assert "which is a terminal. Pipe a file" in shown.out
 
 
 def test_a_closed_pipe_is_quiet(file):
@@ -221,7 +221,7 @@ def test_what_is_read_is_never_overwritten(quick, file, arguments):
     before = file.read_bytes()
     for name in (file.name, f"./{file.name}"):
         done = quick(command, file, *flags, name, check=2)
-        assert "is an input and would be overwritten; name another file" in done.err
+        assert "is an input and would be overwritten; choose another output file" in done.err
     assert file.read_bytes() == before
 
 

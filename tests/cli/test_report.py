@@ -64,7 +64,7 @@ def test_compare_and_check_write_reports_too(quick, file, tmp_path):
 def test_report_of_a_sketch_says_that_it_is_one(quick, file, tmp_path):
     quick("sketch", file, "--proba", "score", "-o", "s.sketch", check=0)
     quick("report", "s.sketch", "-o", "s.html", check=0)
-    assert "The data are a sketch" in text_of((tmp_path / "s.html").read_text())
+    assert "The input is a sketch" in text_of((tmp_path / "s.html").read_text())
 
 
 def test_a_report_that_fails_leaves_what_was_there(quick, file, tmp_path, monkeypatch):

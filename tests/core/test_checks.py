@@ -100,7 +100,7 @@ def test_text_columns_need_a_pos_label(container):
     words = container(["spam" if y else "ham" for y in Y])
     assert tc.atb(words, P, pos_label="spam") == VALUE
     with pytest.raises(
-        ValueError, match=r"holds text labels \('ham', 'spam'\); name the positive one, .* pos_label='ham'"
+        ValueError, match=r"contains text labels \('ham', 'spam'\); name the positive one, .* pos_label='ham'"
     ):
         tc.atb(words, P)
 
@@ -202,7 +202,7 @@ REFUSED = {
         ValueError,
         r"found -2\.5 at row 1 \(2 of 4 rows\)\. Logits or scores\? Apply the",
     ),
-    "rounding": (Y, [0.1, 0.2, 1.0000001, 0.4], ValueError, r"found 1\.0000001 at row 2 .* Clip it with np\.clip"),
+    "rounding": (Y, [0.1, 0.2, 1.0000001, 0.4], ValueError, r"found 1\.0000001 at row 2 .* Clip with np\.clip"),
     "float32": (Y, np.array([0, 0, 2, 0], "f4"), ValueError, r"found 2\.0 at row 2 \(1 of 4 rows\)\. Percentages"),
     "ints": (Y, [0, 1, 2, 1], ValueError, r"`y_proba` must lie in \[0, 1\]; found 2\.0 at row 2"),
     # shape
@@ -228,23 +228,28 @@ REFUSED = {
         r"`y_proba` could not be read as an array \(ValueError: .*Pass a flat",
     ),
     # type
-    "complex": (Y, [0.1j] * 4, TypeError, r"`y_proba` must hold probabilities; got dtype complex128 .*Pass numbers"),
+    "complex": (Y, [0.1j] * 4, TypeError, r"`y_proba` must contain probabilities; got dtype complex128 .*Pass numbers"),
     "text": (
         Y,
         ["0.1"] * 4,
         TypeError,
-        r"`y_proba` must hold probabilities; got dtype <U3 .*Numbers written as text\?",
+        r"`y_proba` must contain probabilities; got dtype <U3 .*Numbers written as text\?",
     ),
-    "object": (Y, [decimal.Decimal("0.1")] * 4, TypeError, r"`y_proba` must hold probabilities; got dtype object"),
-    "dates": (np.array(["2024-01-01"] * 4, "M8[D]"), P, TypeError, r"`y_true` must hold 0/1, .* got dtype datetime64"),
+    "object": (Y, [decimal.Decimal("0.1")] * 4, TypeError, r"`y_proba` must contain probabilities; got dtype object"),
+    "dates": (
+        np.array(["2024-01-01"] * 4, "M8[D]"),
+        P,
+        TypeError,
+        r"`y_true` must contain 0/1, .* got dtype datetime64",
+    ),
     "complex label": (
         [1j] * 4,
         P,
         TypeError,
-        "`y_true` must hold 0/1, True/False or probabilities; got dtype complex128",
+        "`y_true` must contain 0/1, True/False or probabilities; got dtype complex128",
     ),
     "mixed label": ([0, "a", 1, None], P, ValueError, r"`y_true` has a missing value \(None or NA\) at row 3"),
-    "object label": ([0, "a", 1, {}], P, TypeError, "`y_true` must hold 0/1, .* got dtype object"),
+    "object label": ([0, "a", 1, {}], P, TypeError, "`y_true` must contain 0/1, .* got dtype object"),
     # labels
     "minus one": (
         [-1, 1, 1, -1],
@@ -275,9 +280,9 @@ REFUSED = {
         [0.5, 1.5, 0, 1],
         P,
         ValueError,
-        r"`y_true` must hold 0/1, .* found 1\.5 at row 1 \(1 of 4 rows\)",
+        r"`y_true` must contain 0/1, .* found 1\.5 at row 1 \(1 of 4 rows\)",
     ),
-    "infinite label": ([0, inf, 0, 1], P, ValueError, r"`y_true` must hold 0/1, .* found inf at row 1"),
+    "infinite label": ([0, inf, 0, 1], P, ValueError, r"`y_true` must contain 0/1, .* found inf at row 1"),
     # swapped
     "swapped": (P, Y, ValueError, r"the arguments look swapped\. Outcomes belong in `y_true`\."),
 }
@@ -296,9 +301,9 @@ WEIGHTS_REFUSED = {
     "negative": ([1, -2, 1, 1], ValueError, r"`sample_weight` must be finite and not negative; found -2\.0 at row 1"),
     "inf": ([1, 2, inf, 1], ValueError, r"`sample_weight` must be finite and not negative; found inf at row 2"),
     "nan": ([1, 2, nan, 1], ValueError, r"`sample_weight` has a missing value \(nan\) at row 2 \(1 of 4 rows\)"),
-    "zeros": ([0, 0, 0, 0], ValueError, "`sample_weight` is zero in every row; at least one row must count"),
+    "zeros": ([0, 0, 0, 0], ValueError, "`sample_weight` is zero in every row; at least one weight must be positive"),
     "length": ([1, 1], ValueError, "`y_true` has 4 rows but `sample_weight` has 2; they must match row by row"),
-    "text": (["1"] * 4, TypeError, "`sample_weight` must hold numbers; got dtype <U1"),
+    "text": (["1"] * 4, TypeError, "`sample_weight` must contain numbers; got dtype <U1"),
     "table": ([[1], [1], [1], [1]], ValueError, r"`sample_weight` must be one-dimensional; got shape \(4, 1\)"),
 }
 
@@ -320,12 +325,12 @@ POS_LABEL_REFUSED = {
     "number for text": (
         ["a", "b", "a", "b"],
         1,
-        r"`pos_label` must be of the type of the labels in `y_true` \('a', 'b'\); got 1",
+        r"`pos_label` must have the same type as the labels in `y_true` \('a', 'b'\); got 1",
     ),
     "text for number": (
         [0, 1, 1, 0],
         "1",
-        r"`pos_label` must be of the type of the labels in `y_true` \(0, 1\); got '1'",
+        r"`pos_label` must have the same type as the labels in `y_true` \(0, 1\); got '1'",
     ),
     "null": (["a", None, "b", "a"], "a", r"`y_true` has a missing value \(None or NA\) at row 1"),
     "nan": ([1.0, nan, 0.0, 1.0], 1, r"`y_true` has a missing value \(nan\) at row 1"),
@@ -404,6 +409,6 @@ def test_errors_carry_the_parameter_that_would_help():
 
 
 def test_an_error_about_a_column_starts_with_the_column():
-    error = invalid("y_proba", "must hold numbers; use", TypeError, subject="`p` (y_proba)", fix=("pos_label",))
-    assert str(error) == "`p` (y_proba) must hold numbers; use `pos_label`."
+    error = invalid("y_proba", "must contain numbers; use", TypeError, subject="`p` (y_proba)", fix=("pos_label",))
+    assert str(error) == "`p` (y_proba) must contain numbers; use `pos_label`."
     assert (type(error), error.parameter) == (TypeError, "y_proba")

@@ -509,7 +509,7 @@ FORGED = {
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in FORGED.items() for value in values])
 def test_columns_that_contradict_each_other_are_refused(name, value):
     body = tc.Sketch(4).update([0, 1], [0.1, 0.9]).to_bytes()[:-32]
-    with pytest.raises(ValueError, match="the sketch contradicts itself"):
+    with pytest.raises(ValueError, match="the sketch is inconsistent"):
         tc.Sketch.from_bytes(with_column(body, name, value))
 
 
@@ -539,14 +539,14 @@ def broken_files():
         "appended": (good + b"x", r"the sketch is corrupted \(checksum mismatch\)"),
         "next version": (
             resealed(body[:8] + struct.pack("<I", 2) + body[12:]),
-            "format version 2, but this truthcal reads version 1; upgrade it",
+            "format version 2, but this truthcal reads version 1; upgrade truthcal",
         ),
-        "not a number": (resealed(nan_sum), "the sketch contradicts itself"),
-        "wrong bucket": (resealed(other_bucket), "the sketch contradicts itself"),
-        "odd buckets": (resealed(body[:12] + struct.pack("<I", 5) + body[16:]), "the sketch contradicts itself"),
-        "no buckets": (resealed(body[:12] + struct.pack("<I", 0) + body[16:]), "the sketch contradicts itself"),
-        "falling": (resealed(body[:20] + struct.pack("<2I", 3, 0) + body[28:]), "the sketch contradicts itself"),
-        "empty, odd": (resealed(struct.pack("<8sIII", b"TRUTHCAL", 1, 5, 0)), "the sketch contradicts itself"),
+        "not a number": (resealed(nan_sum), "the sketch is inconsistent"),
+        "wrong bucket": (resealed(other_bucket), "the sketch is inconsistent"),
+        "odd buckets": (resealed(body[:12] + struct.pack("<I", 5) + body[16:]), "the sketch is inconsistent"),
+        "no buckets": (resealed(body[:12] + struct.pack("<I", 0) + body[16:]), "the sketch is inconsistent"),
+        "falling": (resealed(body[:20] + struct.pack("<2I", 3, 0) + body[28:]), "the sketch is inconsistent"),
+        "empty, odd": (resealed(struct.pack("<8sIII", b"TRUTHCAL", 1, 5, 0)), "the sketch is inconsistent"),
     }
 
 
@@ -647,7 +647,7 @@ def test_sums_that_no_rows_have_are_refused():
     data = bytearray(tc.Sketch(16).update([0, 1, 1], [0.3] * 3).to_bytes()[:-32])
     data[56:64], data[64:72] = struct.pack("<d", 2.9), struct.pack("<d", 0.0)  # pos and neg
     sealed = bytes(data) + hashlib.sha256(data).digest()
-    with pytest.raises(ValueError, match="contradicts itself"):
+    with pytest.raises(ValueError, match="is inconsistent"):
         tc.Sketch.from_bytes(sealed)
 
 

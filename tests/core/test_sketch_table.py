@@ -242,7 +242,7 @@ def test_cells_that_no_rows_have_are_refused(name, value):
     keys, group, bucket, columns = cells_of({key: tc.Sketch(4).update([0, 1], [0.1, 0.9]) for key in "ab"})
     columns[COLUMNS.index(name), 2] = value
     with pytest.raises(
-        ValueError, match=r"^the sums of bucket 0 of group 'b' contradict each other; no rows have such"
+        ValueError, match=r"^the sums of bucket 0 of group 'b' are inconsistent; no rows can have these"
     ):
         SketchTable._from_cells(["x"], keys, group, bucket, columns, 4)
 
@@ -250,7 +250,7 @@ def test_cells_that_no_rows_have_are_refused(name, value):
 @pytest.mark.parametrize("bucket", [-1, 1, 3, 4])
 def test_cells_of_the_wrong_bucket_are_refused(bucket):
     keys, group, _, columns = cells_of({"a": tc.Sketch(4).update([0], [0.1])})
-    with pytest.raises(ValueError, match=f"the sums of bucket {bucket} of group 'a' contradict each other"):
+    with pytest.raises(ValueError, match=f"the sums of bucket {bucket} of group 'a' are inconsistent"):
         SketchTable._from_cells(["x"], keys, group, np.array([bucket]), columns, 4)
 
 
@@ -402,7 +402,7 @@ def test_other_keys_are_refused(key):
     with pytest.raises(
         TypeError,
         match=r"^values of the grouping column 'x' must be None, bool, int, float, str, bytes, Decimal, date or "
-        r"datetime; got .*\. Turn them into text, for example with str\(\)\.$",
+        r"datetime; got .*\. Convert them to text, for example with str\(\)\.$",
     ):
         keyed(key)
     assert key not in keyed("a")
@@ -511,9 +511,9 @@ def test_an_empty_table_answers_with_empty_arrays():
     ("sketches", "error", "message"),
     [
         ([ONE], TypeError, r"`sketches` must be a dict from keys to sketches; got \[Sketch"),
-        ({"a": ONE, "b": 5}, TypeError, "`sketches` must hold a Sketch for each key; got 5 for 'b'"),
-        ({}, ValueError, "`sketches` must have one n_buckets in common; found none"),
-        ({"a": ONE, "b": tc.Sketch(8)}, ValueError, "`sketches` must have one n_buckets in common; found 4, 8"),
+        ({"a": ONE, "b": 5}, TypeError, "`sketches` must contain a Sketch for each key; got 5 for 'b'"),
+        ({}, ValueError, "`sketches` must all have the same n_buckets; found none"),
+        ({"a": ONE, "b": tc.Sketch(8)}, ValueError, "`sketches` must all have the same n_buckets; found 4, 8"),
     ],
 )
 def test_what_is_no_dict_of_sketches_is_refused(sketches, error, message):
@@ -591,11 +591,11 @@ def test_merging_what_does_not_fit_is_refused_and_changes_nothing():
     finer = SketchTable.from_sketches({"b": tc.Sketch(8).update([0], [0.1])}, "x")
     for merge in (table.merge, lambda other: table + other):
         with pytest.raises(
-            ValueError, match=r"merge a table with by=\('y',\) into one with by=\('x',\); build both with"
+            ValueError, match=r"merge a table with by=\('y',\) into one with by=\('x',\); use the same `by`"
         ):
             merge(keyed("b", by="y"))
         with pytest.raises(
-            ValueError, match="cannot merge a table with n_buckets=8 into one with n_buckets=4; build both"
+            ValueError, match="cannot merge a table with n_buckets=8 into one with n_buckets=4; use the same"
         ):
             merge(finer)
     for other in (ONE, {"a": ONE}):
@@ -828,7 +828,7 @@ def test_cells_of_a_file_are_in_order():
         forged("ab", [0, 1], [1, 2]),
         forged("ab", [0, 1, 1], [1, 1]),
     ):
-        with pytest.raises(ValueError, match="these bytes: the sketch table contradicts itself"):
+        with pytest.raises(ValueError, match="these bytes: the sketch table is inconsistent"):
             SketchTable.from_bytes(data)
 
 
@@ -837,7 +837,7 @@ def broken_files():
     flipped = bytearray(good)
     flipped[60] ^= 1
     wrong = {
-        name: (data, "the sketch table contradicts itself; it was not written") for name, data in CONTRADICTORY.items()
+        name: (data, "the sketch table is inconsistent; it was not written") for name, data in CONTRADICTORY.items()
     }
     return wrong | {
         "empty": (b"", r"not a truthcal sketch table\.$"),
@@ -851,7 +851,7 @@ def broken_files():
         "appended": (good + b"x", r"the sketch table is corrupted \(checksum mismatch\)"),
         "next version": (
             with_bytes(8, struct.pack("<I", 2)),
-            "a sketch table of format version 2, but this truthcal reads version 1; upgrade it",
+            "a sketch table of format version 2, but this truthcal reads version 1; upgrade truthcal",
         ),
     }
 

@@ -380,7 +380,7 @@ def test_html_holds_the_verdict_and_is_escaped():
     [
         ([0, 1], [0.5, math.nan], "`y_proba`"),
         ([0, math.nan], [0.5, 0.2], "`y_true`"),
-        ([0.3, 0.7], [0.5, 0.2], r"`y_true` must hold outcomes, 0 or 1, here; found 0\.3"),
+        ([0.3, 0.7], [0.5, 0.2], r"`y_true` must contain only 0 and 1 here; found 0\.3"),
         ([0.3, 0.7], [0, 1], "the arguments look swapped"),
         ([0, 1], [0.5, 1.2], "`y_proba` must lie in"),
         ([0, 1, 1], [0.5, 0.2], "`y_true` has 3 rows but `y_proba` has 2"),
@@ -412,7 +412,7 @@ def test_columns_beside_a_sketch_are_refused():
         tc.assess(tc.Sketch().update(y, p), p)
     with pytest.raises((TypeError, ValueError), match="`y_proba`"):
         tc.assess(y)
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes"):
+    with pytest.raises(ValueError, match="`y_true` must contain outcomes"):
         tc.assess(tc.Sketch().update(p, p))
 
 
@@ -481,7 +481,7 @@ def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
     result = tc.assess(y, p)
     assert result.test.method == "exact"
     assert result.test.greater == pytest.approx(tc.calibration_test(y, p, rng=0).pvalue, rel=0.5, abs=0)
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         tc.assess(np.full(20_000, 0.3), np.linspace(0.1, 0.9, 20_000), sample_weight=np.full(20_000, 2.0))
 
 

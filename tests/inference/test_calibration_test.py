@@ -537,9 +537,9 @@ def test_very_many_rows_are_checked_all_the_same(monkeypatch):
     bad[7] = np.nan
     with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 7"):
         tc.calibration_test(y, bad)
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         tc.calibration_test(y * 0.5, p)
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         tc.calibration_test(y * 0.5, p, sample_weight=w)
 
 
@@ -640,7 +640,7 @@ REFUSED = [
     (
         {"measure": "quantile_ece", "sample_weight": [1, 1, 0.5, 1]},
         ValueError,
-        r"whole numbers of repetitions, since rows are counted here; found 0\.5",
+        r"whole numbers, because this measure counts rows; found 0\.5",
     ),
     ({"sample_weight": [1, 1, 1]}, ValueError, "`y_true` has 4 rows but `sample_weight` has 3|`sample_weight` has 3"),
     ({"sample_weight": [1, 1, 1, -1]}, ValueError, "`sample_weight`"),
@@ -658,7 +658,7 @@ ROWS_REFUSED = [
     (
         ([0, 0.5, 1, 0], P),
         ValueError,
-        r"`y_true` must hold outcomes, 0 or 1, here; found 0\.5 at row 1 \(1 of 4 rows\)\. Fractions are",
+        r"`y_true` must contain only 0 and 1 here; found 0\.5 at row 1 \(1 of 4 rows\)\. Fractions are",
     ),
     ((Y, [0.2, np.nan, 0.6, 0.4]), ValueError, r"`y_proba` has a missing value \(nan\) at row 1"),
     ((Y, [0.2, 70, 0.6, 0.4]), ValueError, r"`y_proba` must lie in \[0, 1\]; found 70"),
@@ -689,7 +689,7 @@ def test_nothing_goes_beside_a_sketch(function, name, value):
 @pytest.mark.parametrize("function", [tc.calibration_test, tc.linear_time_test, tc.assess])
 def test_sketches_of_fractions_or_of_nothing_are_refused(function):
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here\\. Fractions are read"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here\\. Fractions are treated"):
         function(tc.Sketch().update(rng.random(500), rng.random(500)))
     with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
         function(tc.Sketch())

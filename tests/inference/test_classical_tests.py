@@ -217,7 +217,7 @@ def test_bad_arguments_are_refused(function, arguments, error, message):
 
 @EACH
 def test_bad_rows_are_refused(function):
-    with pytest.raises(ValueError, match=r"`y_true` must hold outcomes, 0 or 1, here; found 0\.5 at row 1"):
+    with pytest.raises(ValueError, match=r"`y_true` must contain only 0 and 1 here; found 0\.5 at row 1"):
         function([0, 0.5, 1, 0], P)
     with pytest.raises(ValueError, match=r"`y_proba` has a missing value \(nan\) at row 1"):
         function(Y, [0.2, np.nan, 0.6, 0.4])
@@ -229,7 +229,9 @@ def test_bad_rows_are_refused(function):
 
 @pytest.mark.parametrize("p", [[0.5], [0.0, 1.0], [0.5, 0.0, 0.5, 1.0]])
 def test_spiegelhalter_refuses_where_it_sees_nothing(p):
-    with pytest.raises(ValueError, match="`y_proba` holds only 0, 1/2 and 1, where Spiegelhalter's test sees nothing"):
+    with pytest.raises(
+        ValueError, match="`y_proba` contains only 0, 1/2 and 1, which do not affect Spiegelhalter's test"
+    ):
         tc.spiegelhalter_test([0] * len(p), p)
 
 

@@ -131,7 +131,7 @@ def test_few_cells_give_the_interval_of_many():
 @pytest.mark.parametrize("n", [200, 2000])
 @pytest.mark.parametrize("truth", TRUTHS)
 def test_coverage_of_norms(truth, n):
-    # Their intervals are wide on purpose: all but a few must hold the truth.
+    # Their intervals are wide on purpose: all but a few must contain the truth.
     rng = np.random.default_rng([n, len(truth)])
     everyone = population("tied", truth)
     for measure in ("smcal", "ks_ce", "binned_ece", "atb_l1"):
@@ -192,13 +192,13 @@ def test_length_of_mean_against_brute_force(weighted):
     calibrated = np.zeros((2 * m, 2 * m))
     for share, pi in zip(shares, p, strict=True):
         calibrated += share**2 * pi * (1 - pi) * np.outer(thresholds(pi, m), thresholds(pi, m))
-    for axes, matrix in ((length.as_seen, covariance), (length.calibrated, calibrated)):
+    for axes, matrix in ((length.estimated, covariance), (length.calibrated, calibrated)):
         expected, count = np.linalg.eigvalsh(matrix), len(axes.scales)
         np.testing.assert_allclose(axes.scales, expected[-count:], rtol=1e-8, atol=1e-11 * expected[-1])
         assert expected[:-count] == pytest.approx(0.0, abs=1e-11 * expected[-1])
         assert axes.noise == pytest.approx(np.trace(matrix), rel=1e-9, abs=0)
         # The coordinates are along the axes of the covariance: both orders of operations give the same.
-        assert axes.seen**2 @ axes.scales == pytest.approx(mean @ matrix @ mean, rel=1e-8, abs=0)
+        assert axes.observed**2 @ axes.scales == pytest.approx(mean @ matrix @ mean, rel=1e-8, abs=0)
     shift = shares**2 / ww @ np.array([thresholds(pi, m) for pi in p])
     assert length.of_shift == pytest.approx(math.sqrt(shift @ shift), rel=1e-9, abs=0)
 
@@ -209,7 +209,7 @@ def test_scales_of_unweighted_rows_are_those_of_numpy():
     errors = np.array([(pi - yi) * thresholds(pi, 8) for pi, yi in zip(p, y, strict=True)])
     expected = np.linalg.eigvalsh(np.cov(errors.T) / 30)
     sample = Sample.of(y, p)
-    scales = LengthOfMean.of(sample.points().merged(), TentKernel.of("atb", sample.points())).as_seen.scales
+    scales = LengthOfMean.of(sample.points().merged(), TentKernel.of("atb", sample.points())).estimated.scales
     np.testing.assert_allclose(scales, expected[-len(scales) :], rtol=1e-9, atol=1e-13)
 
 
@@ -218,9 +218,9 @@ def test_tails_against_draws_of_the_normal_vector():
     sample = Sample.of(y, p, w)
     length = LengthOfMean.of(sample.points().merged(32), TentKernel.of("atb", sample.points()))
     rng = np.random.default_rng(0)
-    for axes in (length.as_seen, length.calibrated):
+    for axes in (length.estimated, length.calibrated):
         for times in (0.0, 0.5, 2.0):
-            mean = times * axes.seen
+            mean = times * axes.observed
             draws = rng.standard_normal((20_000, len(mean))) * np.sqrt(axes.scales) + mean
             squares = np.sum(draws**2, axis=1)
             for level in (0.1, 0.5, 0.9):
@@ -234,14 +234,15 @@ def test_ends_are_where_the_tails_reject():
     sample = Sample.of(y, p)
     length = LengthOfMean.of(sample.points().merged(96), TentKernel.of("atb", sample.points()))
     low, high = length.interval(0.9)
-    seen, size = length.as_seen, math.sqrt(length.square)
+    seen, size = length.estimated, math.sqrt(length.square)
     above = [
-        axes.tail(length.square, axes.seen * (low / size), intervals.upper_tail) for axes in (length.calibrated, seen)
+        axes.tail(length.square, axes.observed * (low / size), intervals.upper_tail)
+        for axes in (length.calibrated, seen)
     ]
     share = low / size
     assert (1 - share) * above[0] + share * above[1] == pytest.approx(0.05, rel=0, abs=1e-4)
     # The upper end looks in a direction that varies a little more.
-    below = seen.tail(length.square, seen.seen * (high / size), intervals.lower_tail)
+    below = seen.tail(length.square, seen.observed * (high / size), intervals.lower_tail)
     assert 0.02 < below < 0.05 + 1e-4
 
 

@@ -180,10 +180,10 @@ def test_curves_of_other_tests_and_weights():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"distances": [0.9]}, ValueError, r"can be wrong by 0\.\d+ at most in this way; got 0\.9"),
-        ({"distances": [-0.1]}, ValueError, "`distances` must hold numbers that are not negative, at least one"),
-        ({"distances": []}, ValueError, "`distances` must hold numbers that are not negative, at least one"),
-        ({"distances": [math.nan]}, ValueError, "`distances` must hold numbers that are not negative, at least one"),
+        ({"distances": [0.9]}, ValueError, r"can be wrong by at most 0\.\d+ in this way; got 0\.9"),
+        ({"distances": [-0.1]}, ValueError, "`distances` must contain at least one number, and no negative ones"),
+        ({"distances": []}, ValueError, "`distances` must contain at least one number, and no negative ones"),
+        ({"distances": [math.nan]}, ValueError, "`distances` must contain at least one number, and no negative ones"),
         ({"family": "tilt"}, ValueError, "`family` must be one of 'shift', 'slope', 'wave'; got 'tilt'"),
         ({"family": lambda p, s: p + 2 * s}, ValueError, "`family` must return one probability in"),
         ({"family": lambda p, s: p[:-1]}, ValueError, "for each of the 300 predictions"),
@@ -373,8 +373,8 @@ def test_required_rows_for_own_family():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"effect": 0.9}, ValueError, r"can be wrong by 0\.\d+ at most in this way; got 0\.9"),
-        ({"effect": 0.3, "family": "wave"}, ValueError, "at most in this way; got 0.3"),
+        ({"effect": 0.9}, ValueError, r"can be wrong by at most 0\.\d+ in this way; got 0\.9"),
+        ({"effect": 0.3, "family": "wave"}, ValueError, " in this way; got 0.3"),
         ({"effect": 0}, ValueError, "`effect` must lie strictly between 0 and 1"),
         ({"effect": 5}, ValueError, r"For 5%, pass 0\.05"),
         ({"effect": "2%"}, TypeError, "`effect` must be a number; got '2%'"),

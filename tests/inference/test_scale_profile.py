@@ -171,11 +171,11 @@ def test_prints_in_words_and_has_a_table():
     ("given", "error", "message"),
     [
         ({"y_proba": None}, TypeError, "`y_proba`"),
-        ({"y_true": [0.5, 0.2, 0.1]}, ValueError, "must hold outcomes, 0 or 1, here"),
+        ({"y_true": [0.5, 0.2, 0.1]}, ValueError, "must contain only 0 and 1 here"),
         (
             {"y_true": tc.Sketch().update([0.5, 0.2], [0.4, 0.3]), "y_proba": None},
             ValueError,
-            "must hold outcomes, 0 or 1, here",
+            "must contain only 0 and 1 here",
         ),
         ({"y_true": tc.Sketch(), "y_proba": None}, ValueError, "empty|no rows"),
         ({"n_resamples": 5}, ValueError, "`n_resamples` must be at least 39"),

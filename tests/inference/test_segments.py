@@ -461,5 +461,5 @@ def test_empty_tables_are_refused():
 def test_fractional_outcomes_are_refused():
     rng = np.random.default_rng(0)
     half = tc.Sketch(1024).update(rng.random(100), rng.random(100))
-    with pytest.raises(ValueError, match="`y_true` must hold outcomes, 0 or 1, here"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         assess_segments(table_of(calibrated(2) | {"half": half}))

@@ -30,7 +30,7 @@ def every(cases, few):
 @pytest.mark.parametrize(("engine", "kind"), every(KINDS, few=("bool", "fractions", "decimal")), indirect=["engine"])
 def test_edge_cases_give_the_sketch_that_arrays_give(engine, kind):
     if kind == "decimal" and engine.name in ("pandas", "dask"):
-        with pytest.raises(TypeError, match=r"`y` \(y_true\) must hold numbers; its type is (Object|String)\. "):
+        with pytest.raises(TypeError, match=r"`y` \(y_true\) must contain numbers; its type is (Object|String)\. "):
             tc.sketch_frame(engine(table(y=KINDS[kind])), y_true="y", y_proba="p", n_buckets=B)
         return
     frame = engine(table(y=KINDS[kind]))
@@ -100,20 +100,20 @@ NAN, INF = math.nan, math.inf
 
 
 BAD_ROWS = {
-    ("p", "[None, NAN]"): ([None, NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
-    ("y", "[None, NAN]"): ([None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
-    ("w", "[None, NAN]"): ([None, NAN], "`w` (sample_weight) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or fill them deliberately."),
-    ("p", "[NAN]"): ([NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (1 of {} rows). Drop those rows, or fill them deliberately."),
-    ("p", "[INF, NAN]"): ([INF, NAN], "`p` (y_proba) must hold finite numbers; found inf in the frame (2 of {} rows), counting null and nan. Drop or correct those rows; infinite log-odds need the sigmoid first."),
-    ("p", "[-INF]"): ([-INF], "`p` (y_proba) must hold finite numbers; found -inf in the frame (1 of {} rows), counting null and nan. Drop or correct those rows; infinite log-odds need the sigmoid first."),
-    ("p", "[1.0 + 2 * EPS]"): ([1.0 + 2 * EPS], "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
-    ("p", "[-5e-324]"): ([-5e-324], "`p` (y_proba) must lie in [0, 1]; found -5e-324 in the frame (1 of {} rows). Rounding? Clip it with np.clip(..., 0, 1)."),
+    ("p", "[None, NAN]"): ([None, NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or impute the values."),
+    ("y", "[None, NAN]"): ([None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or impute the values."),
+    ("w", "[None, NAN]"): ([None, NAN], "`w` (sample_weight) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or impute the values."),
+    ("p", "[NAN]"): ([NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (1 of {} rows). Drop those rows, or impute the values."),
+    ("p", "[INF, NAN]"): ([INF, NAN], "`p` (y_proba) must contain finite numbers; found inf in the frame (2 of {} rows), counting null and nan. Drop or correct those rows; apply the sigmoid to log-odds first."),
+    ("p", "[-INF]"): ([-INF], "`p` (y_proba) must contain finite numbers; found -inf in the frame (1 of {} rows), counting null and nan. Drop or correct those rows; apply the sigmoid to log-odds first."),
+    ("p", "[1.0 + 2 * EPS]"): ([1.0 + 2 * EPS], "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 in the frame (1 of {} rows). Rounding error? Clip with np.clip(..., 0, 1)."),
+    ("p", "[-5e-324]"): ([-5e-324], "`p` (y_proba) must lie in [0, 1]; found -5e-324 in the frame (1 of {} rows). Rounding error? Clip with np.clip(..., 0, 1)."),
     ("p", "[74.5, 2.0]"): ([74.5, 2.0], "`p` (y_proba) must lie in [0, 1]; found 74.5 in the frame (2 of {} rows). Percentages? Divide by 100."),
     ("p", "[-3.0, 2.0]"): ([-3.0, 2.0], "`p` (y_proba) must lie in [0, 1]; found 2.0 in the frame (2 of {} rows). Logits or scores? Apply the sigmoid (or softmax) first."),
-    ("y", "[2.0]"): ([2.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found 2.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
-    ("y", "[-1.0]"): ([-1.0], "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found -1.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
+    ("y", "[2.0]"): ([2.0], "`y` (y_true) must contain 0/1, True/False or probabilities in [0, 1]; found 2.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
+    ("y", "[-1.0]"): ([-1.0], "`y` (y_true) must contain 0/1, True/False or probabilities in [0, 1]; found -1.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
     ("w", "[-1.0]"): ([-1.0], "`w` (sample_weight) must not be negative; found -1.0 in the frame (1 of {} rows). Drop or correct these rows."),
-    ("w", "[1e-200]"): ([1e-200], "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200. Only ratios matter: multiply all weights of all updates by one number."),
+    ("w", "[1e-200]"): ([1e-200], "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200. Only ratios matter, so multiply the weights of all updates by the same number."),
 }  # fmt: skip
 FEW_BAD_ROWS = [
     ("p", "[None, NAN]"),
@@ -160,11 +160,11 @@ def test_more_than_two_labels(engine):
 
 def test_types_that_are_no_numbers(engine):
     frame = engine(table(text=[str(p) for p in PROBA]))
-    with pytest.raises(TypeError, match=r"`text` \(y_proba\) must hold numbers; its type is .*written as text\?"):
+    with pytest.raises(TypeError, match=r"`text` \(y_proba\) must contain numbers; its type is .*written as text\?"):
         tc.sketch_frame(frame, y_true="y", y_proba="text")
-    with pytest.raises(TypeError, match=r"`text` \(y_true\) must hold numbers; its type is .* `pos_label`"):
+    with pytest.raises(TypeError, match=r"`text` \(y_true\) must contain numbers; its type is .* `pos_label`"):
         tc.sketch_frame(frame, y_true="text", y_proba="p")
-    with pytest.raises(ValueError, match=r"`pos_label` must be of the type of the labels in `text`, .*; got 1"):
+    with pytest.raises(ValueError, match=r"`pos_label` must have the same type as the labels in `text`, .*; got 1"):
         tc.sketch_frame(frame, y_true="text", y_proba="p", pos_label=1)
 
 
@@ -224,7 +224,7 @@ def test_double_names_and_lists():
     with pytest.raises(ValueError, match=r"the frame has more than one column named 'p'; rename all but one"):
         tc.sketch_frame(doubled, y_true="y", y_proba="p")
     listed = pa.table({"y": [0, 1], "p": [0.2, 0.9], "g": [[1], [2]]})
-    with pytest.raises(TypeError, match=r"`g` \(by\) must hold text, numbers or dates; it is List"):
+    with pytest.raises(TypeError, match=r"`g` \(by\) must contain text, numbers or dates; it is List"):
         tc.sketch_frame(listed, y_true="y", y_proba="p", by="g")
 
 

@@ -86,17 +86,21 @@ def test_every_shape_of_a_result():
     ("given", "keywords", "message"),
     [
         ([], {}, "the result has no rows; at least one is needed."),
-        ([(1, 2, 3)], {}, r"`result` must be all that a query of sketch_sql returned, .*; got 3 columns\."),
+        (
+            [(1, 2, 3)],
+            {},
+            r"`result` must be the complete result of a query written by sketch_sql, .*; got 3 columns\.",
+        ),
         ([5], {}, r"got lines such as 5\."),
         (["abc"], {}, r"got lines such as 'abc'\."),
         ({"a": [1]}, {}, r"got the columns a\."),
         (5, {}, r"got the columns \(none\)\."),
         ("all", {"by": "site"}, r"got the columns code, n, wp"),
         ("all", {"pos_label": "yes"}, r"got the columns code, n, wp"),
-        ("some", {}, r"`result` is not all that the query returned: its lines hold \d+ rows, but there are 200\."),
-        ("twice", {}, r"its lines hold 400 rows, but there are 200\."),
+        ("some", {}, r"`result` is incomplete: its lines cover \d+ rows, but there are 200\."),
+        ("twice", {}, r"its lines cover 400 rows, but there are 200\."),
         ("two", {}, r"got lines of different queries \(`n_buckets` is not the same in all of them\)\."),
-        ("other", {}, r"the sums contradict each other; no rows have such sums\."),
+        ("other", {}, r"the sums are inconsistent; no rows can have these sums\."),
     ],
 )
 def test_what_is_no_result(given, keywords, message):

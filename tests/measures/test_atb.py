@@ -356,10 +356,10 @@ def test_predictions_one_ulp_apart_keep_their_distance():
 def test_weights_too_far_apart_are_refused(weights):
     for call in (tc.atb, tc.atb_l1, tc.multiscale_atb, tc.atb_summary, tc.cumulative_bias_curve):
         with pytest.raises(
-            ValueError, match=r"`sample_weight` spans too much: .* give them weight 0, or correct the weights"
+            ValueError, match=r"`sample_weight` has too wide a range: .* set them to 0, or correct the weights"
         ):
             call([0, 1, 1], [0.3, 0.6, 0.2], sample_weight=weights)
-    with pytest.raises(ValueError, match="`sample_weight` spans too much"):
+    with pytest.raises(ValueError, match="`sample_weight` has too wide a range"):
         tc.atb_approx([0, 1, 1], [0.3, 0.6, 0.2], sample_weight=weights, tolerance=0.1)
 
 

@@ -103,12 +103,12 @@ def test_quantile_bins_keep_ties_together_and_need_no_order():
         (
             {"debias": True, "norm": "l2"},
             ValueError,
-            "`debias` needs two rows in each bin that is not empty; use fewer bins",
+            "`debias` needs at least two rows in every non-empty bin; use fewer bins",
         ),
         (
             {"debias": True, "norm": "l2", "sample_weight": [1, 2, 0.5]},
             ValueError,
-            "whole numbers of repetitions, since rows are counted here; found 0.5",
+            "whole numbers, because this measure counts rows; found 0.5",
         ),
     ],
 )
@@ -118,7 +118,7 @@ def test_options_that_make_no_sense(options, error, message):
 
 
 def test_debias_refuses_fractions_and_ece_refuses_small_alpha():
-    with pytest.raises(ValueError, match="`debias` needs 0/1 outcomes; `y_true` holds fractions"):
+    with pytest.raises(ValueError, match="`debias` needs 0/1 outcomes; `y_true` contains fractions"):
         tc.binned_ece([0.5, 0.5], [0.2, 0.3], norm="l2", debias=True, n_bins=1)
     for bad in (0.5, math.nan, 10**400):
         with pytest.raises(ValueError, match="`alpha` must be finite and at least 1"):

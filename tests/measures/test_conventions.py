@@ -316,14 +316,14 @@ def test_labels_can_be_named():
         (
             {"y_true": [1.0, 0.25]},
             ValueError,
-            "`y_true` must hold 0/1 outcomes for the convention 'torchmetrics'; found 0.25 at row 1 (1 of 2 rows). "
+            "`y_true` must contain 0/1 outcomes for the convention 'torchmetrics'; found 0.25 at row 1 (1 of 2 rows). "
             "For fractional outcomes use a measure of truthcal, such as atb.",
         ),
         (
             {"convention": "mapie", "n_bins": 1},
             ValueError,
             "`n_bins` must be at least 2 for the convention 'mapie' unless a prediction is exactly 0; got 1, for which "
-            "mapie returns nan. Pass n_bins=2 to have all rows in one bin.",
+            "mapie returns nan. Pass n_bins=2 to put all rows into one bin.",
         ),
     ],
 )

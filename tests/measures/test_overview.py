@@ -59,7 +59,7 @@ def test_measures_that_cannot_take_the_rows_say_why():
     assert {row.name for row in missing} == {"quantile_ece", "subsampled_smcal", "subsampled_step_ce"}
     assert all("whole numbers" in row.note for row in missing)
     names = "quantile_ece, subsampled_smcal, subsampled_step_ce"
-    assert str(table).splitlines()[-2].startswith(f"{names}: `sample_weight` must hold whole numbers")
+    assert str(table).splitlines()[-2].startswith(f"{names}: `sample_weight` must contain whole numbers")
     with pytest.raises(ValueError, match="whole numbers"):
         tc.all_measures(y, p, ["atb", "quantile_ece"], sample_weight=np.full(100, 0.5))
 

@@ -531,7 +531,7 @@ def test_reliability_curve_refuses(arguments, error, message):
 @pytest.mark.parametrize("function", [reliability_curve, tc.cumulative_bias_curve, tc.atb_summary, tc.distcal_bracket])
 def test_a_sketch_stands_alone_and_rows_do_not(function):
     sketch = tc.Sketch().update([0, 1], [0.2, 0.7])
-    with pytest.raises(TypeError, match="`y_proba` cannot be combined with a Sketch, which summarizes its rows"):
+    with pytest.raises(TypeError, match="`y_proba` cannot be combined with a Sketch, whose rows are summarized"):
         function(sketch, [0.2, 0.7])
     with pytest.raises(TypeError, match="`sample_weight` cannot be combined with a Sketch"):
         function(sketch, sample_weight=[1, 2])
@@ -548,7 +548,7 @@ def test_a_sketch_stands_alone_and_rows_do_not(function):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"n_resamples": 38}, ValueError, r"`n_resamples` must be at least 39 for confidence_level = 0\.95; got 38\. Draw more"),
+        ({"n_resamples": 38}, ValueError, r"`n_resamples` must be at least 39 for confidence_level = 0\.95; got 38\. Increase it"),
         ({"n_resamples": 150, "confidence_level": 0.99}, ValueError, r"at least 199 for confidence_level = 0\.99; got 150"),
         ({"n_resamples": 20_001}, ValueError, "`n_resamples` must be between 1 and 20000; got 20001"),
         ({"n_resamples": True}, TypeError, "`n_resamples` must be a whole number; got True"),

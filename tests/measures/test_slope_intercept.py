@@ -58,13 +58,17 @@ def test_extreme_log_odds_converge():
 @pytest.mark.parametrize(
     ("y", "p", "message"),
     [
-        ([0, 1, 1], [0.0, 0.5, 0.6], "strictly between 0 and 1 here, since log-odds are taken; found 0. Clip"),
-        ([0, 1, 1], [0.2, 0.5, 1.0], "strictly between 0 and 1 here, since log-odds are taken; found 1. Clip"),
-        ([0, 1, 1], [0.4, 0.4, 0.4], "`y_proba` must hold two different predictions to fit a slope; all are 0.4"),
-        ([1, 1, 1], [0.2, 0.4, 0.5], "one class only, so no finite intercept fits best"),
-        ([0, 0, 1], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes by a threshold, so no finite slope"),
-        ([1, 1, 0], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes by a threshold, so no finite slope"),
-        ([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.5], "`y_proba` separates the outcomes by a threshold, so no finite slope"),
+        ([0, 1, 1], [0.0, 0.5, 0.6], "strictly between 0 and 1, because log-odds are used; found 0. Clip"),
+        ([0, 1, 1], [0.2, 0.5, 1.0], "strictly between 0 and 1, because log-odds are used; found 1. Clip"),
+        (
+            [0, 1, 1],
+            [0.4, 0.4, 0.4],
+            "`y_proba` must contain at least two distinct predictions to fit a slope; all are 0.4",
+        ),
+        ([1, 1, 1], [0.2, 0.4, 0.5], "contains only one class, so no finite intercept is best"),
+        ([0, 0, 1], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes perfectly, so no finite slope"),
+        ([1, 1, 0], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes perfectly, so no finite slope"),
+        ([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.5], "`y_proba` separates the outcomes perfectly, so no finite slope"),
     ],
 )
 def test_slope_where_no_finite_one_exists(y, p, message):
@@ -80,7 +84,7 @@ def test_one_class_with_weights_that_round(outcome):
     y = np.full(5000, outcome)
     assert tc.log_loss_decomposition(y, p, sample_weight=w).uncertainty == 0
     assert tc.brier_decomposition(y, p, sample_weight=w).uncertainty < 1e-15
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="contains only one class"):
         tc.calibration_slope_intercept(y, p, sample_weight=w)
     exact = np.average(np.abs(p - y), weights=w)
     assert tc.distcal(y, p, sample_weight=w) == pytest.approx(exact, rel=1e-12)
@@ -96,5 +100,7 @@ def test_one_class_with_weights_that_round(outcome):
     ],
 )
 def test_slope_that_floats_cannot_find_is_refused(y, p, w):
-    with pytest.raises(ValueError, match=r"no slope can be fitted|allows no accurate fit of slope and intercepts"):
+    with pytest.raises(
+        ValueError, match=r"no slope can be fitted|does not allow an accurate fit of slope and intercepts"
+    ):
         tc.calibration_slope_intercept(y, p, sample_weight=w)

@@ -115,11 +115,7 @@ def test_merging_neighbours_moves_little(name, bound, monkeypatch):
         ({"rng": True}, TypeError, "`rng` must be a whole number"),
         ({"rng": np.random.RandomState(3)}, TypeError, "`rng` must be a whole number"),
         ({"rng": -1}, TypeError, "`rng` must be a whole number"),
-        (
-            {"sample_weight": [0.5] * 20},
-            ValueError,
-            r"whole numbers of repetitions, since rows are counted here; found 0\.5",
-        ),
+        ({"sample_weight": [0.5] * 20}, ValueError, r"whole numbers, because this measure counts rows; found 0\.5"),
     ],
 )
 def test_options_that_make_no_sense(options, error, message):

@@ -184,7 +184,7 @@ def test_bias_draws_the_steps_and_the_band(ax, data, artists):
     corners = artists(ax)["bias-0-band"].get_paths()[0].vertices
     assert set(corners[:, 1]) == {-band.limit, band.limit}
     assert {note.get_text() for note in ax.texts} == {"rising: predictions too high      falling: too low"}
-    assert entries(ax) == ["cumulative bias", "holds 95% of calibrated curves", "outside that"]
+    assert entries(ax) == ["cumulative bias", "contains 95% of calibrated curves", "outside that"]
 
 
 def test_bias_of_a_sketch_has_no_steps(ax, data, artists):
@@ -276,7 +276,7 @@ def test_scales_draw_errors_beside_chance(ax, data, artists):
     left, right = ax.get_xlim()
     assert left > 1 > 1 / 32 > right  # wide at the left
     assert ax.get_xscale() == "log"
-    assert entries(ax) == ["error", "95% of errors if calibrated", "filled: above that range"]
+    assert entries(ax) == ["error", "95% range if calibrated", "filled: above that range"]
 
 
 def test_scales_inside_the_range_are_open(ax, artists):

@@ -88,7 +88,7 @@ def resolve_measure(measure: Any, argument: str, name: str | None = None) -> Aud
     if callable(measure) and not isinstance(measure, type):
         return _user_defined(measure, name or str(getattr(measure, "__name__", "own measure")))
     if isinstance(measure, type):
-        raise TypeError(f"`{argument}` has the class {measure.__name__}; pass an instance, {measure.__name__}(...).")
+        raise TypeError(f"`{argument}` got the class {measure.__name__}; pass an instance, {measure.__name__}(...).")
     raise ValueError(
         f"`{argument}` must be one of {', '.join(repr(key) for key in MEASURES)}; or a Binning; or a function "
         f"f(y_true, y_proba) -> float. Got {shown(measure)}."
@@ -242,6 +242,6 @@ def _check_score(value: Any, name: str, y: NDArray[Any]) -> float:
     if not math.isfinite(number):
         raise ValueError(
             f"the measure {name!r} must return a finite number for all outcomes; it returned {shown(value)} for "
-            f"y_true = {shown(y.tolist())}. Give it a value there, or choose a truth where this cannot occur."
+            f"y_true = {shown(y.tolist())}. Return a number there, or choose a truth for which this cannot occur."
         )
     return number

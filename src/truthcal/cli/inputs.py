@@ -117,11 +117,9 @@ def open_sources(files: Sequence[str]) -> Iterator[list[Source]]:
         yield sources
         return
     if len(files) > 1:
-        raise ValueError("`-` is standard input, which must be the only file. Combine them with cat.")
+        raise ValueError("`-` (standard input) must be the only input. Combine files with cat.")
     if sys.stdin.isatty():
-        raise ValueError(
-            "`-` reads standard input, but that is a terminal. Pipe a file: truthcal ... - < predictions.csv"
-        )
+        raise ValueError("`-` reads standard input, which is a terminal. Pipe a file: truthcal ... - < predictions.csv")
     with spool_stdin(sys.stdin.buffer) as source:
         yield [source]
 
@@ -153,7 +151,7 @@ def refuse_unwritable(request: Request, path: str | None, *, may_be_input: bool 
         return
     target = Path(path)
     if not path:
-        raise ValueError("the name of a file to write is empty; name it, or leave the option out.")
+        raise ValueError("the name of an output file is empty; give a name, or omit the option.")
     if not may_be_input and target.is_file():
         _refuse_input(request, target)
     if target.is_dir():
@@ -171,7 +169,7 @@ def _refuse_input(request: Request, target: Path) -> None:
     if rows and not paths:
         paths = [source.path for source in find_sources(rows)]
     if any(path.samefile(target) for path in paths):
-        raise ValueError(f"{target}: is an input and would be overwritten; name another file to write.")
+        raise ValueError(f"{target}: is an input and would be overwritten; choose another output file.")
 
 
 def _refuse_name_not_utf8(source: Source) -> None:
@@ -202,8 +200,8 @@ def _read_sketches(request: Request, paths: list[str], names: tuple[str, ...]) -
     whole = merge_sketches(paths)
     table = whole if isinstance(whole, SketchTable) else None
     if request.by and (table is None or request.by != table.by):
-        segments = f"its segments are by {', '.join(table.by)}" if table else "it has no segments"
-        raise ValueError(f"--by {' --by '.join(request.by)}: {names[0]} is a sketch, and {segments}.")
+        segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
+        raise ValueError(f"--by {' --by '.join(request.by)}: {names[0]} is a sketch {segments}.")
     sketch = whole.total() if isinstance(whole, SketchTable) else whole
     return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n)}, names, {})
 
@@ -222,9 +220,9 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
     }
     flag = next((flag for flag, value in flags.items() if value), None)
     if flag is not None:
-        raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has none: leave it out.")
+        raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")
     if request.buckets is not None:
-        raise ValueError(f"{names[0]}: is a sketch with a fixed number of buckets; leave --buckets out.")
+        raise ValueError(f"{names[0]}: is a sketch with a fixed number of buckets; omit --buckets.")
 
 
 def merge_sketches(files: Sequence[str]) -> Sketch | SketchTable:
@@ -241,7 +239,7 @@ def merge_sketches(files: Sequence[str]) -> Sketch | SketchTable:
         missing = "" if Path(unknown).exists() else " (no such file)"
         raise ValueError(f"{unknown}: not a truthcal sketch{missing}; write one with: truthcal sketch FILE -o OUT")
     if len(set(kinds.values())) > 1:
-        raise ValueError(f"{paths[0]} and the others are of two kinds, with and without segments; merge one kind only.")
+        raise ValueError("some of these sketches have segments and some do not; merge only one kind.")
     sketches: list[Any] = [
         (SketchTable if kind == "SketchTable" else Sketch).load(path) for path, kind in kinds.items()
     ]

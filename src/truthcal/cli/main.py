@@ -101,7 +101,7 @@ def _run(request: Request) -> int:
 def error_text(error: BaseException) -> str:
     """Return the message of an error in one line, with flags in place of the library's parameters."""
     if isinstance(error, MemoryError) and not str(error):
-        return "not enough memory. `truthcal sketch` reduces files in little memory; assess its output."
+        return "not enough memory. `truthcal sketch` needs little memory; sketch the files and assess the sketch."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
     text = str(error)

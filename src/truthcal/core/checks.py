@@ -182,18 +182,18 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
 
 
 def refuse_fractional(y: NDArray[Any] | None) -> None:
-    """Reject fractional outcomes: this needs 0/1. None: there are some, but their rows are not known."""
+    """Reject fractional outcomes. Pass None if there are some in unknown rows."""
     fractions = None if y is None or y.dtype == np.uint8 else (y != 0) & (y != 1)
     if y is None or (fractions is not None and fractions.any()):
         example = f"; found {where_found(y, fractions)}" if y is not None and fractions is not None else ""
-        reason = "Fractions are read as true probabilities, which have no sampling noise to test."
-        raise invalid("y_true", f"must hold outcomes, 0 or 1, here{example}. {reason}")
+        reason = "Fractions are treated as true probabilities, which have no sampling noise to test."
+        raise invalid("y_true", f"must contain only 0 and 1 here{example}. {reason}")
 
 
 def refuse_swapped(predictions_are_certain: bool) -> None:
     """Reject fractional outcomes with predictions of 0 and 1 only."""
     if predictions_are_certain:
-        problem = "holds only 0 and 1 while the outcomes hold fractions: the arguments look swapped. Outcomes belong in"
+        problem = "has only 0 and 1, but the outcomes are fractions: the arguments look swapped. Outcomes belong in"
         raise invalid("y_proba", problem, fix=("y_true",))
 
 
@@ -225,7 +225,7 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
     if _is_text(raw):
         cure = "Numbers written as text? Convert with .astype(float)."
     found = f"got dtype {raw.dtype} (first value {_plain(raw[0])!r})"
-    raise invalid(name, f"must hold {wanted}; {found}. {cure}", TypeError)
+    raise invalid(name, f"must contain {wanted}; {found}. {cure}", TypeError)
 
 
 def cure_outside_unit(low: float, high: float) -> str:
@@ -233,7 +233,7 @@ def cure_outside_unit(low: float, high: float) -> str:
     if math.isinf(low) or math.isinf(high):
         return "Log-odds of certain events? Apply the sigmoid first."
     if low >= -1e-6 and high <= 1 + 1e-6:
-        return "Rounding? Clip it with np.clip(..., 0, 1)."
+        return "Rounding error? Clip with np.clip(..., 0, 1)."
     if low >= 0 and high <= 100:
         return "Percentages? Divide by 100."
     return "Logits or scores? Apply the sigmoid (or softmax) first."
@@ -241,7 +241,7 @@ def cure_outside_unit(low: float, high: float) -> str:
 
 def _refuse_missing_values(missing: NDArray[np.bool_], name: str, what: str) -> None:
     if missing.any():
-        cure = "Drop those rows, or fill them deliberately."
+        cure = "Drop those rows, or impute the values."
         raise invalid(name, f"has a missing value ({what}) {_at(missing)}. {cure}")
 
 
@@ -284,7 +284,7 @@ def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
     if pos_label is not None:
         raw = positive_labels(raw, pos_label)
     if _is_text(raw):
-        problem = f"holds text labels ({_examples(raw)}); name the positive one, for example"
+        problem = f"contains text labels ({_examples(raw)}); name the positive one, for example"
         raise invalid("y_true", problem, fix=("pos_label", _plain(raw[0])))
     _refuse_other_kind(raw, "y_true", "0/1, True/False or probabilities")
     if raw.dtype.itemsize == 1:
@@ -313,7 +313,7 @@ def _refuse_labels(values: NDArray[Any]) -> NoReturn:
     if values.dtype.kind == "f":
         _refuse_missing_values(np.isnan(values), "y_true", "nan")
     example = where_found(values, ~((values >= 0) & (values <= 1)))
-    rule = f"must hold 0/1, True/False or probabilities in [0, 1]; found {example}."
+    rule = f"must contain 0/1, True/False or probabilities in [0, 1]; found {example}."
     labels = np.unique(values).tolist()
     if len(labels) == 1:
         raise invalid("y_true", f"{rule} If {labels[0]!r} is the positive label, pass", fix=("pos_label", labels[0]))
@@ -325,7 +325,7 @@ def _refuse_labels(values: NDArray[Any]) -> NoReturn:
 
 
 def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Tell which rows of `y_true` have the label `pos_label`; the others must have one other label."""
+    """Return which rows of `y_true` have the label `pos_label`; the others must have one other label."""
     if np.ndim(pos_label) != 0 or pos_label != pos_label:
         raise invalid("pos_label", f"must be a single label; got {pos_label!r}.", TypeError)
     if raw.dtype.kind == "O":
@@ -336,7 +336,7 @@ def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     if not text:
         _refuse_other_kind(raw, "y_true", "labels (numbers, True/False or text)")
     if text != isinstance(pos_label, str | bytes):
-        rule = f"must be of the type of the labels in `y_true` ({_examples(raw)})"
+        rule = f"must have the same type as the labels in `y_true` ({_examples(raw)})"
         raise invalid("pos_label", f"{rule}; got {pos_label!r}.")
     positive: NDArray[np.bool_] = np.asarray(raw == pos_label, dtype=np.bool_)
     others = raw[~positive]
@@ -373,18 +373,18 @@ def _weights(raw: NDArray[Any]) -> NDArray[np.float64]:
 def refuse_no_weight(rows_with_weight: int) -> None:
     """Reject rows whose weights are all zero."""
     if rows_with_weight == 0:
-        raise invalid("sample_weight", "is zero in every row; at least one row must count.")
+        raise invalid("sample_weight", "is zero in every row; at least one weight must be positive.")
 
 
 def refuse_weights_between(low: float, high: float, subject: str | None = None) -> NoReturn:
     """Reject weights from `low` to `high`, which are beyond what a sketch can add up."""
     rule = f"must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g} for a sketch; found {low:g} to {high:g}"
-    cure = "Only ratios matter: multiply all weights of all updates by one number."
+    cure = "Only ratios matter, so multiply the weights of all updates by the same number."
     raise invalid("sample_weight", f"{rule}. {cure}", subject=subject)
 
 
 def refuse_wide_weight(w: NDArray[np.float64]) -> None:
-    """Reject weights so far apart that their squares underflow: the lightest rows would be lost silently."""
+    """Reject a range of weights so wide that squares underflow: the smallest weights would be lost silently."""
     if w.min() < w.max() * WIDEST_WEIGHT:
-        cure = "The lightest rows are lost beside the heaviest; give them weight 0, or correct the weights."
-        raise invalid("sample_weight", f"spans too much: {w.min():g} to {w.max():g}. {cure}")
+        cure = "The smallest weights are lost next to the largest; set them to 0, or correct the weights."
+        raise invalid("sample_weight", f"has too wide a range: {w.min():g} to {w.max():g}. {cure}")

@@ -74,7 +74,7 @@ class BinaryFile:
             raise ValueError(f"{it_is} truncated; copy or write it again.")
         _, version, *numbers = cls._HEADER.unpack_from(data)
         if version != cls._VERSION:
-            known = f"this truthcal reads version {cls._VERSION}; upgrade it."
+            known = f"this truthcal reads version {cls._VERSION}; upgrade truthcal."
             raise ValueError(f"{name}: a {cls._NOUN} of format version {version}, but {known}")
         size = start + body_size(*numbers) + _DIGEST_SIZE
         if len(data) < size:

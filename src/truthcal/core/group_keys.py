@@ -88,7 +88,7 @@ def plain_value(value: Any, name: str) -> Any:
         return date(value.year, value.month, value.day)
     raise TypeError(
         f"values of the grouping column {name!r} must be None, bool, int, float, str, bytes, Decimal, date or "
-        f"datetime; got {shown(value)} ({kind.__name__}). Turn them into text, for example with str()."
+        f"datetime; got {shown(value)} ({kind.__name__}). Convert them to text, for example with str()."
     )
 
 

@@ -25,10 +25,10 @@ def list_shown(values: Sequence[object], *, more: bool = False) -> str:
 def check_counts(w: NDArray[np.float64]) -> None:
     """Reject weights that are not whole numbers of repetitions, or whose sum is not exact."""
     if w.sum() > 2**53:
-        raise invalid("sample_weight", f"repeats rows {w.sum():g} times in all, more than can be counted exactly.")
+        raise invalid("sample_weight", f"adds up to {w.sum():g} rows, more than can be counted exactly.")
     whole = w == np.floor(w)
     if not whole.all():
-        rule = f"must hold whole numbers of repetitions, since rows are counted here; found {w[~whole][0]:g}."
+        rule = f"must contain whole numbers, because this measure counts rows; found {w[~whole][0]:g}."
         cure = "For fractional weights use another measure, for example multiscale_atb."
         raise invalid("sample_weight", f"{rule} {cure}")
 

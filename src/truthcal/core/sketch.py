@@ -1,4 +1,4 @@
-"""The mergeable summary: per-bucket moments in fixed memory, with certified bounds on what it answers.
+"""The mergeable summary: sums per bucket in fixed memory, with certified bounds on results.
 
 Its file format is in docs/reference/sketch-format.md.
 """
@@ -22,27 +22,27 @@ MAX_BUCKETS = 1 << 20
 COLUMNS = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "min", "max")
 CELL_SIZE = 4 + 8 * len(COLUMNS)  # bytes in a file: bucket number and columns
 
-# Rows that need a closer look are checked and added this many at a time, so that copies stay small.
+# Rows that do not take the fast path are checked and added in chunks of this size, to keep copies small.
 _CHUNK = 1 << 16
 
 
 class Sketch(BinaryFile):
     """Rows reduced to a few sums per bucket of predictions: fixed memory, mergeable, certified.
 
-    Feed it rows in any number of updates, on any number of machines, merge, and ask. Answers about ATB come with bounds
-    that certainly contain the exact value.
+    Add rows in any number of updates, on any number of machines, and merge the sketches. ATB comes with bounds that
+    certainly contain the exact value.
 
     Parameters
     ----------
     n_buckets : int, default 4096
-        Equal-width buckets of [0, 1], a power of two. But for rounding, the bounds on ATB are never further apart
-        than ``1 / (2 * n_buckets)``; for predictions spread over [0, 1] about ``1 / (8 * n_buckets**2)``, which is
-        1e-8 for 4096.
+        Number of equal-width buckets of [0, 1], a power of two. Apart from rounding, the bounds on ATB are never
+        further apart than ``1 / (2 * n_buckets)``. If predictions are spread over [0, 1], they are about ``1 / (8 *
+        n_buckets**2)`` apart, which is 1e-8 for 4096.
 
     Notes
     -----
-    Memory: 176 bytes a bucket (0.7 MB by default), and while updating a few megabytes more, whatever the batch.
-    Two sketches merge if they have the same `n_buckets`.
+    Memory: 176 bytes per bucket (0.7 MB by default), plus a few megabytes during an update of any size.
+    Two sketches can be merged if they have the same `n_buckets`.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Sketch(BinaryFile):
     def __init__(self, n_buckets: int = 4096) -> None:
         self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
         self._sums = np.zeros((buckets.N_SUMS, self.n_buckets))
-        self._lost = np.zeros_like(self._sums)  # what rounding took from _sums: added back when read
+        self._lost = np.zeros_like(self._sums)  # accumulated rounding errors of _sums, added back when read
         self._low = np.full(self.n_buckets, np.inf)
         self._high = np.full(self.n_buckets, -np.inf)
 
@@ -71,14 +71,14 @@ class Sketch(BinaryFile):
     def update(
         self, y_true: object, y_proba: object, sample_weight: object = None, *, pos_label: object = None
     ) -> Self:
-        """Add rows. Returns the sketch itself. If the rows are refused, the sketch is unchanged.
+        """Add rows. Returns the sketch itself. If a row is invalid, the sketch is unchanged.
 
         Parameters
         ----------
         y_true, y_proba, pos_label
             As for `atb`.
         sample_weight : array-like, optional
-            Weights, zero or between 1e-100 and 1e100. Rows of weight 0 count for nothing.
+            Weights, zero or between 1e-100 and 1e100. Rows of weight 0 are ignored.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class Sketch(BinaryFile):
         try:
             parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
         except (TypeError, ValueError):
-            checks.check_rows(*columns)  # says the same of all rows, so that row numbers and counts are right
+            checks.check_rows(*columns)  # raises the same error for all rows, with correct row numbers and counts
             raise
         checks.refuse_no_weight(sum(part.n for part, _ in parts))
         if any(fractional for _, fractional in parts):
@@ -108,7 +108,7 @@ class Sketch(BinaryFile):
         return self
 
     def _fast(self, columns: list[NDArray[Any]], first: int, last: int) -> NDArray[np.float64] | None:
-        """Sums over the rows first to last, if they are valid, unweighted and have 0/1 outcomes; else None."""
+        """Sum the rows first to last if they are valid, unweighted and have 0/1 outcomes; else return None."""
         if len(columns) > 2 or not all(checks.is_plain(column) for column in columns):
             return None
         y, p = (checks.read_only(column[first:last]) for column in columns)
@@ -116,13 +116,13 @@ class Sketch(BinaryFile):
         return None if buckets.sketch_binary(p, y, self.n_buckets, scratch) else scratch
 
     def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple["Sketch", bool]:
-        """A new sketch of the rows first to last, and whether it has fractional outcomes. Refuses what is not legal."""
+        """Check the rows first to last; return a new sketch of them, and whether it has fractional outcomes."""
         part, fractional = Sketch(self.n_buckets), False
         scratch = np.zeros((self.n_buckets, buckets.N_SUMS))
         for start in range(first, last, _CHUNK):
             chunk = [column[start : min(start + _CHUNK, last)] for column in columns]
             rows = checks.check_rows(*chunk, part=True)
-            # A sketch cannot rescale weights, since more rows may come later.
+            # A sketch cannot rescale weights, because more rows may be added later.
             if rows.w is not None and rows.w.size:
                 low, high = float(rows.w.min()), float(rows.w.max())
                 if not (low >= checks.SMALLEST_WEIGHT and high <= checks.LARGEST_WEIGHT):
@@ -135,7 +135,7 @@ class Sketch(BinaryFile):
         return part, fractional
 
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
-        """Add rows that `buckets.sketch_binary` has summed up in `empty_scratch`."""
+        """Add the sums that `buckets.sketch_binary` stored in `empty_scratch`."""
         buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
 
     def merge(self, other: "Sketch") -> Self:
@@ -145,7 +145,7 @@ class Sketch(BinaryFile):
         if other.n_buckets != self.n_buckets:
             raise ValueError(
                 f"cannot merge a sketch with n_buckets={other.n_buckets} into one with n_buckets={self.n_buckets}; "
-                "build both with the same number."
+                "use the same number for both."
             )
         self._add(other)
         return self
@@ -166,11 +166,11 @@ class Sketch(BinaryFile):
         np.minimum(self._low, other._low, out=self._low)
         np.maximum(self._high, other._high, out=self._high)
 
-    # --- asking ----------------------------------------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------------------------------
 
     @property
     def n(self) -> int:
-        """Rows seen, without those of weight 0."""
+        """Number of rows with a weight above 0."""
         return int(self._sums[buckets.N].sum())
 
     @property
@@ -180,50 +180,50 @@ class Sketch(BinaryFile):
 
     def atb(self) -> Bounded:
         """ATB, the averaged two-bin calibration error, between certified bounds."""
-        return self._answers().atb[0]
+        return self._stats().atb[0]
 
     def atb_l1(self) -> Bounded:
         """ATB with absolute values in place of squares, between certified bounds."""
-        return self._answers().atb_l1[0]
+        return self._stats().atb_l1[0]
 
     def summary(self) -> AtbSummary:
-        """ATB beside its noise floor, what exceeds the noise, and the size of the error as a probability.
+        """ATB with its noise floor, the excess over it, and the error as a probability.
 
-        As `atb_summary` of the rows, with the estimate of `atb` for the value.
+        The same as `atb_summary` of the rows, except that the value is the estimate of `atb`.
         """
-        answers = self._answers()
+        stats = self._stats()
         return AtbSummary(
-            value=answers.atb[0].value,
-            noise_floor=float(answers.noise_floor[0]),
-            excess=float(answers.excess[0]),
-            rms=float(answers.rms[0]),
-            brier=float(answers.brier[0]),
-            bias=float(answers.bias[0]),
-            n=int(answers.n[0]),
-            n_effective=1.0 / float(answers.one_row[0]),
+            value=stats.atb[0].value,
+            noise_floor=float(stats.noise_floor[0]),
+            excess=float(stats.excess[0]),
+            rms=float(stats.rms[0]),
+            brier=float(stats.brier[0]),
+            bias=float(stats.bias[0]),
+            n=int(stats.n[0]),
+            n_effective=1.0 / float(stats.one_row[0]),
         )
 
     def distcal_bracket(self) -> DistanceBracket:
-        """Between which numbers smCal and distCal lie, from ATB, ATB_l1 and the bias."""
-        return DistanceBracket(**{name: float(column[0]) for name, column in self._answers().bracket().items()})
+        """Bounds of smCal and distCal, from ATB, ATB_l1 and the bias."""
+        return DistanceBracket(**{name: float(column[0]) for name, column in self._stats().bracket().items()})
 
     def brier(self) -> float:
         """Mean squared error of the predictions."""
-        return float(self._answers().brier[0])
+        return float(self._stats().brier[0])
 
     def bias(self) -> float:
         """Mean prediction minus mean outcome."""
-        return float(self._answers().bias[0])
+        return float(self._stats().bias[0])
 
     def noise_floor(self) -> float:
         """Expected ATB of a perfectly calibrated forecaster with these predictions.
 
         A row of weight 2 is one observation here, not two.
         """
-        return float(self._answers().noise_floor[0])
+        return float(self._stats().noise_floor[0])
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """The filled buckets as columns of equal length, ready for a data frame.
+        """Return the filled buckets as columns of equal length, ready for a data frame.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class Sketch(BinaryFile):
         }
 
     def points(self) -> Points:
-        """The filled buckets as points: predictions with the sums of their rows."""
+        """Return the filled buckets as points: predictions with the sums of their rows."""
         self._refuse_empty()
         return Points.of_buckets(self._filled()[1], self.n_buckets)
 
@@ -262,7 +262,7 @@ class Sketch(BinaryFile):
         if not self._sums[buckets.N].any():
             raise ValueError("the sketch is empty; add rows with .update(y_true, y_proba) first.")
 
-    def _answers(self) -> BucketStats:
+    def _stats(self) -> BucketStats:
         self._refuse_empty()
         filled, columns = self._filled()
         return BucketStats(np.array([0, len(filled)]), columns)
@@ -270,12 +270,12 @@ class Sketch(BinaryFile):
     def __repr__(self) -> str:
         return f"Sketch(n_buckets={self.n_buckets}): {self.n:,} row{'s' if self.n != 1 else ''}"
 
-    # --- keeping ---------------------------------------------------------------------------------------------------
+    # --- files -----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """The sketch in truthcal's own format: versioned, checksummed, the same on every machine, no pickle inside.
+        """Return the sketch in truthcal's file format: versioned, checksummed, identical on every machine, no pickle.
 
-        What rounding took from the sums is not kept, so an answer may change in its last digit.
+        Accumulated rounding errors are not stored, so results may change in the last digit.
         """
         filled, columns = self._filled()
         parts = filled.astype("<u4").tobytes(), columns.astype("<f8").tobytes()
@@ -284,12 +284,12 @@ class Sketch(BinaryFile):
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
         (n_buckets, m), body = cls._opened(data, name, lambda _, m: m * CELL_SIZE)
-        wrong = f"{name}: the sketch contradicts itself; it was not written by truthcal."
+        wrong = f"{name}: the sketch is inconsistent; it was not written by truthcal."
         return cls._from_columns(n_buckets, *read_cells(body, m), wrong)
 
     @classmethod
     def _from_columns(cls, n_buckets: int, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:
-        """From the numbers of the filled buckets, increasing, and their COLUMNS, if these can have come from rows."""
+        """Build a sketch from increasing bucket numbers and their COLUMNS; raise if no rows can have these sums."""
         possible = is_size(n_buckets) and cells_are_possible(n_buckets, filled, columns).all()
         if not possible or not (np.diff(filled) > 0).all():
             raise ValueError(else_)
@@ -300,7 +300,7 @@ class Sketch(BinaryFile):
 
 
 def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
-    """Scratch memory of `sketch_binary` before any rows are added."""
+    """Return scratch memory for `sketch_binary`, without rows."""
     scratch = np.zeros((n_buckets, buckets.SCRATCH_FIELDS))
     scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
     return scratch.reshape(-1)
@@ -309,7 +309,7 @@ def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
 def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
     """Return the bucket of a `Sketch` that each prediction falls into.
 
-    Bucket k is [k/n_buckets, (k+1)/n_buckets); 1 belongs to the last. This is the one definition in all of truthcal.
+    Bucket k is [k/n_buckets, (k+1)/n_buckets); 1 belongs to the last. All of truthcal uses this definition.
 
     Parameters
     ----------
@@ -340,14 +340,14 @@ def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
 
 
 def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Bucket numbers and COLUMNS of m filled buckets."""
+    """Read the bucket numbers and COLUMNS of m filled buckets."""
     filled = np.frombuffer(body, "<u4", m).astype(np.int64)
     columns = np.frombuffer(body, "<f8", m * len(COLUMNS), offset=4 * m).astype(np.float64)
     return filled, columns.reshape(len(COLUMNS), m)
 
 
 def is_size(n_buckets: int) -> bool:
-    """Tell whether this is a valid number of buckets."""
+    """Return whether this is a valid number of buckets."""
     return 1 <= n_buckets <= MAX_BUCKETS and not n_buckets & (n_buckets - 1)
 
 

@@ -1,4 +1,4 @@
-"""One sketch for each group of rows, of which only filled buckets are kept: mergeable, and asked all at once."""
+"""One sketch per group of rows. Only filled buckets are stored; statistics are computed for all groups at once."""
 
 import json
 import struct
@@ -27,26 +27,26 @@ _SHOWN = 20
 
 
 class SketchTable(BinaryFile, Mapping[Any, Sketch]):
-    """One `Sketch` for each group of rows: a mapping from groups to sketches that is asked for all of them at once.
+    """One `Sketch` per group of rows: a mapping from groups to sketches, with statistics of all groups at once.
 
-    Only filled buckets are kept, so that thousands of small groups take little memory. Groups are sorted: numbers,
-    text, bytes, dates, times, and last the group where the value is missing.
+    Only filled buckets are stored, so thousands of small groups need little memory. Groups are sorted: numbers, text,
+    bytes, dates, times, and finally the group with a missing value.
 
     Parameters
     ----------
     by : str or list of str
-        Names of the columns that make the groups; a tuple as an attribute.
+        Names of the columns that define the groups; as an attribute, a tuple.
     n_buckets : int, default 4096
         As for `Sketch`.
 
     Notes
     -----
-    With one column the keys are its values, with several tuples of values: None (missing; so are NaN, NA and NaT),
-    bool, int, float, str, bytes, Decimal, date or datetime. As in a dict, ``True``, ``1``, ``1.0`` and ``Decimal(1)``
-    are one key; of the types it was given the table keeps the first in this order. Times with a zone are kept in UTC.
-    A group without rows is no group.
+    With one column the keys are its values, with several columns tuples of values: None (missing; so are NaN, NA and
+    NaT), bool, int, float, str, bytes, Decimal, date or datetime. As in a dict, ``True``, ``1``, ``1.0`` and
+    ``Decimal(1)`` are the same key; the table keeps the first of these types that occurs, in this order. Times with a
+    zone are converted to UTC. Groups without rows are omitted.
 
-    Memory: 104 bytes for each filled bucket of each group, and the keys.
+    Memory: 104 bytes per filled bucket of each group, plus the keys.
 
     Examples
     --------
@@ -79,19 +79,19 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     @classmethod
     def from_sketches(cls, sketches: Mapping[Any, Sketch], by: str | Iterable[str]) -> Self:
-        """A table of sketches that are there already.
+        """Build a table from existing sketches.
 
         Parameters
         ----------
         sketches : mapping of keys to Sketch
-            All with the same `n_buckets`. With several columns the keys are tuples. Empty sketches are left out.
+            All with the same `n_buckets`. With several columns the keys are tuples. Empty sketches are omitted.
         by : str or list of str
-            Names of the columns that make the groups.
+            Names of the columns that define the groups.
 
         Returns
         -------
         SketchTable
-            With copies of their sums.
+            A table with copies of the sums.
         """
         by = check_by(by)
         if not isinstance(sketches, Mapping):
@@ -99,11 +99,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         pairs = [(group_keys.users_key(key, by), sketch) for key, sketch in sketches.items()]
         for key, sketch in pairs:
             if not isinstance(sketch, Sketch):
-                raise TypeError(f"`sketches` must hold a Sketch for each key; got {shown(sketch)} for {named(key)}.")
+                raise TypeError(f"`sketches` must contain a Sketch for each key; got {shown(sketch)} for {named(key)}.")
         sizes = sorted({sketch.n_buckets for _, sketch in pairs})
         if len(sizes) != 1:
             found = ", ".join(map(str, sizes)) or "none"
-            raise ValueError(f"`sketches` must have one n_buckets in common; found {found}.")
+            raise ValueError(f"`sketches` must all have the same n_buckets; found {found}.")
         cells = [sketch._filled() for _, sketch in pairs]
         group = np.repeat(np.arange(len(cells)), [len(filled) for filled, _ in cells])
         bucket, columns = (np.concatenate(parts, axis=-1) for parts in zip(*cells, strict=True))
@@ -113,9 +113,9 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def _from_cells(
         cls, by: Sequence[str], keys: Sequence[Key], group: _Ints, bucket: _Ints, columns: _Floats, n_buckets: int
     ) -> Self:
-        """From filled buckets in any order, each of the group ``keys[group]``; where one occurs twice, it is their sum.
+        """Build a table from filled buckets in any order, each of the group ``keys[group]``; duplicates are added up.
 
-        `columns` are the COLUMNS of a sketch. ValueError if a filled bucket cannot have come from rows.
+        `columns` are the COLUMNS of a sketch. Raises ValueError if no rows can have these sums.
         """
         table = cls(by, n_buckets)
         checked = [group_keys.checked_key(key, table.by) for key in keys]
@@ -128,11 +128,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         if not possible.all():
             wrong = int(possible.argmin())
             where = f"bucket {bucket[wrong]} of group {named(checked[group[wrong]])}"
-            raise ValueError(f"the sums of {where} contradict each other; no rows have such sums.")
+            raise ValueError(f"the sums of {where} are inconsistent; no rows can have these sums.")
         return table._fill(checked, group, bucket, columns)
 
     def _fill(self, keys: list[Key], group: _Ints, bucket: _Ints, columns: _Floats) -> Self:
-        """Put these filled buckets in place of what is there. Equal keys are one group, keys without buckets none."""
+        """Replace the content by these filled buckets. Equal keys form one group; keys without buckets are dropped."""
         used = np.unique(group)
         ordered, places = group_keys.ordered_keys([keys[g] for g in used])
         place = np.zeros(len(keys), np.int64)
@@ -147,14 +147,14 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def merge(self, other: "SketchTable") -> Self:
         """Add all rows of another table with the same `by` and `n_buckets`. Returns the table itself.
 
-        It has the groups of both then. `other` is unchanged, and so is the table if `other` is refused.
+        It then has the groups of both. `other` is unchanged. If `other` is not compatible, the table is unchanged too.
         """
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable; got {type(other).__name__}.")
         for name in ("by", "n_buckets"):
             mine, others = f"{name}={getattr(self, name)}", f"{name}={getattr(other, name)}"
             if mine != others:
-                raise ValueError(f"cannot merge a table with {others} into one with {mine}; build both with the same.")
+                raise ValueError(f"cannot merge a table with {others} into one with {mine}; use the same `{name}`.")
         return self._fill(
             self._keys + other._keys,
             np.concatenate([self._groups(), other._groups() + len(self)]),
@@ -174,11 +174,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def _copy(self) -> "SketchTable":
         table = SketchTable(self.by, self.n_buckets)
-        vars(table).update(vars(self))  # arrays may be shared: `_fill` puts others in their place and changes none
+        vars(table).update(vars(self))  # arrays may be shared: `_fill` replaces them and never changes them
         return table
 
     def rollup(self, by: str | Iterable[str]) -> "SketchTable":
-        """A new table of the same rows, grouped by some of its columns only, in any order."""
+        """Return a new table of the same rows, grouped by only some of its columns, in any order."""
         table = SketchTable(by, self.n_buckets)
         for name in table.by:
             if name not in self.by:
@@ -188,11 +188,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return table._fill(keys, self._groups(), self._buckets, self._columns)
 
     def total(self) -> Sketch:
-        """One sketch of the rows of all groups."""
+        """Return one sketch of the rows of all groups."""
         return Sketch._from_columns(self.n_buckets, *_added_up(self._buckets, self._columns), "")
 
     def _groups(self) -> _Ints:
-        """For each filled bucket the place of its group."""
+        """Return the position of the group of each filled bucket."""
         return np.repeat(np.arange(len(self)), np.diff(self._starts))
 
     # --- a mapping -------------------------------------------------------------------------------------------------
@@ -202,11 +202,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return Sketch._from_columns(self.n_buckets, filled, columns, "")
 
     def points(self, key: Any) -> Points:
-        """The points of one group: as ``table[key].points()``, without making a sketch of it."""
+        """Return the points of one group: the same as ``table[key].points()``, without building a sketch."""
         return Points.of_buckets(self._filled(key)[1], self.n_buckets)
 
     def _filled(self, key: Any) -> tuple[_Ints, _Floats]:
-        """Numbers of the filled buckets of one group, and their COLUMNS."""
+        """Return the numbers of the filled buckets of one group, and their COLUMNS."""
         place = self._find(key)
         if place is None:
             few = ", ".join(named(known) for known in self._keys[:3])
@@ -221,7 +221,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def _find(self, key: object) -> int | None:
         try:
             return self._place.get(group_keys.users_key(key, self.by))
-        except (TypeError, ValueError):  # what cannot be a key is not there
+        except (TypeError, ValueError):  # not a valid key
             return None
 
     def __iter__(self) -> Iterator[Any]:
@@ -230,51 +230,51 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    # A mapping would compare its sketches, which are new at each access: no table would equal itself.
+    # Mapping.__eq__ would compare sketches, which are new objects at each access: no table would equal itself.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    # --- asking ----------------------------------------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------------------------------
 
-    def _answers(self) -> BucketStats:
+    def _stats(self) -> BucketStats:
         return BucketStats(self._starts, self._columns)
 
     @property
     def n(self) -> _Ints:
-        """Rows of each group, without those of weight 0."""
-        return self._answers().n
+        """Number of rows with a weight above 0 in each group."""
+        return self._stats().n
 
     @property
     def weight(self) -> _Floats:
         """Sum of the weights of each group."""
-        return self._answers().weight
+        return self._stats().weight
 
     def atb(self) -> BoundedArray:
         """ATB of each group, between certified bounds."""
-        return self._answers().atb
+        return self._stats().atb
 
     def atb_l1(self) -> BoundedArray:
         """ATB with absolute values in place of squares, of each group, between certified bounds."""
-        return self._answers().atb_l1
+        return self._stats().atb_l1
 
     def distcal_bracket(self) -> dict[str, _Floats]:
-        """Between which numbers smCal and distCal of each group lie: the fields of `DistanceBracket` as columns."""
-        return self._answers().bracket()
+        """Bounds of smCal and distCal of each group: the fields of `DistanceBracket` as columns."""
+        return self._stats().bracket()
 
     def brier(self) -> _Floats:
         """Mean squared error of the predictions of each group."""
-        return self._answers().brier
+        return self._stats().brier
 
     def bias(self) -> _Floats:
         """Mean prediction minus mean outcome of each group."""
-        return self._answers().bias
+        return self._stats().bias
 
     def noise_floor(self) -> _Floats:
         """Expected ATB of a perfectly calibrated forecaster with these predictions, for each group."""
-        return self._answers().noise_floor
+        return self._stats().noise_floor
 
     def table(self) -> dict[str, Any]:
-        """One row for each group, as columns of equal length, ready for a data frame.
+        """Return one row per group, as columns of equal length, ready for a data frame.
 
         Returns
         -------
@@ -283,10 +283,10 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             ``mean_true``, ``bias``, ``brier``, ``atb`` with its certified bounds ``atb_low`` and ``atb_high``,
             ``noise_floor``, ``excess`` and ``rms``, as in `AtbSummary`.
         """
-        answers = self._answers()
-        bounds = {"atb": answers.atb.value, "atb_low": answers.atb.low, "atb_high": answers.atb.high}
+        stats = self._stats()
+        bounds = {"atb": stats.atb.value, "atb_low": stats.atb.low, "atb_high": stats.atb.high}
         keys = {name: [key[i] for key in self._keys] for i, name in enumerate(self.by)}
-        return keys | {name: bounds[name] if name in bounds else getattr(answers, name) for name in STATISTICS}
+        return keys | {name: bounds[name] if name in bounds else getattr(stats, name) for name in STATISTICS}
 
     def __repr__(self) -> str:
         return f"SketchTable(by={self.by!r}, n_buckets={self.n_buckets}): {self._size()}"
@@ -310,10 +310,10 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         lines = Table(header, rows, right=range(first, first + 5))
         return Page(title, lines, more_than(len(self), _SHOWN)).text()
 
-    # --- keeping ---------------------------------------------------------------------------------------------------
+    # --- files -----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """The table in truthcal's own format: versioned, checksummed, the same on every machine, no pickle inside."""
+        """Return the table in truthcal's file format: versioned, checksummed, identical on every machine, no pickle."""
         names = {"by": self.by, "keys": [[group_keys.to_json(value) for value in key] for key in self._keys]}
         text = json.dumps(names, separators=(",", ":")).encode("ascii")
         arrays = self._buckets.astype("<u4"), self._columns.astype("<f8"), np.diff(self._starts).astype("<u4")
@@ -329,12 +329,12 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         fits = by and len(keys) == g and (counts > 0).all() and counts.sum() == m and is_size(n_buckets)
         code = np.repeat(np.arange(g), counts) * n_buckets + bucket if fits else bucket
         if not fits or not (np.diff(code) > 0).all() or not cells_are_possible(n_buckets, bucket, columns).all():
-            raise ValueError(f"{name}: the sketch table contradicts itself; it was not written by truthcal.")
+            raise ValueError(f"{name}: the sketch table is inconsistent; it was not written by truthcal.")
         return cls(by, n_buckets)._fill(keys, code // n_buckets, bucket, columns)
 
 
 def _added_up(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:
-    """The different codes, increasing, and for each the sums and extremes of its columns."""
+    """Return the distinct codes, increasing, and for each the sums and extremes of its columns."""
     order = np.argsort(code, kind="stable")
     increasing = code[order]
     firsts = np.flatnonzero(np.diff(increasing, prepend=-1))

@@ -1,4 +1,4 @@
-"""The verdict: can these probabilities be trusted, what is wrong with them, what could these rows have shown?"""
+"""The verdict: can these probabilities be trusted, what is wrong with them, and what error could have been detected?"""
 
 import math
 from typing import Any
@@ -22,15 +22,16 @@ from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import count, percent, plural
 
 _POWER = 0.8
-# To say that predictions are too good is to accuse somebody: it takes five times as small a p-value.
+# "Too good" is an accusation, so it requires a p-value five times smaller.
 _ACCUSATION = 5.0
-# A direction is named if the error along it is this many standard errors from 0, and about as improbable as all of it.
+# A direction is named only if the error along it is at least this many standard errors and about as improbable as the
+# whole error,
 _CLEAR = 2.0
-# And if both directions together explain at least this share of what ten bins show beyond chance.
+# and if both directions together explain at least this share of the excess over chance in ten bins.
 _LEAST_SHARE, _BINS = 0.5, 10
 # Warn if predictions are negatively associated with outcomes by more standard errors than this.
 _AGAINST = 4.0
-# Fewer different predictions than this are worth a word, if there are many rows.
+# Warn if there are fewer distinct predictions than this and many rows.
 _COARSE = 20
 # Biases below this are rounding.
 _ROUNDING = 1e-12
@@ -47,30 +48,30 @@ def assess(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> Assessment:
-    """Can these probabilities be trusted? The verdict in words, then the evidence.
+    """Can these probabilities be trusted? Returns a verdict in words and the evidence.
 
     Parameters
     ----------
     y_true, y_proba, n_resamples, sample_weight, pos_label
         As for `calibration_test`.
     alpha : float, default 0.05
-        Predictions are called miscalibrated if the p-value of `calibration_test` is at most this, and too good to be
-        honest if the other tail is at most a fifth of it.
+        Predictions are called miscalibrated if the p-value of `calibration_test` is at most alpha, and too good to be
+        honest if the p-value of the other tail is at most alpha / 5.
     confidence_level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     rng : int, numpy Generator or None, default 0
         As for `calibration_test`; with the default the same rows always get the same verdict.
 
     Returns
     -------
     Assessment
-        Print it; ``.to_dict()`` for JSON. See there for the fields.
+        Print it, or call ``.to_dict()`` for JSON. Its docstring lists the fields.
 
     Notes
     -----
-    The test is multiscale ATB, which sees errors of every width; the size of the error is the root of the ATB without
-    noise. "Too high" and "overconfident" (too extreme) are named by the clearer of two directions of the error. More
-    than 2^20 rows are reduced to a sketch of 16,384 buckets first.
+    The test uses multiscale ATB, which detects errors of every width. The size of the error is the square root of ATB
+    without noise. The verdict "too high" or "overconfident" (too extreme) is the clearer of two directions of the
+    error. More than 2^20 rows are first reduced to a sketch of 16,384 buckets.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
 def _decomposition(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
     if not summary.sketched:
         return brier_decomposition_of(summary)
-    # Of the buckets as rows: what happens within them is in the score and in the uncertainty alike.
+    # Each bucket is one row: variation within buckets is in both the score and the uncertainty.
     coarse = brier_decomposition_of(Sample(points.p, points.wy / points.weight, points.weight))
     uncertainty = points.mean_true * (1.0 - points.mean_true)
     miscalibration = max(brier - uncertainty + coarse.discrimination, 0.0)
@@ -135,7 +136,7 @@ def _decomposition(summary: Sample | Sketch, points: Points, brier: float) -> Sc
 def _kind(points: Points, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
         return kind_of_error(points, test.greater)
-    if test.impossible:  # whatever the p-value, which does not look at them
+    if test.impossible:  # the p-value does not account for impossible outcomes
         return "miscalibrated"
     if test.less <= alpha / _ACCUSATION:
         return "too good"
@@ -143,10 +144,10 @@ def _kind(points: Points, test: CalibrationTest, alpha: float, detectable: float
 
 
 def kind_of_error(points: Points, pvalue: float) -> str:
-    """The clearer of two directions of a significant error, if either explains the p-value."""
+    """Return the clearer of two directions of a significant error, if it explains the p-value."""
     high, extreme = _directions(points)
     size = high**2 + extreme**2
-    # Two normals have so large a square with probability exp(-size / 2).
+    # The sum of two squared normals exceeds `size` with probability exp(-size / 2).
     if size < _CLEAR**2 or size < _LEAST_SHARE * _surplus(points) or math.exp(-size / 2.0) > 10.0 * pvalue:
         return "miscalibrated"
     if abs(high) >= abs(extreme):
@@ -155,7 +156,7 @@ def kind_of_error(points: Points, pvalue: float) -> str:
 
 
 def _directions(points: Points) -> tuple[float, float]:
-    """Standard errors by which predictions are too high, and too extreme beside that."""
+    """Number of standard errors by which predictions are too high, and by which they are too extreme."""
     x, c, noise = points.p, points.bias, points.wwv
     total = float(np.sum(noise))
     if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
@@ -168,7 +169,7 @@ def _directions(points: Points) -> tuple[float, float]:
 
 
 def _surplus(points: Points) -> float:
-    """Sum of the squared errors of ten bins of equal noise, in units of their variances, less what chance gives."""
+    """Sum of the squared errors of ten bins of equal noise, in units of their variances, minus its expected value."""
     total = float(np.sum(points.wwv))
     if not total > 0.0:
         return 0.0
@@ -180,7 +181,7 @@ def _surplus(points: Points) -> float:
 
 
 def _largest_bias(points: Points) -> BiasedStretch:
-    """The stretch between the lowest and the highest point of the cumulative bias curve."""
+    """Return the interval between the lowest and the highest point of the cumulative bias curve."""
     curve = np.concatenate([[0.0], np.cumsum(points.bias)])
     first, last = sorted((int(np.argmin(curve)), int(np.argmax(curve))))
     if first == last:  # no bias anywhere
@@ -193,7 +194,7 @@ def _largest_bias(points: Points) -> BiasedStretch:
 
 
 def _against(points: Points) -> float:
-    """Standard errors by which predictions run against outcomes, were the two independent."""
+    """Number of standard errors by which predictions and outcomes are negatively correlated."""
     w, x = points.weight / points.total, points.p - points.mean_proba
     slope = float(np.sum(w * x * (points.p - points.bias / points.weight)))
     spread = float(np.sum(w * x * x)) * points.mean_true * (1.0 - points.mean_true) * points.one_row

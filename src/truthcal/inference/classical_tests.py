@@ -76,7 +76,7 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
     p = sample.p.astype(np.float64)
     spread = math.sqrt(float(np.sum((sample.w * (1.0 - 2.0 * p)) ** 2 * p * (1.0 - p))))
     if not spread > 0.0:
-        problem = "holds only 0, 1/2 and 1, where Spiegelhalter's test sees nothing; use calibration_test."
+        problem = "contains only 0, 1/2 and 1, which do not affect Spiegelhalter's test; use calibration_test."
         raise invalid("y_proba", problem)
     slope = -(1.0 - 2.0 * sample.groups.r) / spread
 

@@ -22,7 +22,8 @@ _Array = NDArray[np.float64]
 
 # Cells for each forecaster; buckets are merged into them.
 _CELLS, _BUCKETS = 96, 4096
-# Curvature below this share of the largest counts as straight, and all of it as rounding below that of the noise.
+# Curvature below the first share of the largest curvature is treated as 0; below the second share of the noise, as
+# rounding.
 _STRAIGHT, _ROUNDING = 1e-6, 1e-10
 # Merging into cells hides differences below this share of the noise, so intervals are widened by it.
 _HIDDEN = 1e-5
@@ -52,11 +53,11 @@ def compare(
         atb, multiscale_atb or shifted_grid_ubse: their values without noise are compared. Or atb_l1, smcal,
         laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece or (if predictions repeat) ece, with a wider interval.
     confidence_level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     n_resamples : int, default 19999
-        Draws of the noise, for the measures named last.
+        Number of draws of the noise, for atb_l1 and the measures after it.
     rng : int, numpy Generator or None, default 0
-        Source of randomness, for these.
+        Source of randomness, for the same measures.
 
     Returns
     -------
@@ -66,11 +67,11 @@ def compare(
 
     Notes
     -----
-    For squared errors with a kernel of tents the two mean errors are together one normal vector, with the covariance
-    seen in the rows, and the law of the difference of their squared lengths is computed from it. It allows for both
-    cases: errors that are really there, whose estimates vary like means, and calibrated forecasters, whose estimates
-    vary like squares. For norms of the bias the two intervals are put together, which is valid and wide. The Brier
-    score is compared by the mean of its differences row by row. Rows are taken for independent.
+    For squared errors with a tent kernel, the two mean errors form one normal vector whose covariance is estimated from
+    the rows. The distribution of the difference of their squared lengths follows from it, both for miscalibrated
+    forecasters, whose estimates vary like means, and for calibrated ones, whose estimates vary like squares. For norms
+    of the bias the two intervals are combined, which is conservative. The Brier score is compared by the mean of the
+    differences per row. Rows are assumed to be independent.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def compare(
     refuse_fractional(a.y)
     samples = Sample.from_checked(a), Sample.from_checked(b)
     if not samples[0].points().one_row < 1.0:
-        raise ValueError("at least two rows with weight are needed to distinguish noise from error.")
+        raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
     if measure in TENTS:
         calibration = _of_squares(a, b, samples, measure, level)
     else:
@@ -113,7 +114,7 @@ class _Difference(NamedTuple):
     pvalue: float
 
     def fields(self, prefix: str) -> dict[str, Any]:
-        """The fields of `Comparison` whose names begin with the prefix."""
+        """Return the fields of `Comparison` whose names begin with the prefix."""
         values = self._asdict() | {"difference": self.a - self.b}
         return {prefix + name: value for name, value in values.items()}
 
@@ -155,41 +156,41 @@ class _Side(NamedTuple):
 
 
 def _covariance(a: _Side, b: _Side) -> _Array:
-    """Covariance of both mean errors together.
+    """Joint covariance of both mean errors.
 
-    From the products seen, or from those expected if the truth is half way between, if these are larger: where few
-    events have happened, products seen know nothing of those that could have.
+    It is computed from the observed products or, if larger, from those expected if the truth is halfway between the
+    forecasters: if few events occurred, the observed products are too small.
     """
-    seen = a.c * a.c, a.c * b.c, b.c * b.c
+    observed = a.c * a.c, a.c * b.c, b.c * b.c
     truth = (a.p + b.p) / 2.0
     noise, gap = a.w**2 * truth * (1.0 - truth), a.w**2 * (a.p - truth) ** 2
     expected = noise + gap, noise - gap, noise + gap
-    aa, ab, bb = seen if np.sum(seen[0] + seen[2]) >= np.sum(expected[0] + expected[2]) else expected
+    aa, ab, bb = observed if np.sum(observed[0] + observed[2]) >= np.sum(expected[0] + expected[2]) else expected
     cross = a.products(b, ab)
     return np.block([[a.products(a, aa), cross], [cross.T, b.products(b, bb)]])
 
 
 def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
-    """Values without noise, and the law of how far their difference is off.
+    """Values without noise, and the distribution of the error of their difference.
 
-    With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. In sums of
-    products of rows the term with the mean's own square is left out, which makes Z vary a little more than it should.
+    With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. Products
+    of rows are not centred by the mean, which makes the variance of Z slightly too large.
     """
     points = [sample.points() for sample in samples]
     sides = [_Side.of(rows, TentKernel.of(measure, p)) for rows, p in zip((a, b), points, strict=True)]
     means = [side.mean() for side in sides]
     covariance = _covariance(*sides)
-    rest, seen = 1.0 - points[0].one_row, [MEASURES[measure].of_sample(sample) for sample in samples]
-    values = [excess(value, p.self_pairs, p.one_row) for value, p in zip(seen, points, strict=True)]
+    rest, squares = 1.0 - points[0].one_row, [MEASURES[measure].of_sample(sample) for sample in samples]
+    values = [excess(square, p.self_pairs, p.one_row) for square, p in zip(squares, points, strict=True)]
     sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
     mean = _without_noise(np.concatenate(means), covariance, sign)
     scales, axes = np.linalg.eigh(covariance)
-    some = scales > CERTAIN * scales[-1]
-    root = axes[:, some] * np.sqrt(scales[some])
-    curvature, turned = np.linalg.eigh((root.T * sign) @ root)
+    uncertain = scales > CERTAIN * scales[-1]
+    root = axes[:, uncertain] * np.sqrt(scales[uncertain])
+    curvature, rotation = np.linalg.eigh((root.T * sign) @ root)
     noise = float(np.trace(covariance)) / rest
-    law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ turned / rest, _ROUNDING * noise)
-    # Directions that were left out, and cells, hide what is smaller than this share of the noise.
+    law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ rotation / rest, _ROUNDING * noise)
+    # Omitted directions and merged cells hide differences below this share of the noise.
     difference, hidden = values[0] - values[1], _HIDDEN * noise if values[0] != values[1] else 0.0
     low, high = (difference - law.quantile(chance) for chance in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     beyond = math.copysign(max(abs(difference) - hidden, 0.0), difference)
@@ -197,10 +198,10 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
 
 
 class _Law(NamedTuple):
-    """The law of the sum over j of curvature_j (g_j^2 - 1) + slope_j g_j, g independent standard normals.
+    """The distribution of the sum over j of curvature_j (g_j^2 - 1) + slope_j g_j, g independent standard normals.
 
-    Completing squares makes it a sum of squares of shifted normals, less `offset`. What is all but straight is put
-    together as one normal, which two opposite squares with large shifts stand for.
+    Completing squares makes it a sum of squares of shifted normals, minus `offset`. Terms with almost no curvature are
+    combined into one normal, represented by two opposite squares with large shifts.
     """
 
     scales: _Array
@@ -210,9 +211,9 @@ class _Law(NamedTuple):
     @classmethod
     def of(cls, curvature: _Array, slope: _Array, rounding: float) -> "_Law":
         largest, steepest = float(np.max(np.abs(curvature), initial=0.0)), float(np.sqrt(np.sum(slope**2)))
-        if not max(largest, steepest) > rounding:  # the same predictions twice, or none that could be wrong
+        if not max(largest, steepest) > rounding:  # equal forecasters, or no uncertain predictions
             return cls(np.empty(0), np.empty(0), 0.0)
-        largest = max(largest, 1e-3 * steepest)  # next to no curvature: a normal
+        largest = max(largest, 1e-3 * steepest)  # almost no curvature: a normal
         bent = np.abs(curvature) > _STRAIGHT * largest
         scales, shifts = curvature[bent], slope[bent] / (2.0 * curvature[bent])
         offset = float(np.sum(scales * (1.0 + shifts**2)))
@@ -225,7 +226,7 @@ class _Law(NamedTuple):
         return upper_quantile(upper, self.scales, self.shifts) - self.offset if len(self.scales) else 0.0
 
     def two_sided(self, value: float) -> float:
-        """Chance of something as far out as `value`, on either side."""
+        """Two-sided p-value of `value`."""
         if len(self.scales) == 0:
             return float(value == 0.0)
         x = value + self.offset
@@ -234,14 +235,14 @@ class _Law(NamedTuple):
 
 
 def _without_noise(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
-    """Both means shortened together, so that the variance of the linear part is estimated without bias, or too high.
+    """Shorten both means by one factor so that the estimated variance of the linear part is unbiased or too large.
 
-    That variance is 4 x'Cx with x = J m. With M in place of m noise adds the trace of C J C J: much for forecasters
-    whose errors have little in common, and next to nothing for two that are nearly the same.
+    That variance is 4 x'Cx with x = J m. With M in place of m, noise adds the trace of C J C J, which is large for
+    forecasters whose errors have little in common and almost 0 for nearly equal ones.
     """
-    turned = covariance * sign[:, None] * sign
-    seen, noise = float(mean @ turned @ mean), float(np.sum(covariance * turned))
-    return mean * math.sqrt(min(1.0, max(0.0, 1.0 - noise / seen))) if seen > 0.0 else mean
+    signed = covariance * sign[:, None] * sign
+    square, noise = float(mean @ signed @ mean), float(np.sum(covariance * signed))
+    return mean * math.sqrt(min(1.0, max(0.0, 1.0 - noise / square))) if square > 0.0 else mean
 
 
 # --- norms and the Brier score ----------------------------------------------------------------------------------------
@@ -250,14 +251,14 @@ def _without_noise(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
 def _of_norms(
     samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
 ) -> _Difference:
-    """Each forecaster's noise gets half of the error allowed."""
+    """Compare two norms: each forecaster's noise gets half of the allowed error."""
     if any(has_no_population(sample, measure) for sample in samples):
         raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or binned_ece.")
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
     draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
     reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)
     difference = values[0] - values[1]
-    # The p-value: the smallest error allowed at which the interval leaves 0 out.
+    # The p-value is the smallest allowed error at which the interval excludes 0.
     together = draws[0] + draws[1]
     beyond = int(np.count_nonzero(together >= abs(difference)))
     pvalue = min(1.0, 2.0 * (1 + beyond) / (1 + len(together)))
@@ -273,7 +274,7 @@ def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
     difference = scores[0] - scores[1]
     ww = float(np.sum(w * w))
     variance = float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww)
-    if a.y.min() == a.y.max():  # what happened tells nothing of how scores vary: as if the truth were half way between
+    if a.y.min() == a.y.max():  # one class only: use the variance for a truth halfway between the forecasters
         p, q = a.p.astype(np.float64), b.p.astype(np.float64)
         variance += float(np.sum((2.0 * w * (p - q)) ** 2 * (p + q) / 2.0 * (1.0 - (p + q) / 2.0)))
     error = math.sqrt(variance)

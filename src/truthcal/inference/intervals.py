@@ -1,12 +1,12 @@
-"""Confidence intervals for what infinitely many rows of the same kind would show.
+"""Confidence intervals for the value of a measure in the population.
 
-A calibration error cannot be negative, is estimated too large by chance, and has a distribution of another shape near 0
-than away from it: percentiles of a bootstrap miss it there. Here nothing is resampled from rows.
+A calibration error cannot be negative, its estimate is biased upwards by noise, and the shape of its distribution
+changes near 0, where bootstrap percentiles fail. No rows are resampled here.
 
-- Squared errors with a kernel of tents (atb, multiscale_atb, shifted_grid_ubse): the squared length of a normal vector,
-  whose tail is known for every length of its mean. The interval holds all lengths that are not rejected.
-- Norms of the bias (smcal, ks_ce, binned_ece ...): the measure of what noise adds bounds how far the measure is off,
-  whatever the truth. Wider than need be, never too narrow.
+- Squared errors with a tent kernel (atb, multiscale_atb, shifted_grid_ubse): the squared length of a normal vector,
+  whose tail is known for every length of its mean. The interval contains all lengths that are not rejected.
+- Norms of the bias (smcal, ks_ce, binned_ece ...): noise changes the measure by at most the measure of the noise,
+  whatever the truth. These intervals are conservative.
 """
 
 import functools
@@ -32,37 +32,34 @@ from truthcal.results.intervals import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 
-# Names that are no measures, and the measure behind the first two.
+# Quantities that have an interval but are not in MEASURES. The first two are computed from ATB.
 _OTHERS = ("rms", "excess", "bias")
-# Uneven weights that leave the worth of fewer rows than this make means far from normal.
+# With uneven weights and a smaller effective sample size, means are not approximately normal.
 _FEW = 20.0
-# So many different predictions at most carry the noise of a norm; neighbours are taken for one beyond that.
+# The noise of a norm is drawn at no more than this number of points; neighbouring predictions are merged.
 _NOISY = 2048
 _DRAWS = 1999
 
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    """A normal vector on the axes along which its coordinates are independent: what was seen of it, and its variances.
+    """A normal vector on its principal axes: the observed coordinates, and their variances in increasing order."""
 
-    `scales` increase.
-    """
-
-    seen: _Array
+    observed: _Array
     scales: _Array
 
     @classmethod
-    def of(cls, seen: _Array, covariance: _Array) -> Self:
+    def of(cls, observed: _Array, covariance: _Array) -> Self:
         scales, axes = np.linalg.eigh(covariance)
-        return cls(seen @ axes, np.maximum(scales, 0.0))
+        return cls(observed @ axes, np.maximum(scales, 0.0))
 
     @property
     def noise(self) -> float:
-        """Its mean squared length if its mean is 0."""
+        """Expected squared length if the mean is 0."""
         return float(np.sum(self.scales))
 
     def tail(self, squared_length: float, mean: _Array, side: Callable[..., float]) -> float:
-        """Chance that the squared length is beyond this, for a given mean."""
+        """Tail probability of the squared length for a given mean."""
         free = self.scales > CERTAIN * max(float(self.scales[-1]), 1e-12 * squared_length)
         rest = squared_length - float(np.sum(mean[~free] ** 2))
         return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
@@ -70,13 +67,13 @@ class _Axes:
 
 @dataclass(frozen=True, slots=True)
 class LengthOfMean:
-    """The mean of w c phi(p), with the covariance seen in the rows, and with that of calibrated rows.
+    """The mean of w c phi(p), with the covariance estimated from the rows, and with that of calibrated rows.
 
-    `self_pairs`: what pairs of a row with itself add to the squared length. `one_row`: one over the effective number of
-    rows. `of_shift`: the length if all predictions were too high by 1.
+    `self_pairs`: contribution to the squared length of the pairs of a row with itself. `one_row`: 1 / (effective sample
+    size). `of_shift`: the length if all predictions were too high by 1.
     """
 
-    as_seen: _Axes
+    estimated: _Axes
     calibrated: _Axes
     self_pairs: float
     one_row: float
@@ -84,10 +81,10 @@ class LengthOfMean:
 
     @classmethod
     def of(cls, points: Points, kernel: TentKernel, square: float | None = None) -> Self:
-        """From a few hundred points: their covariance is that of independent draws of (p, y), with their w.
+        """Compute the mean and both covariances from a few hundred points, for independent draws of (p, y).
 
-        The mean gets the length `square` that the measure has, where that is given: merged points are too coarse for
-        narrow errors.
+        If `square` is given, the mean is scaled to this squared length, the value of the measure: merged points are too
+        coarse for narrow errors.
         """
         points = points.normalized()
         phi = kernel.axes(points.p)
@@ -100,7 +97,7 @@ class LengthOfMean:
         covariance += one_row * np.outer(mean, mean)
         shift = points.ww / np.sum(points.ww) @ phi
         return cls(
-            as_seen=_Axes.of(mean, covariance / max(1.0 - one_row, one_row)),
+            estimated=_Axes.of(mean, covariance / max(1.0 - one_row, one_row)),
             calibrated=_Axes.of(mean, (phi.T * points.wwv) @ phi),
             self_pairs=points.self_pairs,
             one_row=one_row,
@@ -110,11 +107,11 @@ class LengthOfMean:
     @property
     def square(self) -> float:
         """The squared length: the measure itself."""
-        return float(self.as_seen.seen @ self.as_seen.seen)
+        return float(self.estimated.observed @ self.estimated.observed)
 
     @property
     def excess(self) -> float:
-        """The unbiased estimate of the squared length that infinitely many rows would have."""
+        """The unbiased estimate of the squared length in the population."""
         return excess(self.square, self.self_pairs, self.one_row)
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
@@ -123,46 +120,46 @@ class LengthOfMean:
         return self._low(chance, size), self._high(chance, size)
 
     def _low(self, chance: float, size: float) -> float:
-        """The least length, in the direction seen, at which so large a value is not too rare.
+        """The smallest length, in the observed direction, at which the upper tail does not reject the observed value.
 
-        At length 0 rows are calibrated, at the length seen they vary as they were seen to; in between the chances are
-        mixed in proportion. Where few events have happened, variances seen know nothing of those that could have.
+        At length 0 the covariance is that of calibrated rows, at the observed length the estimated one; in between the
+        two tail probabilities are interpolated. If few events occurred, the estimated variances are too small.
         """
         if size == 0.0:
             return 0.0
 
         def rising(length: float) -> float:
             share = min(1.0, length / size)
-            both = self.calibrated, self.as_seen
-            first, last = (axes.tail(self.square, axes.seen * (length / size), upper_tail) for axes in both)
+            both = self.calibrated, self.estimated
+            first, last = (axes.tail(self.square, axes.observed * (length / size), upper_tail) for axes in both)
             return (1.0 - share) * first + share * last - chance
 
         return _crossing(rising)
 
     def _high(self, chance: float, size: float) -> float:
-        """The greatest length at which so small a value is not too rare.
+        """The largest length at which the lower tail does not reject the observed value.
 
-        The direction is the one seen. Where that may be noise it turns towards the one in which the mean varies most:
-        the true error may have been hidden by noise against it. And a value smaller than noise alone gives on average
-        is treated as that average, since data that look too good must not shrink the interval.
+        The direction is the observed one. If that may be noise, it is turned towards the direction of the largest
+        variance, because noise may have hidden the true error. A value below its average under noise alone is replaced
+        by that average: data that look too good must not shrink the interval.
         """
-        axes, noise = self.as_seen, self.as_seen.noise
+        axes, noise = self.estimated, self.estimated.noise
         if noise == 0.0:
             return size
         signal = max(0.0, 1.0 - noise / size**2) if size > 0.0 else 0.0
-        direction = axes.seen * (math.sqrt(signal) / size) if size > 0.0 else np.zeros_like(axes.seen)
-        direction[-1] += math.copysign(math.sqrt(1.0 - signal), axes.seen[-1])  # the last axis varies most
+        direction = axes.observed * (math.sqrt(signal) / size) if size > 0.0 else np.zeros_like(axes.observed)
+        direction[-1] += math.copysign(math.sqrt(1.0 - signal), axes.observed[-1])  # largest variance on the last axis
         direction /= math.sqrt(float(direction @ direction))
-        least = max(size**2, noise)
-        return _crossing(lambda length: chance - axes.tail(least, direction * length, lower_tail))
+        squared_length = max(size**2, noise)
+        return _crossing(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
 
 
 def _crossing(rising: Callable[[float], float]) -> float:
-    """Root of a function that rises on [0, 1]; an end if there is none.
+    """Root of an increasing function on [0, 1]; an end of the interval if there is none.
 
-    Lengths are small beside 1, so that steps towards 0 by a factor come near sooner than Brent's method does.
+    Lengths are much smaller than 1, so dividing by 4 brackets the root faster than Brent's method alone.
     """
-    rising = functools.cache(rising)  # a tail takes a millisecond, and brentq asks for both ends again
+    rising = functools.cache(rising)  # a tail takes a millisecond, and brentq evaluates both ends again
     if rising(0.0) >= 0.0:
         return 0.0
     if rising(1.0) <= 0.0:
@@ -185,36 +182,36 @@ def confidence_interval(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> ConfidenceInterval:
-    """Confidence interval of the calibration error that infinitely many such rows would have.
+    """Confidence interval of the calibration error in the population.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
         As for `calibration_test`. A `Sketch` has "rms", "excess", "bias", atb, multiscale_atb and shifted_grid_ubse.
     measure : str, default "rms"
-        "excess", the ATB without noise; "rms", its root, on the scale of a probability; "bias", mean prediction minus
-        mean outcome; or a name in `MEASURES`. For atb, multiscale_atb and shifted_grid_ubse the interval is for the
-        value without noise.
+        "excess", ATB without noise; "rms", its square root, on the scale of a probability; "bias", mean prediction
+        minus mean outcome; or a name in `MEASURES`. For atb, multiscale_atb and shifted_grid_ubse the interval is for
+        the value without noise.
     confidence_level : float, default 0.95
-        Wanted coverage.
+        Nominal coverage.
     method : {"auto", "quadratic", "norm", "score"}, default "auto"
-        "auto" chooses "score" for the bias, "quadratic" for squared errors with a kernel of tents, "norm" for
+        "auto" chooses "score" for the bias, "quadratic" for squared errors with a tent kernel, "norm" for
         atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece, and for ece if predictions repeat.
     n_resamples, rng
-        Draws of the noise, and source of randomness, for "norm".
+        Number of draws of the noise, and source of randomness, for "norm".
 
     Returns
     -------
     ConfidenceInterval
-        ``low`` and ``high``, both nan where no interval with the wanted coverage is known (``why`` says so): for other
+        ``low`` and ``high``. Both are nan if no interval with this coverage is known, as ``why`` explains: for other
         measures, and for one row.
 
     Notes
     -----
-    More than 2^20 rows are reduced to a sketch of 16,384 buckets where a sketch will do, not sorted.
-    Rows are taken for independent draws from one population. How often the intervals contain its value was simulated,
-    for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where bootstrap percentiles
-    exclude even their own estimate, the interval starts at 0.
+    More than 2^20 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it.
+    Rows are assumed to be independent draws from one population. The coverage was simulated for calibrated and other
+    predictions: docs/benchmarks/coverage.md. Near calibration, where bootstrap percentiles may exclude their own
+    estimate, the interval starts at 0.
 
     Examples
     --------
@@ -268,22 +265,22 @@ def _none(measure: str, estimate: float, level: float, why: str) -> ConfidenceIn
 
 
 def _of_bias(cells: Points, level: float) -> ConfidenceInterval:
-    """All biases that these rows do not contradict, by Student's quantile of a score.
+    """All biases that are consistent with these rows, by Student's quantile of a score.
 
-    The variance is the one seen, or that of outcomes with the supposed bias if that is larger: where few events have
-    happened, or none, the variance seen knows nothing of those that could have.
+    The variance is the estimated one or, if larger, that of outcomes with the assumed bias: if few or no events
+    occurred, the estimated variance is too small.
     """
     bias, one_row = float(np.sum(cells.bias)), cells.one_row
     squares = float(np.sum(cells.wwcc) - 2.0 * bias * np.sum(cells.wwc)) + one_row * bias**2
-    seen = max(squares, 0.0) / (1.0 - one_row)
+    variance = max(squares, 0.0) / (1.0 - one_row)
     quantile = float(special.stdtrit(max(1.0 / one_row - 1.0, 1e-9), (1.0 + level) / 2.0))
 
     def beyond(distance: float, sign: float) -> float:
-        distance = max(distance, 1e-12)  # at 0 itself all is equal if nothing was left to chance
+        distance = max(distance, 1e-12)  # at 0, both terms are 0 if all outcomes are certain
         truth = np.clip(cells.p - bias - sign * distance, 0.0, 1.0)
-        return distance - quantile * math.sqrt(max(seen, float(np.sum(cells.ww * truth * (1.0 - truth)))))
+        return distance - quantile * math.sqrt(max(variance, float(np.sum(cells.ww * truth * (1.0 - truth)))))
 
-    low, high = (bias + sign * _crossing(lambda far, sign=sign: beyond(far, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
+    low, high = (bias + sign * _crossing(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
     why = "all biases that are consistent with the mean of these rows"
     return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
@@ -297,9 +294,9 @@ def _of_square(
     length = LengthOfMean.of(cells, kernel, square)
     estimate = length.excess
     low, high = length.interval(level)
-    bias = _of_bias(cells, level)  # it allows for events that could have happened and did not; so must this
+    bias = _of_bias(cells, level)  # accounts for events that could have occurred but did not
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
-    low = min(low, math.sqrt(max(estimate, 0.0)))  # two or three rows: what is impossible may still average out
+    low = min(low, math.sqrt(max(estimate, 0.0)))  # with two or three rows, impossible outcomes may still cancel
     why = "all sizes of the mean error that are consistent with these rows"
     if measure == "rms":
         return ConfidenceInterval(low, high, level, measure, math.sqrt(max(estimate, 0.0)), "quadratic", why)
@@ -314,22 +311,22 @@ def _of_norm(
     if has_no_population(sample, measure):
         return _none(measure, value, level, "most predictions are unique, so this ECE has no population value")
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
-    reach = float(np.quantile(draws, level, method="higher"))
+    margin = float(np.quantile(draws, level, method="higher"))
     why = "conservative: noise changes the measure by at most the measure of the noise itself"
-    bias = _of_bias(cells, level)  # no norm here is much less than the bias, whose ends allow for more
-    low, high = max(value - reach, 0.0), min(max(value + reach, -bias.low, bias.high), 1.0)
+    bias = _of_bias(cells, level)  # no norm is much smaller than the bias, whose interval accounts for unseen events
+    low, high = max(value - margin, 0.0), min(max(value + margin, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
 
 
 def has_no_population(sample: Sample, measure: str) -> bool:
-    """Whether an incomplete measure, the ECE of distinct predictions, compares most of them with one outcome alone."""
+    """Whether the measure is incomplete (the ECE of distinct predictions) and most predictions have one outcome."""
     return not MEASURES[measure].complete and len(sample.groups.r) > sample.n / 10
 
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
-    """Draws of the measure of what noise adds to the bias: independent normals with the variances seen, or of H0."""
+    """Draw the measure of the noise in the bias: independent normals with estimated variances, or those under H0."""
     cells = sample.points().merged(_NOISY).normalized()
-    # Where few events have happened, the variances seen know nothing of those that could have.
+    # If few events occurred, the estimated variances are too small.
     root = np.sqrt(cells.wwcc if np.sum(cells.wwcc) >= np.sum(cells.wwv) else cells.wwv)
     sizes = blocks(n_resamples, max(1, (1 << 18) // len(root)))
     norm = MEASURES[measure].norm

@@ -1,4 +1,4 @@
-"""Power without simulation: the error that a test of these rows can detect, and the rows that an error needs."""
+"""Power without simulation: the error that a test can detect, and the number of rows needed to detect an error."""
 
 import math
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from truthcal.results.power import DetectableError
 
 _Array = NDArray[np.float64]
 
-# Planning needs two digits, for which fewer cells do; and predictions that nobody has yet are spread evenly.
+# Planning needs only two digits, so fewer cells suffice. Unknown future predictions are assumed to be evenly spread.
 _PLANNING_CELLS, _EVENLY = 128, (np.arange(1000) + 0.5) / 1000
-# With less than this the law for many rows says nothing.
+# With less information the asymptotic distribution is not usable.
 LEAST_INFORMATION = 5.0
 
 
@@ -30,8 +30,8 @@ LEAST_INFORMATION = 5.0
 class Design:
     """Predictions for which a test is planned: points with their share of the weight and of the squared weight.
 
-    Outcomes at a point vary by its `noise`, the sum of (w / W)^2, times t(1 - t) if t is the truth there. `phi`: the
-    points' coordinates along the axes on which the mean error of calibrated predictions has independent coordinates.
+    The outcomes at a point with truth t have the variance `noise` t(1 - t), where `noise` is the sum of (w / W)^2.
+    `phi`: coordinates of the points on the principal axes of the mean error of calibrated predictions.
     """
 
     x: _Array
@@ -41,7 +41,7 @@ class Design:
 
     @classmethod
     def of(cls, points: Points, measure: str) -> Self:
-        """From the points of sorted rows or of a sketch; where there are many, neighbours are merged."""
+        """Build it from the points of sorted rows or of a sketch; if there are many, neighbours are merged."""
         kernel = TentKernel.of(measure, points)
         if len(points) > _PLANNING_CELLS:
             cell = equal_cells(points.weight * (points.p * (1.0 - points.p) + 1e-12), _PLANNING_CELLS)
@@ -53,7 +53,7 @@ class Design:
 
     @property
     def information(self) -> float:
-        """Sum of p(1 - p); with weights, of as many rows of equal weight as these are worth."""
+        """Sum of p(1 - p), scaled to the effective sample size."""
         return float(np.sum(self.share * self.x * (1.0 - self.x)) / np.sum(self.noise))
 
     def error(self, truth: _Array) -> float:
@@ -65,7 +65,7 @@ class Design:
         return upper_quantile(alpha, self._variances(self.x))
 
     def power(self, truth: _Array, critical: float, times: float = 1.0) -> float:
-        """Chance to exceed a critical value of these rows, with `times` as many; it then shrinks in proportion."""
+        """Probability of exceeding a critical value of these rows, with `times` as many; it shrinks in proportion."""
         scales, mean = self._variances(truth) / times, (self.share * (self.x - truth)) @ self.phi
         free = scales > CERTAIN * np.max(scales)
         rest = critical / times - float(np.sum(mean[~free] ** 2))
@@ -74,8 +74,8 @@ class Design:
     def _variances(self, truth: _Array) -> _Array:
         """Variances of the mean error along the axes if outcomes follow the truth.
 
-        The axes are those of calibrated predictions, along which coordinates are then independent. For other truths
-        they nearly are, as noise changes little along the predictions (tests/inference/test_power.py simulates it).
+        On the axes of calibrated predictions the coordinates are independent under calibration. For other truths they
+        nearly are, because noise changes slowly along the prediction axis (simulated in tests/inference/test_power.py).
         """
         variances: _Array = (self.noise * truth * (1.0 - truth)) @ self.phi**2
         return variances
@@ -89,15 +89,15 @@ def detectable_error(
     measure: str = "multiscale_atb",
     sample_weight: object = None,
 ) -> DetectableError:
-    """The smallest error that these predictions could have been shown to have: what this number of rows can see.
+    """The smallest error of these predictions that a test detects with a given power.
 
     Parameters
     ----------
     y_proba : array-like of shape (n,), or Sketch
-        Predicted probabilities. Outcomes are not needed. A `Sketch` takes the place of all rows, `sample_weight`
-        included; its outcomes are not looked at.
+        Predicted probabilities. Outcomes are not needed. A `Sketch` takes the place of all rows, including
+        `sample_weight`; its outcomes are ignored.
     power : float, default 0.8
-        Probability that the test finds the error.
+        Probability that the test detects the error.
     alpha : float, default 0.05
         Level of the test.
     measure : {"multiscale_atb", "atb", "shifted_grid_ubse"}, default "multiscale_atb"
@@ -109,13 +109,13 @@ def detectable_error(
     -------
     DetectableError
         For predictions that are all too high, all too low, or too extreme: the mean of ``|prediction - truth|`` that
-        the test finds with this power. nan if not even the largest such error is found, or if sum p(1 - p) is below 5,
-        where nothing can be said.
+        the test detects with this power. nan if not even the largest such error is detected, or if sum p(1 - p) is
+        below 5, which is too little information.
 
     Notes
     -----
-    Uses the distribution of the statistic for many rows, under calibration and under the error; nothing is simulated.
-    Errors that change sign several times along the predictions need to be larger.
+    Uses the asymptotic distribution of the statistic, under calibration and under the error; nothing is simulated.
+    Errors that change sign several times along the prediction axis must be larger to be detected.
 
     Examples
     --------
@@ -137,29 +137,29 @@ def detectable_of(points: Points, power: float, alpha: float, measure: str) -> D
     design = Design.of(points, measure)
     errors = [math.nan] * 3
     if design.information >= LEAST_INFORMATION:
-        shift, most = FAMILIES["shift"]
-        families = FAMILIES["shift"], (lambda p, strength: shift(p, -strength), most), FAMILIES["slope"]
-        errors = [_least(design, wrong, most, power, design.critical(alpha)) for wrong, most in families]
+        shift, strongest = FAMILIES["shift"]
+        families = FAMILIES["shift"], (lambda p, strength: shift(p, -strength), strongest), FAMILIES["slope"]
+        errors = [_least(design, wrong, strongest, power, design.critical(alpha)) for wrong, strongest in families]
     high, low, extreme = errors
     return DetectableError(high, low, extreme, power, alpha, measure, points.rows, design.information)
 
 
-def _least(design: Design, wrong: Family, most: float, power: float, critical: float) -> float:
-    """The mean error of the weakest member of a family that is found with this power; nan if there is none."""
+def _least(design: Design, wrong: Family, strongest: float, power: float, critical: float) -> float:
+    """The smallest mean error in a family that is detected with this power; nan if there is none."""
 
     def missing(strength: float) -> float:
         return design.power(wrong(design.x, strength), critical) - power
 
-    # Strengths so great that nothing is left to chance may not be found either: look for one that is.
-    low = 1e-6 * most
-    for high in np.geomspace(1e-3 * most, 0.999 * most, 16):
+    # Very strong errors that make all outcomes certain may not be detected either, so search from below.
+    low = 1e-6 * strongest
+    for high in np.geomspace(1e-3 * strongest, 0.999 * strongest, 16):
         if missing(float(high)) >= 0.0:
             break
         low = float(high)
     else:
         return math.nan
     if missing(low) < 0.0:
-        low = float(optimize.brentq(missing, low, float(high), xtol=1e-9 * most, rtol=1e-3))
+        low = float(optimize.brentq(missing, low, float(high), xtol=1e-9 * strongest, rtol=1e-3))
     return design.error(wrong(design.x, low))
 
 
@@ -172,7 +172,7 @@ def required_sample_size(
     y_proba: object = None,
     measure: str = "multiscale_atb",
 ) -> int:
-    """Number of rows that a test needs to find an error of this size.
+    """Number of rows that a test needs to detect an error of this size.
 
     Parameters
     ----------
@@ -183,16 +183,16 @@ def required_sample_size(
     family : {"shift", "slope", "wave"} or callable, default "shift"
         How the predictions are wrong, as for `validity_curve`.
     y_proba : array-like, optional
-        Predictions like those to come; any number of them. By default spread evenly over [0, 1].
+        Predictions similar to the future ones; any number of them. By default evenly spread over [0, 1].
 
     Returns
     -------
     int
-        Rows.
+        Number of rows.
 
     Notes
     -----
-    Computed as in `detectable_error`; for fewer than 100 rows or so, check with `power`.
+    Computed as in `detectable_error`. If the result is below about 100, check it with `power`.
 
     Examples
     --------
@@ -203,15 +203,15 @@ def required_sample_size(
     check_choice(measure, "measure", TENTS)
     power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")
     p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _EVENLY
-    _, wrong, most = check_family(family, p)
+    _, wrong, strongest = check_family(family, p)
     points = summarize_predictions(p).points()
     design = Design.of(points, measure)
 
-    def short(strength: float) -> float:
+    def surplus(strength: float) -> float:
         return design.error(wrong(design.x, strength)) - effect
 
-    refuse_unreachable(effect, effect + short(most))
-    truth = wrong(design.x, float(optimize.brentq(short, 0.0, most, xtol=1e-12)))
+    refuse_unreachable(effect, effect + surplus(strongest))
+    truth = wrong(design.x, float(optimize.brentq(surplus, 0.0, strongest, xtol=1e-12)))
     critical = design.critical(alpha)
 
     def missing(log_times: float) -> float:

@@ -1,4 +1,4 @@
-"""Power by simulation: how often a test rejects, and how often it accepts predictions far from calibrated."""
+"""Power by simulation: how often a test rejects, and how often it accepts miscalibrated predictions."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ def _waving(p: _Array, strength: float) -> _Array:
     return p + strength * p * (1.0 - p) * np.sin(6.0 * math.pi * p)
 
 
-# Ways to be miscalibrated: the truth, given predictions and a strength from 0 (calibrated) up to the number beside it.
+# Kinds of miscalibration: the truth, given predictions and a strength (0 is calibrated); and the largest strength.
 FAMILIES: dict[str, tuple[Family, float]] = {
     "shift": (_shifted, 30.0),
     "slope": (_flattened, 1.0),
@@ -70,9 +70,9 @@ def check_family(family: Any, p: _Array) -> tuple[str, Family, float]:
 def refuse_unreachable(distance: float, largest: float) -> None:
     """Reject an error larger than a family of miscalibrations can make."""
     if largest == 0.0:
-        raise ValueError("predictions like these cannot be wrong in this way: they are all 0 or 1, or all 1/2.")
+        raise ValueError("these predictions cannot be wrong in this way: they are all 0 or 1, or all 1/2.")
     if distance > largest:
-        raise ValueError(f"predictions like these can be wrong by {largest:.4g} at most in this way; got {distance:g}.")
+        raise ValueError(f"these predictions can be wrong by at most {largest:.4g} in this way; got {distance:g}.")
 
 
 def power(
@@ -99,9 +99,9 @@ def power(
     alpha : float, default 0.05
         Level of the test.
     n_simulations : int, default 1000
-        Outcomes drawn from `truth`.
+        Number of sets of outcomes drawn from `truth`.
     n_resamples : int, default 4999
-        Outcomes drawn from the predictions, with which each is compared.
+        Number of sets of outcomes drawn from the predictions, for the null distribution.
     rng, sample_weight
         As for `calibration_test`.
 
@@ -112,8 +112,8 @@ def power(
 
     Notes
     -----
-    The exact test: a simulated outcome is rejected if its p-value ``(1 + #{redrawn >= it}) / (1 + n_resamples)`` is at
-    most alpha. Predictions are the same in all simulations, so one set of redrawn outcomes serves them all.
+    This is the exact test: a simulation is rejected if its p-value ``(1 + #{redrawn >= it}) / (1 + n_resamples)`` is at
+    most alpha. Predictions are the same in all simulations, so all of them share the redrawn outcomes.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _checked_test(measure: str, alpha: float, n_simulations: int, n_resamples: i
 
 
 class _Power:
-    """A test of fixed predictions, with its redrawn outcomes in order."""
+    """A test of fixed predictions, with its null distribution: the sorted statistics of redrawn outcomes."""
 
     def __init__(
         self, sample: Sample, measure: str, alpha: float, n_resamples: int, generator: np.random.Generator
@@ -149,7 +149,7 @@ class _Power:
         self.null = np.sort(self._draw(Outcomes(sample), n_resamples, "redrawing outcomes"))
 
     def against(self, truth: _Array, n_simulations: int) -> Estimate:
-        """Share of rejections when outcomes follow `truth` (in the sample's order)."""
+        """Share of rejections if outcomes follow `truth` (in the order of the sample)."""
         values = self._draw(Outcomes(self.sample, truth), n_simulations, "simulating outcomes")
         slack = np.where(np.isfinite(values), 1e-9 * np.abs(values) + 1e-14, 0.0)
         extreme = len(self.null) - np.searchsorted(self.null, values - slack)
@@ -186,7 +186,7 @@ def validity_curve(
     rng: Any = None,
     sample_weight: object = None,
 ) -> ValidityCurve:
-    """Acceptance of a test by distance: how often it accepts predictions further and further from calibrated.
+    """Acceptance rate of a test as a function of the distance of the predictions from calibration.
 
     Parameters
     ----------
@@ -196,10 +196,10 @@ def validity_curve(
         How the predictions are wrong: all too high in log-odds, too extreme, or too high and too low in turn. Or a
         function of the predictions and a strength from 0 to 1 that returns the truth, calibrated at 0.
     distances : iterable of float, optional
-        Distances to calibration (distCal) at which to look. By default 8 of them, from 0 up to where hardly any is
-        accepted, or as far as the family goes.
+        Distances to calibration (distCal). By default 8 of them, from 0 to the distance at which almost nothing is
+        accepted, or to the largest distance of the family.
     n_simulations : int, default 400
-        Simulated outcomes at each distance.
+        Number of simulations at each distance.
 
     Returns
     -------
@@ -208,8 +208,8 @@ def validity_curve(
 
     Notes
     -----
-    At distance 0 the acceptance is 1 - alpha. A test is worth the more, the faster it falls. The distance is that of
-    the true probabilities, free of noise; strengths in between are interpolated.
+    At distance 0 the acceptance rate is 1 - alpha. The faster it falls, the better the test. Distances are computed
+    from the true probabilities, without noise; strengths in between are interpolated.
 
     Examples
     --------
@@ -225,13 +225,13 @@ def validity_curve(
     """
     alpha, n_simulations, n_resamples = _checked_test(measure, alpha, n_simulations, n_resamples)
     p = check_proba(y_proba, "y_proba").astype(np.float64)
-    name, wrong, most = check_family(family, p)
+    name, wrong, strongest = check_family(family, p)
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
-    distance_of = _distances(sample, wrong, most)
+    distance_of = _distances(sample, wrong, strongest)
     wanted = np.array([float(d) for d in distances] if distances is not None else [0.0])
     if wanted.size == 0 or not (wanted >= 0.0).all():
-        raise invalid("distances", "must hold numbers that are not negative, at least one.")
+        raise invalid("distances", "must contain at least one number, and no negative ones.")
     refuse_unreachable(float(wanted.max()), distance_of[1][-1])
     if distances is None:
         wanted = np.linspace(0.0, _far_enough(design, wrong, distance_of, n_simulations), 8)
@@ -248,9 +248,9 @@ def validity_curve(
     )
 
 
-def _distances(sample: Sample, wrong: Family, most: float) -> tuple[_Array, _Array]:
-    """Strengths and the distances to calibration they lead to, close enough together to interpolate."""
-    strengths = np.concatenate([[0.0], np.geomspace(1e-3 * most, most, 40)])
+def _distances(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array, _Array]:
+    """Strengths and the corresponding distances to calibration, dense enough for interpolation."""
+    strengths = np.concatenate([[0.0], np.geomspace(1e-3 * strongest, strongest, 40)])
     p, distances = sample.p.astype(np.float64), [0.0]
     for strength in strengths[1:]:
         truth = Sample(sample.p, np.clip(wrong(p, float(strength)), 0.0, 1.0), sample.w if sample.weighted else None)
@@ -259,7 +259,7 @@ def _distances(sample: Sample, wrong: Family, most: float) -> tuple[_Array, _Arr
 
 
 def _far_enough(design: _Power, wrong: Family, distance_of: tuple[_Array, _Array], n_simulations: int) -> float:
-    """The first distance at which hardly any is accepted, or the largest there is."""
+    """The first distance at which almost nothing is accepted, or the largest one."""
     p = design.sample.p.astype(np.float64)
     for strength, distance in zip(*distance_of, strict=True):
         if design.against(wrong(p, float(strength)), min(n_simulations, 100)).value >= 0.98:

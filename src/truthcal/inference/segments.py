@@ -245,8 +245,8 @@ _ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {"holm": holm, "fdr": benj
 def check_table_of_sketches(table: object, name: str = "table") -> None:
     """Check for a table of sketches with at least one segment."""
     if not isinstance(table, SketchTable):
-        example = "such as sketch_frame(frame, ..., by='region') returns"
-        problem = f"must be a SketchTable, one sketch for each segment, {example}; got {shown(table)}."
+        example = "as returned by sketch_frame(frame, ..., by='region')"
+        problem = f"must be a SketchTable with one sketch per segment, {example}; got {shown(table)}."
         raise invalid(name, f"{problem} For one Sketch use assess.", TypeError)
     if not table:
         raise invalid(name, "is empty; it has no segments to assess.")

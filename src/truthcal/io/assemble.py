@@ -46,7 +46,7 @@ def build_sketch(
     if groups is not None:
         return SketchTable._from_cells(roles.by, groups[1], groups[0][used], bucket, columns, n_buckets)
     order = np.argsort(bucket)
-    wrong = "the sums contradict each other; no rows have such sums."
+    wrong = "the sums are inconsistent; no rows can have these sums."
     return Sketch._from_columns(n_buckets, bucket[order], columns[:, order], wrong)
 
 

@@ -48,7 +48,7 @@ class ColumnRoles:
             names["sample_weight"] = _column_name(sample_weight, "sample_weight")
         for role, other in itertools.combinations(names, 2):
             if names[role] == names[other]:
-                raise invalid(role, f"and `{other}` both name the column {names[role]!r}; they must be two columns.")
+                raise invalid(role, f"and `{other}` both name the column {names[role]!r}; they must differ.")
         if isinstance(pos_label, np.generic):
             pos_label = pos_label.item()
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
@@ -112,5 +112,5 @@ def _column_name(name: object, role: str) -> str:
     if not isinstance(name, str):
         raise invalid(role, f"must be the name of a column; got {shown(name)}.", TypeError)
     if not name:
-        raise invalid(role, "must be the name of a column; got an empty text.")
+        raise invalid(role, "must be the name of a column; got an empty string.")
     return name

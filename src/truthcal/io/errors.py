@@ -31,7 +31,7 @@ class BadRows:
         rows = f"{self.n:,} of {total:,} row{'s' if total != 1 else ''}"
         if math.isnan(self.row):
             return f"in {where} ({rows})"
-        return f"at row {self.row:.0f} of {where} ({rows} read with it)"
+        return f"at row {self.row:.0f} of {where} ({rows} in this batch)"
 
 
 def refuse_bad_rows(bad_rows: Mapping[int, BadRows], total: int, roles: ColumnRoles, where: str) -> None:
@@ -81,7 +81,7 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
     if not positives:
         problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {roles.pos_label!r}."
         raise invalid("pos_label", problem)
-    fix = f"for one class against the rest, make a column that says whether the label is {roles.pos_label!r}."
+    fix = f"for one class against the rest, create a column that is true where the label is {roles.pos_label!r}."
     problem = f"has more than two different labels ({roles.pos_label!r}, {listed}); {fix}"
     raise invalid("y_true", problem, subject=column_and_role(roles.y_true, "y_true"))
 
@@ -89,8 +89,8 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
 def refuse_impossible_sums(where: str) -> NoReturn:
     """Raise for sums that no rows can have: the engine is wrong, not the rows."""
     raise ValueError(
-        f"{where} returned sums that rows cannot have, so it must have skipped nan or counted wrongly. Please report "
-        "this with the name and version of the engine; copy the rows into another one for now."
+        f"{where} returned sums that no rows can have, so it must have skipped nan or miscounted. Please report this "
+        "with the name and version of the engine. As a workaround, use another engine."
     )
 
 
@@ -105,7 +105,7 @@ def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = ""
             fix = "Thousands separators? Write 1200, not 1,200."
         elif re.fullmatch(r"[0-9]*,[0-9]+", word):
             fix = "A decimal comma? Write 0.5, not 0,5."
-    problem, subject = f"must hold numbers; its type is {kind}.", f"`{column}` ({role})"
+    problem, subject = f"must contain numbers; its type is {kind}.", f"`{column}` ({role})"
     if text and role == "y_true":
         fix_label = f"{problem} Name the label that counts as 1 with"
         raise invalid(role, fix_label, TypeError, subject=subject, fix=("pos_label",))
@@ -115,10 +115,10 @@ def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = ""
 def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, number: bool) -> None:
     """Raise if the positive label cannot be among the labels of this type."""
     if not (text or number):
-        problem = f"must hold labels: numbers, True/False or text; its type is {kind}."
+        problem = f"must contain labels: numbers, True/False or text; its type is {kind}."
         raise invalid("y_true", problem, TypeError, subject=f"`{roles.y_true}` (y_true)")
     if text != isinstance(roles.pos_label, str):
-        problem = f"must be of the type of the labels in `{roles.y_true}`, {kind}; got {roles.pos_label!r}."
+        problem = f"must have the same type as the labels in `{roles.y_true}`, {kind}; got {roles.pos_label!r}."
         if text:
             problem = f"{problem} Name the label as text:"
         raise invalid("pos_label", problem, fix=("pos_label", str(roles.pos_label)) if text else ())
@@ -126,4 +126,4 @@ def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, num
 
 def refuse_nested_groups(name: str, kind: str) -> NoReturn:
     """Raise for a grouping column of lists or structs."""
-    raise TypeError(f"`{name}` (by) must hold text, numbers or dates; it is {kind}.")
+    raise TypeError(f"`{name}` (by) must contain text, numbers or dates; it is {kind}.")

@@ -12,7 +12,7 @@ Check = Literal["missing", "nonfinite", "outside_unit", "negative", "zero", "ext
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A reason why a row does not count, with the code of such rows.
+    """A reason why a row is not counted, with the code of such rows.
 
     Backends translate the check: "missing" (null; nan in numpy), "nonfinite" (nan or infinite), "outside_unit" (not in
     [0, 1]), "negative", "zero", "extreme" (beyond the range of weights in a sketch).
@@ -25,13 +25,13 @@ class RowRule:
     message: str = ""
 
 
-_MISSING = "has a missing value (null or nan) {place}. Drop those rows, or fill them deliberately."
+_MISSING = "has a missing value (null or nan) {place}. Drop those rows, or impute the values."
 _NONFINITE = (
-    "must hold finite numbers; found {value!r} {place}, counting null and nan. Drop or correct those rows; "
-    "infinite log-odds need the sigmoid first."
+    "must contain finite numbers; found {value!r} {place}, counting null and nan. Drop or correct those rows; "
+    "apply the sigmoid to log-odds first."
 )
 _NO_OUTCOME = (
-    "must hold 0/1, True/False or probabilities in [0, 1]; found {value!r} {place}. For two labels other than 0 "
+    "must contain 0/1, True/False or probabilities in [0, 1]; found {value!r} {place}. For two labels other than 0 "
     "and 1, name the positive one with"
 )
 _NO_PROBABILITY = "must lie in [0, 1]; found {value!r} {place}. {fix}"

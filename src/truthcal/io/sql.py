@@ -251,7 +251,7 @@ def sketch_sql(
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
     for name in roles.by:
         if name.lower() in _RESERVED:  # most databases ignore case
-            problem = f"must not name a column {name!r}: the result has a {name.lower()!r} too."
+            problem = f"must not name a column {name!r}: the result also has a column {name.lower()!r}."
             raise invalid("by", f"{problem} Rename it in a subquery.")
     query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
@@ -392,7 +392,7 @@ class _Query:
         if isinstance(label, int):  # True is 1
             if abs(label) >= 2**53:
                 raise ValueError(
-                    f"`pos_label` must be less than 2**53, since labels are compared as floats; got {label}."
+                    f"`pos_label` must be less than 2**53, because labels are compared as floats; got {label}."
                 )
             return str(int(label))
         assert label is not None

@@ -59,8 +59,8 @@ def sketch_from_rows(
     rows = sum(map(int, columns["n"]))
     if rows != total:
         raise ValueError(
-            f"`result` is not all that the query returned: its lines hold {rows:,} rows, but there are {total:,}. Some "
-            "tools return only the first thousand lines; fetch all of them, each once."
+            f"`result` is incomplete: its lines cover {rows:,} rows, but there are {total:,}. Some tools return only "
+            "the first thousand lines; fetch each line exactly once."
         )
     groups = group_rows([columns.pop(name) for name in roles.by], roles.by)
     return build_sketch(columns, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
@@ -105,6 +105,6 @@ def _from_lines(lines: list[Any], headers: list[tuple[str, ...]]) -> dict[str, A
 
 def _refuse_result(description: str) -> NoReturn:
     raise ValueError(
-        "`result` must be all that a query of sketch_sql returned, with the same `by` and `pos_label` as there; got "
-        f"{description}."
+        "`result` must be the complete result of a query written by sketch_sql, with the same `by` and `pos_label`; "
+        f"got {description}."
     )

@@ -15,7 +15,7 @@ from truthcal.core.summarize import summarize
 from truthcal.kernels import integrals
 from truthcal.results.measures import AtbSummary, Bounded
 
-# Finer certified bounds would be about as wide as what rounding alone can do.
+# Tighter certified bounds would be dominated by rounding.
 _FINEST = 1e-10
 
 
@@ -30,16 +30,16 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
     y_proba : array-like of shape (n,)
         Predicted probabilities of the positive outcome.
     sample_weight : array-like of shape (n,), optional
-        Weights, finite and not negative. A weight of 2 gives the value of two equal rows; rows of weight 0 count for
-        nothing. For noise (`atb_summary`) a row of weight 2 is one observation: if weights are counts, repeat the rows.
+        Weights, finite and not negative. A weight of 2 gives the value of two equal rows; rows of weight 0 are ignored.
+        For noise (`atb_summary`) a row of weight 2 is one observation: if weights are counts, repeat the rows.
     pos_label : optional
         The label in `y_true` that counts as 1.
 
     Returns
     -------
     float
-        Between 0 (best) and 1. Never compare it with 0: see `atb_summary` for the noise floor. For independent outcomes
-        no report has a smaller expected value than the truth.
+        Between 0 (best) and 1. Compare it with the noise floor (`atb_summary`), not with 0. For independent outcomes no
+        report has a smaller expected value than the truth.
 
     Notes
     -----
@@ -49,7 +49,7 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
         ATB = (1/W^2) * integral over q of C(q)^2 + (C - C(q))^2,   C(q) = sum over p < q of w (p - y),   C = C(1).
 
     Exact, in O(n log n) for the sort and one pass. Ties need no rule: rows with equal predictions fall on the same side
-    of almost every threshold. Extra memory: 9 bytes a row for 0/1 outcomes without weights.
+    of almost every threshold. Extra memory: 9 bytes per row for 0/1 outcomes without weights.
     Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
@@ -64,9 +64,9 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 def atb_of(sample: Sample) -> float:
     """ATB of sorted rows.
 
-    Two cores walk from 0 up and from 1 down, each summing the bias x that it has passed. The rest is C - x, and x^2 +
-    (C - x)^2 = 2x^2 - 2Cx + C^2 needs C only at the end. Cancellation costs at most a factor of seven, since the result
-    is at least the integral of x^2 and at least C^2/2.
+    One core goes up from 0 and the other down from 1; each accumulates the bias x. The remaining bias is C - x, and x^2
+    + (C - x)^2 = 2x^2 - 2Cx + C^2 needs C only at the end. Cancellation costs at most a factor of seven, because the
+    result is at least the integral of x^2 and at least C^2/2.
     """
     n, p, y, w = sample.n, sample.p, sample.y, sample.w
     half = n // 2
@@ -137,7 +137,7 @@ def atb_approx(
     y_true, y_proba, sample_weight, pos_label
         As for `atb`.
     tolerance : float
-        Largest allowed distance of the bounds, at least 1e-10. The paper's linear-time calibration test needs
+        Largest allowed distance between the bounds, at least 1e-10. The paper's linear-time calibration test needs
         ``1 / (2 * n)``.
 
     Returns
@@ -148,8 +148,8 @@ def atb_approx(
     Notes
     -----
     Builds a `Sketch`, and a finer one if the bounds are too wide, in at most three passes. ``1 / (2 * tolerance)``
-    buckets always suffice, so the cost is O(n + 1/tolerance). If that is more than rows, or than a sketch may have, the
-    rows are sorted instead, in O(n log n), and the result is exact up to rounding.
+    buckets always suffice, so the cost is O(n + 1/tolerance). If that number exceeds the number of rows or the limit of
+    a sketch, the rows are sorted instead, in O(n log n), and the result is exact up to rounding.
 
     Examples
     --------
@@ -163,21 +163,21 @@ def atb_approx(
     if rows.w is not None:
         refuse_wide_weight(rows.w)
         rows = rows._replace(w=relative_weights(rows.w)[0])
-    most = min(_power_of_two_from(1 / (2 * tolerance)), MAX_BUCKETS)
-    n_buckets = min(_power_of_two_from(1 / math.sqrt(2 * tolerance)), most)
+    enough = min(_power_of_two_from(1 / (2 * tolerance)), MAX_BUCKETS)
+    n_buckets = min(_power_of_two_from(1 / math.sqrt(2 * tolerance)), enough)
     for attempt in range(3):
         if n_buckets > max(len(rows.p), 64):
             break
         result = Sketch(n_buckets).update(rows.y, rows.p, rows.w).atb()
         if result.width <= tolerance:
             return result
-        if n_buckets == most:
+        if n_buckets == enough:
             break
-        # Where predictions are spread out the width falls with the square of the number of buckets.
-        wanted = _power_of_two_from(1.5 * n_buckets * math.sqrt(result.width / tolerance))
-        n_buckets = min(wanted, most) if attempt == 0 else most
+        # If predictions are spread out, the width falls with the square of the number of buckets.
+        finer = _power_of_two_from(1.5 * n_buckets * math.sqrt(result.width / tolerance))
+        n_buckets = min(finer, enough) if attempt == 0 else enough
     exact = atb_of(Sample.from_checked(rows))
-    # Sums in blocks are good to 1e-11, and the cumulative bias to 1e-15, which ATB feels times its root.
+    # Relative error 1e-11 of the block sums; absolute error 1e-15 of the cumulative bias, times the square root of ATB.
     rounding = 1e-11 * exact + 1e-14 * math.sqrt(exact) + 1e-29
     return Bounded(exact, max(exact - rounding, 0.0), exact + rounding)
 
@@ -190,13 +190,13 @@ def _power_of_two_from(x: float) -> int:
 def atb_summary(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> AtbSummary:
-    """ATB beside its noise floor, what exceeds the noise, and the size of the error as a probability.
+    """ATB with its noise floor, the excess over it, and the error as a probability.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `atb`, or a `Sketch` alone in place of all rows. Noise floor and excess assume independent rows, each one
-        observation whatever its weight: if weights are counts of equal rows, repeat the rows with ``np.repeat`` first.
+        As for `atb`, or only a `Sketch` in place of all rows. Noise floor and excess assume independent rows, each of
+        which is one observation whatever its weight. If weights are counts, repeat the rows with ``np.repeat`` first.
 
     Returns
     -------

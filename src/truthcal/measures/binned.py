@@ -168,7 +168,7 @@ def _check_debias(norm: object, y: NDArray[Any], repetitions: NDArray[np.float64
     if norm != "l2":
         raise invalid("debias", f"is defined for norm='l2' only; got norm={norm!r}.")
     if not ((y == 0) | (y == 1)).all():
-        raise invalid("debias", "needs 0/1 outcomes; `y_true` holds fractions.")
+        raise invalid("debias", "needs 0/1 outcomes; `y_true` contains fractions.")
     check_counts(repetitions)
     if counts.min() < 2:
-        raise invalid("debias", "needs two rows in each bin that is not empty; use fewer bins.")
+        raise invalid("debias", "needs at least two rows in every non-empty bin; use fewer bins.")

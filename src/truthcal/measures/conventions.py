@@ -88,7 +88,7 @@ def binned_ece_like(
     if y.dtype != np.uint8:  # the packages take labels only
         example = where_found(y, (y != 0) & (y != 1))
         cure = "For fractional outcomes use a measure of truthcal, such as atb."
-        raise invalid("y_true", f"must hold 0/1 outcomes for the convention {convention!r}; found {example}. {cure}")
+        raise invalid("y_true", f"must contain 0/1 outcomes for the convention {convention!r}; found {example}. {cure}")
     return rule.error(p, y, bins, norm)
 
 
@@ -148,7 +148,7 @@ def _mapie(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     sizes = np.bincount(bins, minlength=n_bins)[:n_bins].astype(np.float64)
     if sizes.sum() == 0:  # with one bin MAPIE counts only predictions of exactly 0
         rule = "must be at least 2 for the convention 'mapie' unless a prediction is exactly 0; got 1"
-        raise invalid("n_bins", f"{rule}, for which mapie returns nan. Pass n_bins=2 to have all rows in one bin.")
+        raise invalid("n_bins", f"{rule}, for which mapie returns nan. Pass n_bins=2 to put all rows into one bin.")
     return float(np.sum(sizes * np.abs(observed - predicted)) / np.sum(sizes))
 
 

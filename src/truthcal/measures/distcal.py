@@ -231,9 +231,7 @@ def _feasible(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[A
 
 def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
     """Column generation: transport to few u, then add the u at which the dual solution is infeasible."""
-    fix = (
-        "Use alpha=1, which has no limit, or round the predictions first: to 0.01, which moves none by more than 0.005."
-    )
+    fix = "Use alpha=1, which has no limit, or round the predictions to 0.01, which moves none by more than 0.005."
     refuse_too_many(len(masses.r), _MOST_FOR_ALPHA, f"alpha={alpha:g} would take too long. {fix}")
     prices = _Prices(masses, alpha)
     u = np.union1d(masses.r, np.linspace(0.0, 1.0, 33))

@@ -69,7 +69,7 @@ class Measure:
         Meaning of a value of 0.1: "probability" (an error of 10 points), "squared" (its square root is on the scale of
         a probability), "half" (a sum over half of the rows).
     whole_weights : bool
-        Whether `sample_weight` must hold whole numbers.
+        Whether `sample_weight` must contain whole numbers.
     tolerance : float
         Largest error of the value, rounding aside; nan if it is a mean over random draws.
     is_norm : bool

@@ -313,5 +313,5 @@ def check_band(confidence_level: float, n_resamples: int, rng: Any) -> tuple[flo
     least = math.ceil(2.0 / (1.0 - level) - 1e-9) - 1
     if n_resamples < least:
         rule = f"must be at least {least} for confidence_level = {level:g}; got {n_resamples}."
-        raise invalid("n_resamples", f"{rule} Draw more, or lower the level.")
+        raise invalid("n_resamples", f"{rule} Increase it, or lower the level.")
     return level, n_resamples, generator

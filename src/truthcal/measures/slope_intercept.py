@@ -76,8 +76,8 @@ def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups:
             break
     if not newton <= 1e-6:  # the maximum is too far out for floats
         reason = "predictions are too close to 0, 1 or each other, or almost separate the outcomes"
-        cure = "More rows, or weights less far apart, are needed."
-        raise invalid("y_proba", f"allows no accurate fit of slope and intercepts: {reason}. {cure}")
+        cure = "Use more rows, or less extreme weights."
+        raise invalid("y_proba", f"does not allow an accurate fit of slope and intercepts: {reason}. {cure}")
     return [float(value) for value in coefficients]
 
 
@@ -86,12 +86,12 @@ def _check_fit_exists(groups: Groups) -> None:
     r, with_zeros, with_ones = groups.r, np.flatnonzero(groups.wy < groups.w), np.flatnonzero(groups.wy > 0.0)
     if r[0] <= 0.0 or r[-1] >= 1.0:
         example = f"found {r[0] if r[0] <= 0.0 else r[-1]:g}"
-        cure = "Clip deliberately, for example np.clip(y_proba, 1e-6, 1 - 1e-6)."
-        raise invalid("y_proba", f"must lie strictly between 0 and 1 here, since log-odds are taken; {example}. {cure}")
+        cure = "Clip them, for example with np.clip(y_proba, 1e-6, 1 - 1e-6)."
+        raise invalid("y_proba", f"must lie strictly between 0 and 1, because log-odds are used; {example}. {cure}")
     if len(r) < 2:
-        raise invalid("y_proba", f"must hold two different predictions to fit a slope; all are {r[0]:g}.")
+        raise invalid("y_proba", f"must contain at least two distinct predictions to fit a slope; all are {r[0]:g}.")
     if len(with_zeros) == 0 or len(with_ones) == 0:
-        raise invalid("y_true", "has one class only, so no finite intercept fits best; rows of both are needed.")
+        raise invalid("y_true", "contains only one class, so no finite intercept is best; rows of both are needed.")
     if with_zeros[-1] <= with_ones[0] or with_ones[-1] <= with_zeros[0]:
-        problem = "separates the outcomes by a threshold, so no finite slope fits best; more rows are needed."
+        problem = "separates the outcomes perfectly, so no finite slope is best; more rows are needed."
         raise invalid("y_proba", problem)

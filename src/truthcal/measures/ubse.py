@@ -27,7 +27,7 @@ class Binning:
 
     def ubse_of(self, sample: Sample) -> float:
         """Exact UBSE of sorted rows under this partition."""
-        raise TypeError("Binning is only a base; use a subclass, or pass a function of the predictions to ubse().")
+        raise TypeError("Binning is a base class; use a subclass, or pass a function of the predictions to ubse().")
 
     def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
         """The part of the expected UBSE that does not depend on the report, if outcomes follow `chance`."""
@@ -388,7 +388,7 @@ def _check_binning(binning: object) -> None:
         raise invalid("binning", problem, TypeError)
     if not callable(binning):
         rule = "must be a Binning such as ShiftedGrid(0.1), or a function of the predictions"
-        reason = "Ready-made labels are not accepted, because they could depend on the outcomes: pass lambda p: ..."
+        reason = "Precomputed labels are not accepted, because they could depend on the outcomes: pass lambda p: ..."
         raise invalid("binning", f"{rule}; got {type(binning).__name__}. {reason} instead.", TypeError)
 
 

@@ -101,7 +101,7 @@ class BiasCurveDisplay(ModelDisplay):
             return []
         (area,) = draw.tagged(ax, self._KIND, "band")
         thick = draw.thick_line(draw.model_style(0).color)
-        return [(area, f"holds {percent(self.band.confidence_level)} of calibrated curves"), (thick, "outside that")]
+        return [(area, f"contains {percent(self.band.confidence_level)} of calibrated curves"), (thick, "outside that")]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
         levels = [display.band and display.band.confidence_level for display in displays]

@@ -61,7 +61,7 @@ class ScaleProfileDisplay(ModelDisplay):
         draw.set_y_label(ax, "error beyond chance")
         draw.hide_frame(ax)
         draw.reference_line(ax.axhline(0.0), self._KIND, "zero")
-        note = "the error, were it the same everywhere,", "that would show as much beyond chance"
+        note = "constant error that would cause", "the same excess over chance"
         draw.note_above(ax, note, "scales-note")
 
     def _draw_band(self, ax: "Axes") -> "Artist":
@@ -79,7 +79,7 @@ class ScaleProfileDisplay(ModelDisplay):
         (band,) = draw.tagged(ax, self._KIND, "band")
         marker = draw.filled_marker(draw.model_style(0).color)
         level = percent(self.profile.confidence_level)
-        return [(band, f"{level} of errors if calibrated"), (marker, "filled: above that range")]
+        return [(band, f"{level} range if calibrated"), (marker, "filled: above that range")]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
         ranges = own_band("range", (display.profile.confidence_level for display in displays))

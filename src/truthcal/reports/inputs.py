@@ -25,15 +25,15 @@ def check_assessments(assessments: Any) -> dict[str, Assessment]:
     rule = "must be a result of truthcal.assess, or a mapping of names to such results"
     _require(isinstance(assessments, Mapping), "assessments", f"{rule}; got {shown(assessments)}.")
     _require(bool(assessments), "assessments", "is empty; it needs at least one model.", ValueError)
-    many = f"holds {len(assessments)} models, more than the {MAX_MODELS} that one page can show"
+    many = f"has {len(assessments)} models, but a report can show at most {MAX_MODELS}"
     cure = "choose the best of them, or write several reports."
     _require(len(assessments) <= MAX_MODELS, "assessments", f"{many}; {cure}", ValueError)
     for name, assessment in assessments.items():
         unnamed = f"must have names that are str; got {shown(name)}. Use str(name)."
         _require(isinstance(name, str), "assessments", unnamed)
-        wrong = f"must hold results of truthcal.assess; {shown(name)} is {shown(assessment)}."
+        wrong = f"must contain results of truthcal.assess; {shown(name)} is {shown(assessment)}."
         _require(isinstance(assessment, Assessment), "assessments", wrong)
-        copied = f"holds an assessment{f' of {shown(name)}' * bool(name)} without rows or sketch to draw curves from"
+        copied = f"contains an assessment{f' of {shown(name)}' * bool(name)} without rows or sketch to draw curves from"
         cure = "because truthcal.assess did not return it. Call truthcal.assess again."
         _require(assessment._summary is not None, "assessments", f"{copied}, {cure}", ValueError)
     return dict(assessments)
@@ -42,16 +42,16 @@ def check_assessments(assessments: Any) -> dict[str, Assessment]:
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:
     """Return tables of segments by the name of the model."""
     if isinstance(segments, SegmentTable):
-        rule = f"must be a mapping of names to tables where there are {len(names)} models"
-        cure = f"whose segments are these? For example {{{names[0]!r}: segments}}."
-        _require(len(names) == 1, "segments", f"{rule}: {cure}", ValueError)
+        rule = f"must be a mapping of names to tables if there are {len(names)} models"
+        cure = f"for example {{{names[0]!r}: segments}}."
+        _require(len(names) == 1, "segments", f"{rule}, {cure}", ValueError)
         segments = {names[0]: segments}
     tables = {} if segments is None else segments
     wrong = f"must be a result of truthcal.assess_segments; got {shown(segments)}."
     _require(isinstance(tables, Mapping), "segments", wrong)
     for name, table in tables.items():
         _check_known(name, names, "segments")
-        wrong = f"must hold results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
+        wrong = f"must contain results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
         _require(isinstance(table, SegmentTable), "segments", wrong)
     return dict(tables)
 
@@ -68,7 +68,7 @@ def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str,
             _check_known(name, names, "comparisons")
         alone = f"compares {shown(pair[0])} with itself; it needs two models."
         _require(pair[0] != pair[1], "comparisons", alone, ValueError)
-        wrong = f"must hold results of truthcal.compare; {shown(pair)} is {shown(comparison)}."
+        wrong = f"must contain results of truthcal.compare; {shown(pair)} is {shown(comparison)}."
         _require(isinstance(comparison, Comparison), "comparisons", wrong)
     return dict(pairs)
 
@@ -89,4 +89,4 @@ def check_texts(title: Any, provenance: Any, notes: Any) -> None:
     listed = isinstance(notes, Sequence) and not isinstance(notes, str)
     _require(listed, "notes", f"must be a sequence of str, like ['column p was guessed']; got {shown(notes)}.")
     for note in notes:
-        _require(isinstance(note, str), "notes", f"must hold str; got {shown(note)}.")
+        _require(isinstance(note, str), "notes", f"must contain str; got {shown(note)}.")

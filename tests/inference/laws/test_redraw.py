@@ -80,7 +80,7 @@ def test_values_at_delicate_predictions(data):
 
 def test_values_are_those_of_whole_numbers_only_where_the_measure_needs_them():
     outcomes = Outcomes(Sample.of([0, 1], [0.2, 0.7], [1, 0.5]))
-    with pytest.raises(ValueError, match=r"whole numbers of repetitions, since rows are counted here; found 0\.5"):
+    with pytest.raises(ValueError, match=r"whole numbers, because this measure counts rows; found 0\.5"):
         outcomes.values("quantile_ece")
     outcomes.values("atb")
 

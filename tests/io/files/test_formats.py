@@ -24,17 +24,17 @@ GOOD = {"y": [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], "p": [0.1, 0.9, 0.2, 0.8, 0.3, 0.7]
 @pytest.mark.parametrize(
     ("column", "row", "value", "message"),
     [
-        ("p", 1, None, "`p` (y_proba) has a missing value (null or nan) at row 1 of {} (1 of {} rows read with it)"),
-        ("p", 5, NAN, "`p` (y_proba) has a missing value (null or nan) at row 5 of {} (1 of {} rows read with it)"),
-        ("y", 4, None, "`y` (y_true) has a missing value (null or nan) at row 4 of {} (1 of {} rows read with it)"),
-        ("w", 5, NAN, "`w` (sample_weight) has a missing value (null or nan) at row 5 of {} (1 of {} rows read with it)"),
-        ("p", 5, -INF, "`p` (y_proba) must hold finite numbers; found -inf at row 5 of {} (1 of {} rows read with it)"),
-        ("w", 2, INF, "`w` (sample_weight) must hold finite numbers; found inf at row 2 of {} (1 of {} rows read with it)"),
-        ("p", 5, 74.5, "`p` (y_proba) must lie in [0, 1]; found 74.5 at row 5 of {} (1 of {} rows read with it). Percentages? Divide by 100."),
-        ("p", 0, -3.5, "`p` (y_proba) must lie in [0, 1]; found -3.5 at row 0 of {} (1 of {} rows read with it). Logits or scores?"),
-        ("p", 4, 1.0000000000000002, "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 at row 4 of {} (1 of {} rows read with it). Rounding?"),
-        ("y", 5, 2.0, "`y` (y_true) must hold 0/1, True/False or probabilities in [0, 1]; found 2.0 at row 5 of {} (1 of {} rows read with it)"),
-        ("w", 5, -1.0, "`w` (sample_weight) must not be negative; found -1.0 at row 5 of {} (1 of {} rows read with it)"),
+        ("p", 1, None, "`p` (y_proba) has a missing value (null or nan) at row 1 of {} (1 of {} rows in this batch)"),
+        ("p", 5, NAN, "`p` (y_proba) has a missing value (null or nan) at row 5 of {} (1 of {} rows in this batch)"),
+        ("y", 4, None, "`y` (y_true) has a missing value (null or nan) at row 4 of {} (1 of {} rows in this batch)"),
+        ("w", 5, NAN, "`w` (sample_weight) has a missing value (null or nan) at row 5 of {} (1 of {} rows in this batch)"),
+        ("p", 5, -INF, "`p` (y_proba) must contain finite numbers; found -inf at row 5 of {} (1 of {} rows in this batch)"),
+        ("w", 2, INF, "`w` (sample_weight) must contain finite numbers; found inf at row 2 of {} (1 of {} rows in this batch)"),
+        ("p", 5, 74.5, "`p` (y_proba) must lie in [0, 1]; found 74.5 at row 5 of {} (1 of {} rows in this batch). Percentages? Divide by 100."),
+        ("p", 0, -3.5, "`p` (y_proba) must lie in [0, 1]; found -3.5 at row 0 of {} (1 of {} rows in this batch). Logits or scores?"),
+        ("p", 4, 1.0000000000000002, "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 at row 4 of {} (1 of {} rows in this batch). Rounding error?"),
+        ("y", 5, 2.0, "`y` (y_true) must contain 0/1, True/False or probabilities in [0, 1]; found 2.0 at row 5 of {} (1 of {} rows in this batch)"),
+        ("w", 5, -1.0, "`w` (sample_weight) must not be negative; found -1.0 at row 5 of {} (1 of {} rows in this batch)"),
         ("w", 5, 1e-200, "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200"),
         ("w", 5, 1e200, "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e+200 to 1e+200"),
     ],
@@ -111,14 +111,14 @@ def test_labels_that_do_not_fit(tmp_path):
     )
     refused(
         ValueError,
-        r"`pos_label` must be of the type of the labels in `y`, string in .*a\.csv; got 1",
+        r"`pos_label` must have the same type as the labels in `y`, string in .*a\.csv; got 1",
         path,
         pos_label=1,
     )
     write(tmp_path / "a.parquet", GOOD)
     refused(
         ValueError,
-        r"`pos_label` must be of the type of the labels .*a\.parquet; got '1'",
+        r"`pos_label` must have the same type as the labels .*a\.parquet; got '1'",
         tmp_path / "a.parquet",
         pos_label="1",
     )
@@ -134,11 +134,11 @@ def test_a_column_of_numbers_taken_for_labels_does_not_fill_memory(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("0,abc,1", r"`p` \(y_proba\) must hold numbers; its type is text in .*a\.csv \('abc' at row 60\)"),
-        ("0,50%,1", r"`p` \(y_proba\) must hold numbers; its type is text in .*a\.csv \('50%' at row 60\)"),
-        ('0,"0,5",1', r"`p` \(y_proba\) must hold numbers; its type is text in .*a\.csv \('0,5' at row 60\)"),
-        ("no,0.5,1", r"`y` \(y_true\) must hold numbers; its type is text in .*a\.csv \('no' at row 60\)\. Name the label .* `pos_label`"),
-        ("0,0.5,one", r"`w` \(sample_weight\) must hold numbers; its type is text in .*a\.csv \('one' at row 60\)"),
+        ("0,abc,1", r"`p` \(y_proba\) must contain numbers; its type is text in .*a\.csv \('abc' at row 60\)"),
+        ("0,50%,1", r"`p` \(y_proba\) must contain numbers; its type is text in .*a\.csv \('50%' at row 60\)"),
+        ('0,"0,5",1', r"`p` \(y_proba\) must contain numbers; its type is text in .*a\.csv \('0,5' at row 60\)"),
+        ("no,0.5,1", r"`y` \(y_true\) must contain numbers; its type is text in .*a\.csv \('no' at row 60\)\. Name the label .* `pos_label`"),
+        ("0,0.5,one", r"`w` \(sample_weight\) must contain numbers; its type is text in .*a\.csv \('one' at row 60\)"),
     ],
 )  # fmt: skip
 def test_text_among_numbers_is_named_by_row_and_value(tmp_path, monkeypatch, block, line, message):
@@ -162,7 +162,7 @@ def test_json_lines_that_cannot_be_read(tmp_path, monkeypatch, block):
     write_text(path, lines + '{"y": \n')
     refused(ValueError, r"a\.jsonl: could not be read as JSON lines", path)
     write_text(path, '{"y": 1, "p": "0.5"}\n')
-    refused(TypeError, r"`p` \(y_proba\) must hold numbers; its type is string in .*a\.jsonl", path)
+    refused(TypeError, r"`p` \(y_proba\) must contain numbers; its type is string in .*a\.jsonl", path)
     write_text(path, '[{"y": 1, "p": 0.5}]')
     refused(ValueError, r"a\.jsonl: could not be read as JSON lines", path)
 
@@ -215,11 +215,15 @@ def test_groups_of_different_kinds_in_two_files(tmp_path):
 
 def test_columns_that_hold_no_plain_values(tmp_path):
     pq.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.25], "g": [[1], [2]]}), tmp_path / "a.parquet")
-    refused(TypeError, r"`g` \(by\) must hold text, numbers or dates; it is list.* in .*a\.parquet", tmp_path, by="g")
-    refused(TypeError, r"`g` \(y_proba\) must hold numbers; its type is list.* in .*a\.parquet", tmp_path, y_proba="g")
+    refused(
+        TypeError, r"`g` \(by\) must contain text, numbers or dates; it is list.* in .*a\.parquet", tmp_path, by="g"
+    )
+    refused(
+        TypeError, r"`g` \(y_proba\) must contain numbers; its type is list.* in .*a\.parquet", tmp_path, y_proba="g"
+    )
     refused(
         TypeError,
-        r"`g` \(y_true\) must hold labels.*; its type is list.* in .*a\.parquet",
+        r"`g` \(y_true\) must contain labels.*; its type is list.* in .*a\.parquet",
         tmp_path,
         y_true="g",
         pos_label=1,
@@ -239,14 +243,14 @@ def test_files_that_are_not_there(tmp_path):
     refused(FileNotFoundError, r"void: no data file in this folder \(\.parquet, ", tmp_path / "void")
     refused(ValueError, r"`paths` is empty", [])
     refused(TypeError, r"`paths` must be a file, a pattern .*; got 5", 5)
-    refused(TypeError, r"`paths` must hold names of files; got 5", [5])
+    refused(TypeError, r"`paths` must contain names of files; got 5", [5])
     refused(TypeError, r"`paths` must be a file, a pattern .*; got b'a\.csv'", b"a.csv")
 
 
 def test_unknown_endings(tmp_path):
     path = write_text(tmp_path / "a.xlsx", "x")
-    refused(ValueError, r"a\.xlsx: the extension tells the format, and it must be \.parquet, ", path)
-    refused(ValueError, r"a\.xlsx: the extension tells the format", str(tmp_path / "*"))
+    refused(ValueError, r"a\.xlsx: the extension determines the format, and it must be \.parquet, ", path)
+    refused(ValueError, r"a\.xlsx: the extension determines the format", str(tmp_path / "*"))
 
 
 def test_files_without_rows(tmp_path):
@@ -334,7 +338,7 @@ def test_a_damaged_index_into_text_does_not_crash(tmp_path):
 def test_folders_as_spark_leaves_them(tmp_path):
     for name, data in [("_SUCCESS", ""), (".part-0.csv.crc", "x"), ("part-0.csv", CSV), ("part-1.csv", ""), ("part-2.jsonl", ""), ("part-3.csv", CSV), ("part-4.csv", HEAD), ("_temporary/0/part-9.csv", CSV), ("deep/er/part-5.csv", CSV), ("notes.md", "x")]:  # fmt: skip
         write_text(tmp_path / "out.csv" / name, data)
-    refused(ValueError, r"out\.csv/notes\.md: the extension tells the format", tmp_path / "out.csv")
+    refused(ValueError, r"out\.csv/notes\.md: the extension determines the format", tmp_path / "out.csv")
     assert scan(str(tmp_path / "out.csv" / "part-*")).n == 4
     (tmp_path / "out.csv" / "notes.md").unlink()
     assert scan(tmp_path / "out.csv").n == 6

@@ -116,7 +116,7 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
     assert both.p_b.tolist() == [0.35, 0.15, 0.25]
     with pytest.raises(ValueError, match=r"`p` \(y_proba\) must lie in \[0, 1\]; found 70\.0 at row 3 of .*b\.csv"):
         join(tmp_path, a, {**b, "p": [0.25, 0.35, 0.15, 70, 0.8]}, roles_a=roles, roles_b=roles)
-    with pytest.raises(TypeError, match=r"`p` \(y_proba\) must hold numbers; .*b\.csv \('x' at row 3\)"):
+    with pytest.raises(TypeError, match=r"`p` \(y_proba\) must contain numbers; .*b\.csv \('x' at row 3\)"):
         join(tmp_path, a, {**b, "p": [0.25, 0.35, 0.15, "x", 0.8]}, roles_a=roles, roles_b=roles)
 
 
@@ -169,7 +169,7 @@ def test_weights_must_be_the_same_in_both(tmp_path):
 
 def test_keys_that_cannot_be_keys(tmp_path):
     lists = {**A, "id": [[1], [2], [3], [4]]}
-    with pytest.raises(TypeError, match=r"the key 'id' must hold text, numbers or dates; it is list<.*a\.parquet"):
+    with pytest.raises(TypeError, match=r"the key 'id' must contain text, numbers or dates; it is list<.*a\.parquet"):
         join(tmp_path, lists, B, ("a.parquet", "b.csv"))
     with pytest.raises(ValueError, match=r"the key 'p' is also the column of outcomes, predictions or weights"):
         join_files(written(tmp_path, "a.csv", A), written(tmp_path, "b.csv", B), "p", ROLES, ROLES)

@@ -86,7 +86,8 @@ def test_a_note_for_excel_is_refused_with_the_cure(tmp_path, first, delimiter):
     text = f"{first.format(delimiter)}\ny{delimiter}p\n0{delimiter}0.5\n"
     for named in ([], ["y", "p"]):
         with pytest.raises(
-            ValueError, match=r"(?i)file\.csv: its first line, .*sep=.* is a note for Excel.*`tail -n \+2 file > new`"
+            ValueError,
+            match=r"(?i)file\.csv: its first line, .*sep=.* is a directive for Excel.*`tail -n \+2 file > new`",
         ):
             of_text(tmp_path, text, named=named)
 

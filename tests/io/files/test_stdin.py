@@ -92,8 +92,8 @@ def test_the_format_is_told_by_the_content(name):
         (b"\n\n", r"^standard input: the file is empty"),
         (gzip.compress(b""), r"^standard input: the file is empty"),
         (b"PK\x03\x04", r"^standard input is an Excel workbook or a zip archive; save the sheet as CSV"),
-        (lzma.compress(CSV), r"^standard input is compressed by xz; unpack it with `xz -dc`"),
-        (gzip.compress(DATA["Parquet"][0]), r"^standard input is a compressed Parquet file; unpack it first"),
+        (lzma.compress(CSV), r"^standard input is compressed with xz; decompress it with `xz -dc`"),
+        (gzip.compress(DATA["Parquet"][0]), r"^standard input is a compressed Parquet file; decompress it first"),
         (CSV.decode().encode("utf-16"), r"^standard input: .* \(it is UTF-16 text\).*iconv -f utf-16 -t utf-8"),
         (JSON.decode().encode("utf-16"), r"^standard input: .* \(it is UTF-16 text\).*iconv -f utf-16 -t utf-8"),
         ("é,y,p\n1,0,0.5\n".encode("latin-1"), r"the column names are not UTF-8 text; .*iconv -f latin1 -t utf-8"),
@@ -116,7 +116,7 @@ def test_text_that_is_not_utf8_is_refused_only_where_it_is_read():
 
 
 def test_bad_rows_are_told_of_standard_input():
-    message = r"found 1\.5 at row 0 of standard input \(1 of 1 row read with it\)"
+    message = r"found 1\.5 at row 0 of standard input \(1 of 1 row in this batch\)"
     with spool_stdin(io.BytesIO(b"y,p\n0,1.5\n")) as source, pytest.raises(ValueError, match=message):
         load([source], ColumnRoles.of("y", "p", None, None, None))
 

@@ -17,7 +17,7 @@ def run(request: Request) -> int:
     """Run the command."""
     refuse_unknown_measures(request.measures)
     if bool(request.truth) == bool(request.files):
-        raise ValueError("name one file of predictions, or the true probabilities: --truth 0.25,0.75")
+        raise ValueError("pass one file of predictions, or true probabilities: --truth 0.25,0.75")
     measures = list(request.measures) or None
     if request.truth:
         result = tc.audit(list(request.truth), measures, rng=request.seed)
@@ -35,7 +35,7 @@ def _predictions(request: Request) -> Any:
     if len(request.proba) > 1:
         raise ValueError("`audit` takes one column of predictions; name one with --proba.")
     if sketches_in(request.files):
-        raise ValueError("`audit` needs single predictions, and a sketch has none; name a file of rows.")
+        raise ValueError("`audit` needs individual predictions, which a sketch does not have; pass a file of rows.")
     with open_sources(request.files) as sources:
         preview = preview_columns(sources[0], request.proba)
         sources[0] = preview.source

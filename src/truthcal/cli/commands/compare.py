@@ -19,7 +19,7 @@ from truthcal.io.files.join import join_files
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
 
-_NO_ROWS = "models are compared row by row, and a sketch has no rows; name files of rows."
+_NO_ROWS = "models are compared row by row, but a sketch has no rows; pass files of rows."
 
 
 def run(request: Request) -> int:
@@ -43,10 +43,10 @@ def _two_columns(request: Request) -> Data:
     if len(request.files) == 2 and len(request.proba) < 2:
         raise ValueError(
             f"which rows of {request.files[0]} and {request.files[1]} belong together? Name a column that both have: "
-            "--key id (or, for two columns of the same rows, both: --proba old --proba new)."
+            "--key id. To compare two columns of the same rows, name both: --proba old --proba new."
         )
     if len(request.proba) != 2:
-        raise ValueError("two models are compared: name both columns, as in --proba old --proba new.")
+        raise ValueError("`compare` needs two models: name both columns, as in --proba old --proba new.")
     data = read(request, exact_rows=None, digest=request.report is not None)
     if len(data.models) != 2 or data.first.y is None:
         raise ValueError(_NO_ROWS)
@@ -78,12 +78,12 @@ def _two_files(request: Request) -> Data:
 
 def _sources(request: Request) -> list[Source]:
     if STDIN in request.files:
-        raise ValueError("with --key two files are compared, and standard input cannot be one of them.")
+        raise ValueError("--key joins two files, and standard input cannot be one of them.")
     if sketches_in(request.files):
         raise ValueError(_NO_ROWS)
     sources = find_sources(list(request.files))
     if len(sources) != 2:
-        raise ValueError(f"with --key two files are compared; got {len(sources)}.")
+        raise ValueError(f"--key joins two files; got {len(sources)}.")
     if len(request.proba) > 2:
         raise ValueError("name one column for each of the two files: --proba in_the_first --proba in_the_second.")
     return sources

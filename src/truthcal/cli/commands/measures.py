@@ -19,12 +19,12 @@ def run(request: Request) -> int:
         _print_list(request)
         return 0
     if not request.files:
-        raise ValueError("name a file of predictions, or use --list to list all measures and their properties.")
+        raise ValueError("pass a file of predictions, or use --list to list all measures and their properties.")
     data = read(request, exact_rows=None)
     rows = data.only_model("measures")
     if rows.y is None:
         raise ValueError(
-            "most measures need the rows, and a sketch has none; `truthcal assess` shows the ATB of a sketch."
+            "most measures need rows, which a sketch does not have; `truthcal assess` shows the ATB of a sketch."
         )
     table = tc.all_measures(rows.y, rows.p, list(request.measures) or None, sample_weight=rows.w)
     print_formatted(request, table, {"input": data.to_dict(), "measures": as_rows(table.table())})

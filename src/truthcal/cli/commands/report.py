@@ -55,7 +55,7 @@ def write_report(
     )
     write_file(path, report.html.encode())
     if path != STDOUT:
-        print_message(request, f"the report is in {path}")
+        print_message(request, f"wrote {path}")
 
 
 def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
@@ -78,11 +78,11 @@ def _provenance(request: Request, data: Data) -> dict[str, str]:
 
 def _notes(request: Request, data: Data) -> list[str]:
     if not data.columns:
-        return ["The data are a sketch: sums of rows by buckets of predictions, not the rows themselves."]
+        return ["The input is a sketch: sums per bucket of predictions, not the rows themselves."]
     c = data.columns
     label = f", where {c['pos_label']!r} counts as 1" if c["pos_label"] is not None else ""
     notes = [f"Outcomes are in the column {c['label']!r}{label}; predictions in {', '.join(map(repr, c['proba']))}."]
     notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
     if request.label is None or not request.proba:
-        notes.append("Columns that the command does not name were guessed by their names and first rows.")
+        notes.append("Columns not named in the command were guessed from the column names and the first rows.")
     return notes

@@ -13,7 +13,7 @@ def run(request: Request) -> int:
     data = read(request, exact_rows=0)
     loaded = data.only_model("sketch")
     sketch = loaded.sketch if loaded.table is None else loaded.table
-    save(request, sketch, f"{loaded.n:,} rows of {data.where} are")
+    save(request, sketch, f"{loaded.n:,} rows of {data.where}")
     return 0
 
 
@@ -22,5 +22,5 @@ def save(request: Request, sketch: Sketch | SketchTable, description: str) -> No
     path = request.output or STDOUT
     write_file(path, sketch.to_bytes())
     if path != STDOUT:
-        print_message(request, f"{description} in {path}")
+        print_message(request, f"wrote {path}: {description}")
         print_result(path)

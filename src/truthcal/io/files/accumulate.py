@@ -181,12 +181,12 @@ class _Cells:
 def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
     possible = 1 << max(MAX_CELLS // groups, 1).bit_length() - 1
     problem = (
-        f"makes {groups:,} groups so far, too many for {n_buckets:,} buckets each: that is {groups * n_buckets:,} "
+        f"has {groups:,} groups so far, too many for {n_buckets:,} buckets each: that is {groups * n_buckets:,} "
         f"buckets, and the limit is {MAX_CELLS:,}."
     )
     if possible < 2:
         raise invalid("by", f"{problem} Name fewer columns, or coarser ones.")
-    raise invalid("by", f"{problem} More groups need fewer buckets; for these use", fix=("n_buckets", possible))
+    raise invalid("by", f"{problem} Use fewer buckets, for example", fix=("n_buckets", possible))
 
 
 def _binary_labels(y: _Rows) -> NDArray[np.uint8] | None:

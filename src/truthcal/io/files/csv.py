@@ -71,7 +71,7 @@ def _batches(source: Source, text: TextInput, **options: Any) -> Batches:
     if not quotes.are_in_order():
         with TextInput(source) as again:
             if swallows_lines(iter(lambda: again.read(source.BLOCK), b""), source.delimiter):
-                raise arrow().ArrowInvalid("a quote is opened and never closed, so it is not known where lines end")
+                raise arrow().ArrowInvalid("a quote is opened but never closed, so the ends of lines cannot be found")
 
 
 def _open_csv(text: Any, delimiter: str, options: dict[str, Any]) -> Any:
@@ -144,7 +144,7 @@ def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Sou
         with contextlib.suppress(csv.Error):  # a name of more than 100,000 letters, which only a wrong delimiter makes
             headers[delimiter] = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
     if not headers:
-        raise csv.Error("it has no header: is a quote opened there and never closed?")
+        raise csv.Error("it has no header: is a quote opened there but never closed?")
     delimiter = max(headers, key=lambda delimiter: (set(wanted) <= set(headers[delimiter]), len(headers[delimiter])))
     require_utf8(source, raw, "".join(headers[delimiter]))
     return replace(source, delimiter=delimiter, header=tuple(headers[delimiter]))
@@ -197,8 +197,8 @@ def _refuse_excel_note(source: Source, text: str) -> None:
     """Raise if the first line is Excel's note about the delimiter, which no other program understands."""
     if note := re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE):
         raise ValueError(
-            f"{source}: its first line, {note[0]!r}, is a note for Excel, where the column names should be. "
-            "Remove the first line: `tail -n +2 file > new`."
+            f"{source}: its first line, {note[0]!r}, is a directive for Excel, not the column names. "
+            "Remove the line: `tail -n +2 file > new`."
         )
 
 

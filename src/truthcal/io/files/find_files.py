@@ -55,7 +55,7 @@ def _without_links(sources: list[Source]) -> list[Source]:
 
 def _expand(path_or_pattern: Any) -> list[Source]:
     if not isinstance(path_or_pattern, str | os.PathLike):
-        raise TypeError(f"`paths` must hold names of files; got {path_or_pattern!r}.")
+        raise TypeError(f"`paths` must contain names of files; got {path_or_pattern!r}.")
     name = os.fspath(path_or_pattern)
     if not name:
         raise ValueError("`paths` is empty; at least one file is needed. The working directory is '.'.")
@@ -99,8 +99,8 @@ def _files_in(folder: Path) -> list[Source]:
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
         raise ValueError(
-            f"{unknown[0]}{more}: the extension tells the format, and this one is unknown, so rows may be missed. Name "
-            "the files, or use a pattern such as '**/*.parquet'."
+            f"{unknown[0]}{more}: the extension determines the format, and this one is unknown; rows could be missed. "
+            "Name the files, or use a pattern such as '**/*.parquet'."
         )
     return _without_empty([_source(file) for file in files])
 
@@ -122,8 +122,8 @@ def _refuse_table(folder: Path) -> None:
     if is_delta or any((folder / "metadata").glob("*.metadata.json")):
         kind, prefix = ("a Delta table", "delta") if is_delta else ("an Iceberg table", "iceberg")
         raise ValueError(
-            f"{folder}: {kind}, whose log says which of its files count. Read it with DuckDB's {prefix}_scan or "
-            f"Polars' scan_{prefix}, and pass that to `sketch_frame`."
+            f"{folder}: {kind}, whose log determines which of its files are valid. Read it with DuckDB's {prefix}_scan "
+            f"or Polars' scan_{prefix}, and pass the frame to `sketch_frame`."
         )
 
 
@@ -142,8 +142,8 @@ def _source(path: Path) -> Source:
     format_ = format_ or (SKETCH if sketch_kind(path) else None)
     if format_ is None:
         raise ValueError(
-            f"{path}: the extension tells the format, and it must be {', '.join(EXTENSIONS)}. Rename the file; the "
-            f"command line also takes it as it is: truthcal assess - < {path}"
+            f"{path}: the extension determines the format, and it must be {', '.join(EXTENSIONS)}. Rename the file, "
+            f"or pipe it into the command line: truthcal assess - < {path}"
         )
     pairs = (part.partition("=") for part in path.parts[:-1])
     values = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}

@@ -80,7 +80,7 @@ def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
 
 def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
     if key in [name for _, name in roles]:
-        raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; it must be another.")
+        raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
     rows, chunks = KeptRows(None), []
 
     def add(batch: Any, *columns: Any) -> None:
@@ -101,7 +101,7 @@ def _check_keys(keys: Any, key: str, source: Source) -> None:
 
     types = arrow().types
     if types.is_nested(keys.type) or types.is_boolean(keys.type):
-        raise TypeError(f"the key {key!r} must hold text, numbers or dates; it is {keys.type} in {source}.")
+        raise TypeError(f"the key {key!r} must contain text, numbers or dates; it is {keys.type} in {source}.")
     missing = keys.is_null(nan_is_null=True)
     if n := pyarrow.compute.sum(missing).as_py():
         row = missing.index(True).as_py()

@@ -35,7 +35,7 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
         except arrow().ArrowInvalid as error:  # its row numbers start at this block
             reason = _IN_ROW.sub(lambda match: f"in row {row + int(match[1])}", str(error))
             if "couldn't parse" in reason:
-                reason += ", a number of another kind than those before, or too long for 64 bits"
+                reason += ", a number of another type than before, or one that does not fit in 64 bits"
             raise arrow().ArrowInvalid(reason) from None
 
 
@@ -57,7 +57,7 @@ def _infer_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, A
             break
     names = dict.fromkeys(name for row in rows for name in row)
     if isinstance(row, dict):
-        where = None if complete else f"{source} (judged by its first {len(rows):,} lines)"
+        where = None if complete else f"{source} (according to its first {len(rows):,} lines)"
         source.require_columns(roles, names, where)
     wanted = source.columns_to_read(roles, names)
     return {name: _infer_type(name, [row[name] for row in rows if row.get(name) is not None], roles) for name in wanted}

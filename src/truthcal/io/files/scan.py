@@ -46,10 +46,10 @@ def scan(
     ----------
     paths : str, path, or list of them
         Local files, patterns (``"day-*.parquet"``, ``"**/*.csv"``) and folders. Parquet, CSV (also separated by tabs,
-        semicolons or bars), JSON lines, Arrow (Feather); text may be compressed. The extension tells the format. In
-        folders and patterns, names that start with ``_`` or ``.`` and empty text files are skipped: Spark writes them.
-        Errors are a file that is named twice, a folder with files of other extensions, and Delta or Iceberg tables,
-        whose logs say which files count.
+        semicolons or bars), JSON lines, Arrow (Feather); text may be compressed. The extension determines the format.
+        In folders and patterns, names that start with ``_`` or ``.`` and empty text files are skipped: Spark writes
+        them. Errors are a file that is named twice, a folder with files of other extensions, and Delta or Iceberg
+        tables, whose logs determine which files are valid.
     y_true, y_proba, sample_weight, by, pos_label, n_buckets
         As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``. Its values
         are integers or dates if they are in all of these files, as in other engines, else text (so is ``007``). A

@@ -116,7 +116,7 @@ def errors_naming(source: Source) -> Iterator[None]:
 def _reason(error: BaseException) -> str:
     reason = " ".join(str(error).split())[:300].rstrip(".")
     if "straddl" in reason:
-        return f"a line is longer than {Source.BLOCK:,} bytes, or a quote is opened and never closed: {reason}"
+        return f"a line is longer than {Source.BLOCK:,} bytes, or a quote is opened but never closed: {reason}"
     if "invalid UTF8" in reason:
         return f"it is not UTF-8 text; {CONVERT_TO_UTF8}: {reason}"
     return reason

@@ -15,7 +15,7 @@ NAME = "standard input"
 _UNSUPPORTED = {  # by the first bytes
     b"PK\x03\x04": "an Excel workbook or a zip archive; save the sheet as CSV, or unpack it with `unzip -p`",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
-    b"\xfd7zXZ": "compressed by xz; unpack it with `xz -dc`",
+    b"\xfd7zXZ": "compressed with xz; decompress it with `xz -dc`",
     b"\x93NUMPY": "a numpy array; write it as CSV or Parquet, with column names",
     b"SQLite format": "a SQLite database; write the table as CSV: `sqlite3 -csv -header`",
     b"%PDF": "a PDF; pass the table itself",
@@ -57,5 +57,5 @@ def _format(head: bytes, compressed: bool) -> FileFormat:
             raise ValueError(f"{NAME} is {description}.")
     format_ = format_of_content(head)
     if compressed and format_.magic:
-        raise ValueError(f"{NAME} is a compressed {format_.name} file; unpack it first, as with `gzip -dc`.")
+        raise ValueError(f"{NAME} is a compressed {format_.name} file; decompress it first, e.g. with `gzip -dc`.")
     return format_
