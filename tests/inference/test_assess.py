@@ -412,7 +412,7 @@ def test_columns_beside_a_sketch_are_refused():
         tc.assess(tc.Sketch().update(y, p), p)
     with pytest.raises((TypeError, ValueError), match="`y_proba`"):
         tc.assess(y)
-    with pytest.raises(ValueError, match="`y_true` must contain outcomes"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         tc.assess(tc.Sketch().update(p, p))
 
 

@@ -293,7 +293,7 @@ def test_bad_predictions_are_refused_by_name():
 
 def test_fractional_outcomes_and_single_rows_are_refused():
     _, a, b = drawn(worse, 20)
-    with pytest.raises(ValueError, match="`y_true` must contain outcomes, 0 or 1"):
+    with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         tc.compare(a, a, b)
     with pytest.raises(ValueError, match="row"):
         tc.compare([1], [0.5], [0.4])

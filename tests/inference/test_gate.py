@@ -116,7 +116,7 @@ def test_a_gate_is_plain_json_and_can_be_pickled():
         ({"max_rms": 0}, ValueError, "`max_rms` must be a positive number; got 0.0"),
         ({"max_rms": "small"}, TypeError, "`max_rms` must be a number; got 'small'"),
         ({"confidence_level": 1}, ValueError, "`confidence_level` must lie strictly between 0 and 1"),
-        ({"segments": "region"}, TypeError, "`segments` must be a SketchTable, .* got 'region'"),
+        ({"segments": "region"}, TypeError, "`segments` must be a SketchTable with .* got 'region'"),
         ({"segments": tc.SketchTable(by="g")}, ValueError, "`segments` is empty"),
         ({"adjust": "bonferroni"}, ValueError, "`adjust` must be one of 'holm', 'fdr', 'none'"),
     ],
