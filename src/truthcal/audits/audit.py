@@ -52,7 +52,7 @@ def audit(
         Names in `MEASURES`; or a dict from names of your choice to such a name, a `Binning`, or a function
         ``f(y_true, y_proba) -> float`` (lower is better). By default ten common ones.
     strategies : iterable of str, or dict, optional
-        The lies: "constant mean", "shrink" (half way to the mean), "sharpen" (log-odds times 1.5),
+        The lies: "constant mean", "shrink" (halfway to the mean), "sharpen" (log-odds times 1.5),
         "round to 0.1", "merge neighbours" (pairs at their mean) and "searched" (the best lie that a search finds); or a
         dict from names of your choice to such a name or to a function of the truth that returns a report. By default
         all six.
@@ -102,7 +102,7 @@ def audit_on(
     Parameters
     ----------
     y_proba : array-like of shape (n,)
-        Predictions, taken as the truth.
+        Predictions, used as the truth.
     measures, strategies, n_resamples, rng
         As for `audit`.
     max_rows : int, default 500

@@ -17,7 +17,7 @@ CELLS = 192
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Increasing predictions, and beside each the sums over its rows. All columns are read-only.
+    """Increasing predictions with the sums over their rows. All columns are read-only.
 
     Sorted rows have a point for each distinct prediction, a sketch for each filled bucket; `merged`, `thinned` and
     `runs` join neighbours. In the sums w is a row's weight, p its prediction, y its outcome, c = p - y, v = p(1 - p).

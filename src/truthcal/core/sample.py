@@ -35,7 +35,7 @@ class Groups(NamedTuple):
 
 
 class Sample:
-    """Rows in order of prediction: `p` increasing, with their `y` and `w` beside it. Read-only.
+    """Rows in order of prediction: `p` increasing, with the corresponding `y` and `w`. Read-only.
 
     Weights are scaled by a power of two so that the largest lies in [0.5, 1): only their ratios matter, and so weights
     around 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.

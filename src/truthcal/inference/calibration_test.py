@@ -36,12 +36,12 @@ from truthcal.results.tests import CalibrationTest
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
 ALTERNATIVES = ("greater", "less", "two-sided")
-# From here on the distribution for many rows is close: see docs/benchmarks/inference.md for how close.
+# From here on the asymptotic distribution is accurate; docs/benchmarks/inference.md measures it.
 MANY_ROWS = 10_000
 ENOUGH_INFORMATION = 100.0
 # A Brownian motion seen at fewer times than this has noticeably smaller extremes.
 _MANY_STEPS = 400
-# Many rows with fewer expected surprises than this are redrawn by their surprises alone, this many at a time.
+# If many rows have fewer expected surprises (unlikely outcomes) than this, only these are redrawn, in such blocks.
 _FEW_SURPRISES, _SPARSE_BLOCK = 1000.0, 100
 # Redraws are skipped if the bound is this many times below the smallest p-value that they could give.
 _WELL_BELOW = 4.0
@@ -99,7 +99,7 @@ def calibration_test(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> CalibrationTest:
-    """Could calibrated predictions have had these outcomes? A p-value for any measure, valid at any number of rows.
+    """Could calibrated predictions have had these outcomes? A p-value for any measure and any number of rows.
 
     Parameters
     ----------
@@ -109,21 +109,22 @@ def calibration_test(
     y_proba : array-like of shape (n,)
         Predicted probabilities.
     measure : str, default "multiscale_atb"
-        Any name in `MEASURES`. The default looks at errors of every width; "atb" has more power against predictions
+        Any name in `MEASURES`. The default detects errors of every width; "atb" has more power against predictions
         that are all too high or too low, and less against errors that change sign.
     method : {"auto", "exact", "asymptotic", "bound"}, default "auto"
-        "exact": predictions are kept and outcomes redrawn from them, all of them if there are at most 2^20 different
-        ones (2^16 for measures without a fast kernel), else `n_resamples` at random. Valid for every measure and any n.
-        "asymptotic": the distribution for many rows; for atb, multiscale_atb, shifted_grid_ubse, ks_ce, step_ce and
-        kuiper_ce. "bound": an upper limit of the p-value that always holds, for the first three of these.
-        "auto": exact for up to 10,000 rows, or where sum p(1 - p) is below 100 (unless the bound is well below any
-        p-value that `n_resamples` redraws can show), else asymptotic where there is one (for ks_ce, step_ce and
-        kuiper_ce only if there are many different predictions).
+        "exact": outcomes are redrawn with the predicted probabilities. All are enumerated if there are at most 2^20 of
+        them (2^16 for measures without a fast kernel); otherwise `n_resamples` are drawn at random. Valid for every
+        measure and any n.
+        "asymptotic": for atb, multiscale_atb, shifted_grid_ubse, ks_ce, step_ce and kuiper_ce.
+        "bound": an upper bound on the p-value that is always valid, for the first three of these.
+        "auto": exact for up to 10,000 rows, or if sum p(1 - p) is below 100 (unless the bound is well below any p-value
+        that `n_resamples` redraws can give); otherwise asymptotic if available (for ks_ce, step_ce and kuiper_ce only
+        if there are many distinct predictions).
     alternative : {"greater", "less", "two-sided"}, default "greater"
         "greater": miscalibrated. "less": too good to be honest, for example fitted on these outcomes.
     n_resamples : int, default 9999
-        Random outcomes at most. Drawing stops earlier once 500 were at least as extreme, which is valid (Besag,
-        Clifford 1991).
+        Largest number of redraws. Drawing stops early once 500 redraws are at least as extreme as the data, which keeps
+        the test valid (Besag, Clifford 1991).
     rng : int, numpy Generator or None
         Source of randomness.
     sample_weight : array-like of shape (n,), optional
@@ -134,7 +135,7 @@ def calibration_test(
     Returns
     -------
     CalibrationTest
-        ``statistic``, ``pvalue``, what chance alone gives, and how the answer was found. Prints in words.
+        ``statistic``, ``pvalue``, the null distribution's mean and sd, and the method. Prints in words.
 
     Notes
     -----
@@ -228,8 +229,8 @@ def _choose_method(statistic: Statistic, plan: Plan) -> str:
 def _bound_suffices(statistic: Statistic, plan: Plan) -> bool:
     """Whether a bound is well below any p-value that redraws could give, so that none are needed.
 
-    To choose by looking at the bound adds at most the chance that it is so small to the size of the test: with 9,999
-    redraws 0.000025, and in truth far less, for a bound is seldom near.
+    The choice depends on the bound, which adds at most the probability of such a small bound to the size of the test:
+    0.000025 with 9,999 redraws. Bounds are rarely tight, so the actual amount is much smaller.
     """
     if statistic.bound is None or statistic.sample is None or "greater" not in plan.sides:
         return False

@@ -44,7 +44,7 @@ def spiegelhalter_test(
     method : {"auto", "exact", "asymptotic"}, default "auto"
         As for `calibration_test`; "asymptotic" is the normal distribution.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        "greater": the Brier score is worse than calibrated predictions would have, mostly since they are too extreme.
+        "greater": the Brier score is worse than for calibrated predictions, usually because they are too extreme.
 
     Returns
     -------
@@ -53,9 +53,9 @@ def spiegelhalter_test(
 
     Notes
     -----
-    ``z = sum w (y - p)(1 - 2p) / sqrt(sum w^2 (1 - 2p)^2 p(1 - p))``. It sees predictions that are too extreme or too
-    timid and hardly anything else: predictions that are all too high by the same amount, and symmetric about 1/2, pass.
-    Predictions of exactly 1/2 do not count at all. The two-sided p-value is meant; some packages print half of it.
+    ``z = sum w (y - p)(1 - 2p) / sqrt(sum w^2 (1 - 2p)^2 p(1 - p))``. It detects predictions that are too extreme or
+    not extreme enough, and little else: predictions that are all too high by the same amount, and symmetric about 1/2,
+    pass. Predictions of exactly 1/2 have no influence. The default is two-sided; some packages print half of it.
 
     References
     ----------
@@ -112,13 +112,13 @@ def hosmer_lemeshow_test(
     y_true, y_proba, n_resamples, rng, sample_weight, pos_label
         As for `calibration_test`.
     n_bins : int, default 10
-        Bins of equal count. Equal predictions stay together, so ties may make bins differ and leave fewer.
+        Number of bins of equal count. Equal predictions stay together, so ties may lead to unequal or fewer bins.
     ddof : int, default 0
-        Degrees of freedom taken off the number of bins. 0 for new data; 2, and method "asymptotic", if the predictions
-        come from a logistic regression fitted on these rows (other models fitted on them have no known number).
+        Number subtracted from the degrees of freedom. Use 0 for new data; use 2, and method "asymptotic", if the
+        predictions come from a logistic regression fitted on these rows. For other models the number is unknown.
     method : {"auto", "exact", "asymptotic"}, default "auto"
-        As for `calibration_test`; "asymptotic" is the chi-square distribution, which "auto" takes for many rows if the
-        count of every bin has a variance of 5 or more. With `ddof` only that.
+        As for `calibration_test`; "asymptotic" is the chi-square distribution, which "auto" uses for many rows if the
+        count of every bin has a variance of 5 or more. It is the only method with `ddof`.
     alternative : {"greater", "less", "two-sided"}, default "greater"
         "greater": miscalibrated.
 
@@ -129,10 +129,10 @@ def hosmer_lemeshow_test(
 
     Notes
     -----
-    Another number of bins, or another rule for ties, gives another p-value, sometimes on the other side of 0.05: choose
-    before looking. Errors that cancel within a bin are invisible. Packages that always take 2 off the degrees of
-    freedom reject calibrated predictions too often on new data. The chi-square distribution needs about 5 expected
-    positives and negatives in every bin; "exact" needs nothing.
+    A different number of bins, or a different rule for ties, gives a different p-value, sometimes on the other side of
+    0.05: choose them in advance. Errors that cancel within a bin are not detected. Packages that always subtract 2
+    degrees of freedom reject calibrated predictions too often on new data. The chi-square distribution needs about 5
+    expected positives and negatives in every bin; "exact" has no such condition.
 
     References
     ----------

@@ -42,9 +42,9 @@ def check(
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
         0. Default 0.05, unless `max_rms` is given.
     max_rms : float, optional
-        Fail if the error on the scale of a probability is larger: the lower end of its interval is.
+        Fail if the lower end of the interval of the error (on the scale of a probability) exceeds this.
     confidence_level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     segments : SketchTable, optional
         The same rows by segment. Each segment is checked as well.
     adjust, min_rows
@@ -53,15 +53,15 @@ def check(
     Returns
     -------
     Gate
-        ``.status`` is "pass", "fail" or "unclear"; ``.reasons`` says why.
+        ``.status`` is "pass", "fail" or "unclear"; ``.reasons`` lists the reasons.
 
     Notes
     -----
-    "unclear" means that nothing failed, but the error may still exceed `max_rms` (without it, 0.1): the upper end of
-    its interval does. Also if errors change sign along the prediction axis and cancel, and if no segment has
-    enough rows to be tested. With segments, half of `alpha` is for all rows together and half for the segments, so
-    that with ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_rms` each interval
-    gets an equal share of 1 - `confidence_level`, so that all of them hold together.
+    "unclear" means that nothing failed, but the upper end of the interval of the error exceeds `max_rms` (0.1 without
+    `max_rms`), or errors change sign along the prediction axis and cancel, or no segment has enough rows to be tested.
+    With segments, half of `alpha` is used for all rows together and half for the segments, so that with
+    ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_rms`, each interval gets an
+    equal share of 1 - `confidence_level`, so that all of them hold together.
 
     Examples
     --------

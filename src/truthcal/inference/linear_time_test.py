@@ -9,7 +9,7 @@ from truthcal.core.summarize import given_sketch, refuse_fractional_buckets
 from truthcal.measures.atb import atb_approx
 from truthcal.results.tests import LinearTimeTest
 
-# Farther than this from calibrated, in distCal times the root of the number of rows, the linear-time test rejects.
+# The test rejects at larger distances from calibration (distCal times the square root of the number of rows).
 _FAR = (2.0 + math.sqrt(2.0)) * math.sqrt(10.0)
 
 
@@ -26,15 +26,15 @@ def linear_time_test(
     Returns
     -------
     LinearTimeTest
-        ``accepted``, and what is promised.
+        ``accepted``, and the guarantee.
 
     Notes
     -----
-    The tester of Hartline, Hu and Wu: accept if ATB <= 3/(2n), which bounds on ATB no further apart than 1/(2n) decide
-    well enough. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability 3/4 at least (in
-    fact almost always: the test is very conservative, and `calibration_test` finds far smaller errors). Predictions
-    whose population is at least ``10.8 / sqrt(n)`` from calibrated, in distCal, are rejected with probability 3/4 at
-    least; docs/theory/inference.md has the proof. O(n).
+    The tester of Hartline, Hu and Wu: accept if ATB <= 3/(2n). Bounds on ATB that are at most 1/(2n) apart are accurate
+    enough for this. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability at least 3/4.
+    (They are almost always accepted: the test is very conservative, and `calibration_test` detects much smaller
+    errors.) If the population's distance from calibration (distCal) is at least ``10.8 / sqrt(n)``, the predictions are
+    rejected with probability at least 3/4. The proof is in docs/theory/inference.md. O(n).
 
     References
     ----------

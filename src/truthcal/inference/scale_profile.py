@@ -44,7 +44,7 @@ def scale_profile(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> ScaleProfile:
-    """On which scale are predictions off? The error in wide and in narrow bins, each beside what chance alone gives.
+    """On which scale are predictions off? Compares the error in wide and narrow bins with chance.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def scale_profile(
     confidence_level : float, default 0.95
         Probability that calibrated predictions are in the range of a scale.
     n_resamples, rng
-        Number of redrawn outcomes where they are needed, at most 20,000, and source of randomness.
+        Number of redraws, if they are needed, at most 20,000; source of randomness.
 
     Returns
     -------
@@ -63,18 +63,18 @@ def scale_profile(
 
     Notes
     -----
-    ``.error`` is the constant error that would show as much at that width. If predictions are all off to one side it is
-    about the same at every width; if errors change sign it is small in wide bins, where they cancel, and large in
-    narrow ones. The value at each width is `shifted_grid_ubse`, at width 1 ATB; `multiscale_atb` is a weighted mean of
-    the six.
+    ``.error`` is the constant error that would cause the same excess over chance at that width. If all predictions are
+    off in the same direction, it is about the same at every width. If errors change sign, it is small in wide bins,
+    where they cancel, and large in narrow ones. The value at each width is `shifted_grid_ubse`; width 1 is ATB, and
+    `multiscale_atb` is a weighted mean of the six.
 
-    Six p-values are not one: each is right for its own width, and the smallest of the six is small more often than it
-    says. For a single answer use `calibration_test`, whose default looks at all six scales at once.
+    Each p-value is valid only for its width: the smallest of six p-values is not a valid p-value. For a single test use
+    `calibration_test`, whose default combines all six scales.
 
-    Null mean and sd are exact for rows, and for a sketch up to the width of its buckets. Up to 10,000 rows, or where
-    sum p(1 - p) is below 100, ranges and p-values come from redrawn outcomes; where there are more than 2000 different
-    predictions neighbours are redrawn as one. Beyond, they come from the distribution for many rows. More than 2^20
-    rows are not sorted: they are reduced to a sketch of 16,384 buckets.
+    Null mean and sd are exact for rows, and for a sketch up to the width of its buckets. For up to 10,000 rows, or if
+    sum p(1 - p) is below 100, ranges and p-values come from redrawn outcomes; above 2000 distinct predictions,
+    neighbours are merged. Otherwise they come from the asymptotic distribution. More than 2^20 rows are not sorted but
+    reduced to a sketch of 16,384 buckets.
 
     Examples
     --------

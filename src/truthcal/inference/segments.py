@@ -1,4 +1,4 @@
-"""Assessment of segments: one test for each group of a table, with regard to how many there are."""
+"""Assessment of segments: one test per group of a table, adjusted for the number of tests."""
 
 import copy
 import math
@@ -26,19 +26,19 @@ from truthcal.results.segments import Segment, SegmentTable
 
 _Array = NDArray[np.float64]
 
-# The test of `assess`: it sees predictions that are too extreme, which ATB, blind where errors change sign, may not.
+# The test of `assess`: unlike ATB, it also detects errors that change sign, such as predictions that are too extreme.
 _MEASURE = "multiscale_atb"
-# So many cells at most give p-values up to 3% too large at 1e-3 and 7% at 1e-9, and the ends of intervals to 0.3%. The
-# eigenvalues of 56 take 0.15 ms. From 64 on BLAS starts threads, and then takes 1.6 ms on busy cores (for 192, 32 ms).
+# With 56 cells, p-values are up to 3% too large at 1e-3 and 7% at 1e-9, and the ends of intervals are off by 0.3%.
+# Eigenvalues take 0.15 ms. From 64 cells on BLAS uses threads and takes 1.6 ms on busy cores (192 cells: 32 ms).
 _FEW_CELLS = 56
-# Where rows are so few and skewed that the limit has to be multiplied by more than this, a bound may be smaller.
+# If skewness increases the asymptotic p-value by more than this factor, a bound may be smaller.
 _MUCH = 2.0
 
 
 def assess_segments(
     table: SketchTable, *, alpha: float = 0.05, confidence_level: float = 0.95, min_rows: int = 30, adjust: str = "holm"
 ) -> SegmentTable:
-    """Find miscalibrated segments: a test for each group, and control of how many false alarms there are.
+    """Find miscalibrated segments: one test per group, with control of false alarms.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ def assess_segments(
     alpha : float, default 0.05
         Segments with an adjusted p-value of at most this are called miscalibrated.
     confidence_level : float, default 0.95
-        Of the intervals. Each is for its own segment and has no regard to the others.
+        Confidence level of the intervals, each for its segment alone.
     min_rows : int, default 30
-        Segments of fewer rows are listed, but not tested and not counted. With weights, rows of equal weight that are
-        worth as much.
+        Segments with fewer rows are listed but not tested, and not counted in the adjustment. With weights, the
+        effective sample size is used.
     adjust : {"holm", "fdr", "none"}, default "holm"
-        What `alpha` promises, however many segments there are. "holm": the chance of any false alarm is at most
-        `alpha`. "fdr": of the segments called miscalibrated at most this share is not, on average (Benjamini,
-        Hochberg); finds more where there are many. "none": each calibrated segment has this chance of a false alarm,
-        so that 37 of them raise one or more 85% of the time.
+        How p-values are adjusted for the number of segments. "holm": the probability of any false alarm is at most
+        `alpha`. "fdr": the expected share of false alarms among the flagged segments is at most `alpha` (Benjamini,
+        Hochberg); flags more if there are many segments. "none": no adjustment; 37 calibrated segments raise at least
+        one false alarm 85% of the time.
 
     Returns
     -------
@@ -64,21 +64,21 @@ def assess_segments(
 
     Notes
     -----
-    The statistic is multiscale ATB, as in `assess`; p-values are of the upper tail (nothing is called too good). A
-    sketch cannot redraw its rows' outcomes, and the distribution for many rows makes p-values too small where rows are
-    few and events are rare: the sum of errors is then skewed. By how much is known to first order (Cramér 1938): at z
-    standard deviations tails are exp(+-g z^3 / 6) times as heavy, g the skewness. So the p-value is that of many rows
-    ("asymptotic") times cosh(g z^3 / 6), with g taken as if all rows were skewed to the same side; or the upper limit
-    that always holds ("bound"), if that is smaller. 37 calibrated segments of 50 to 500 rows raised an alarm in 0% to
-    6% of 400 simulations, for six shapes of predictions. For many rows g is near 0, and the p-value is that of
-    `calibration_test` but for a few percent, since it is computed from fewer cells: 10,000 segments take half a minute.
+    The statistic is multiscale ATB, as in `assess`; only the upper tail is tested (no segment is called too good). A
+    sketch cannot redraw outcomes, and if rows are few and events rare, the sum of errors is skewed and asymptotic
+    p-values are too small. To first order (Cramér 1938), at z standard deviations the tails are exp(+-g z^3 / 6) times
+    as heavy, where g is the skewness. So the p-value is the asymptotic one times cosh(g z^3 / 6), with g computed as if
+    all rows were skewed to the same side; or the upper bound ("bound"), if that is smaller. 37 calibrated segments of
+    50 to 500 rows raised an alarm in 0% to 6% of 400 simulations, for six shapes of predictions. For many rows g is
+    near 0, and the p-value differs from that of `calibration_test` by a few percent, because it is computed from fewer
+    cells: 10,000 segments take half a minute.
 
-    Which segments are tested depends on their numbers of rows and their weights alone. These are known before any
-    outcome, so the choice favours no outcome, and p-values of the rest mean what they meant. A segment where sum
-    p(1 - p) is below 5 is tested if it has the rows, since gross errors show, but never called calibrated.
+    Which segments are tested depends only on their numbers of rows and their weights. These are known before the
+    outcomes, so the selection does not bias the other p-values. A segment with sum p(1 - p) below 5 is tested if it has
+    enough rows, because large errors can be detected, but it is never called calibrated.
 
-    Segments have no rows in common, so their p-values are independent, as "fdr" wants. Whether all rows together are
-    calibrated is another question, ``assess(table.total())``: errors of segments may cancel in the total.
+    Segments have no rows in common, so their p-values are independent, as "fdr" requires. To assess all rows together,
+    use ``assess(table.total())``; errors of segments may cancel there.
 
     References
     ----------
@@ -206,16 +206,16 @@ def _skewness(points: Points) -> float:
 
 
 def cautious(limit: float, skewness: float) -> float:
-    """A p-value from the law for many rows, made larger by what skewness can do to it where rows are few.
+    """Increase an asymptotic p-value by the possible effect of skewness if rows are few.
 
-    At z standard deviations one tail is exp(g z^3 / 6) times as heavy, and the other as much lighter. The product with
-    the tail itself falls until z = 2 / g; farther out the p-value stays, as it must not rise.
+    At z standard deviations one tail is exp(g z^3 / 6) times heavier and the other lighter by the same factor. The
+    product with the tail decreases until z = 2 / g; beyond, the p-value is kept constant, because it must not increase.
     """
     if skewness == 0.0:
         return limit
-    z, most = float(-special.ndtri(limit / 2.0)), 2.0 / skewness
-    log_tail = math.log(limit) if z <= most else math.log(2.0) + float(special.log_ndtr(-most))
-    growth = skewness * min(z, most) ** 3 / 6.0
+    z, largest = float(-special.ndtri(limit / 2.0)), 2.0 / skewness
+    log_tail = math.log(limit) if z <= largest else math.log(2.0) + float(special.log_ndtr(-largest))
+    growth = skewness * min(z, largest) ** 3 / 6.0
     return math.exp(min(log_tail + growth + math.log((1.0 + math.exp(-2.0 * growth)) / 2.0), 0.0))
 
 

@@ -33,9 +33,9 @@ _UCAL = "Kleinberg, Leme, Schneider, Teng (2023), U-Calibration"
 _SSCE = "Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measures"
 
 _WIDTHS = tuple(0.5**k for k in range(6))
-_PER_WIDTH = "O(n log n), and a pass for each width"
-_SQUARE = "O(n^2) at worst, up to 100,000 different predictions"
-_PROGRAMME = "O(n log n), and a linear programme on a chain"
+_PER_WIDTH = "O(n log n), plus one pass per width"
+_SQUARE = "O(n^2) at worst; at most 100,000 distinct predictions"
+_PROGRAMME = "O(n log n), plus a linear programme on a chain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +172,12 @@ _ROWS = (
     Measure("intcal", "intcal", relative_time=10.0, cost=_SQUARE, reference=_UNIFYING),
     _smooth("intcal_surrogate", "intcal", relative_time=8.0, cost=_PER_WIDTH, reference=_UNIFYING),
     _smooth("laplace_kernel_ce", "smooth", is_norm=True, reference=_UNIFYING),
-    _slow("smece", "smooth", tolerance=1e-7, relative_time=2.0, cost="O(n log n), and O(1/smECE)", reference=_SMECE),
+    _slow("smece", "smooth", tolerance=1e-7, relative_time=2.0, cost="O(n log n + 1/smECE)", reference=_SMECE),
     _KS_CE,
     Measure("kuiper_ce", "cumulative", is_norm=True, path_limit="range", reference=_ECCE),
     dataclasses.replace(_KS_CE, name="step_ce", alias_of="ks_ce", reference=_DECISIONS),
-    _subsampled("subsampled_smcal", continuous=True, relative_time=5.0, cost="O(n log n) a draw", reference=_SSCE),
-    _subsampled("subsampled_step_ce", relative_time=1.3, cost="O(n log n), and O(n) a draw", reference=_DECISIONS),
+    _subsampled("subsampled_smcal", continuous=True, relative_time=5.0, cost="O(n log n) per draw", reference=_SSCE),
+    _subsampled("subsampled_step_ce", relative_time=1.3, cost="O(n log n), plus O(n) per draw", reference=_DECISIONS),
     Measure("ece", "binned", complete=False, is_norm=True, reference=f"{_NAEINI}, on distinct predictions"),
     Measure("binned_ece", "binned", sound=False, is_norm=True, reference=_BINNING),
     Measure("decision_loss", "decision", complete=False, reference=_SWAP_REGRET),
@@ -186,6 +186,6 @@ _ROWS = (
 )
 MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}
 
-# Measures with a kernel of tents, and norms of the bias.
+# Measures with a tent kernel, and norms of the bias.
 TENTS = tuple(name for name, row in MEASURES.items() if row.tent_widths)
 NORMS = tuple(name for name, row in MEASURES.items() if row.is_norm)

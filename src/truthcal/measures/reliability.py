@@ -83,7 +83,7 @@ def reliability_curve(
     discrete. Beyond, it is that of a binomial with the same mean and variance: at most half a percentage point short,
     unless nearly all outcomes are certain (4 points were seen). With unequal weights the band is wider by about one
     row; for few such rows it holds on average only (random 95% bands of 2 to 8 rows missed in 1 to 2% of cases, single
-    ones in up to 16%). A band need not contain ``mean_proba``: the band of a single row with p = 0.01 is [0, 0]. A row
+    ones in up to 16%). A band may exclude ``mean_proba``: the band of a single row with p = 0.01 is [0, 0]. A row
     of any weight is one 0/1 observation. Isotonic pools depend on the outcomes: for them see `consistency_band`.
     Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers;
     Broecker, Smith (2007), Increasing the reliability of reliability diagrams.

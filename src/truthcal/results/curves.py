@@ -209,7 +209,7 @@ class BiasBand(_Curve):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScaleProfile(PageResult):
-    """Miscalibration by scale, and what chance alone gives. Returned by `scale_profile`.
+    """Miscalibration by scale, compared with chance. Returned by `scale_profile`.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ class ConfidenceInterval(Result):
     measure, estimate : str, float
         Name of the measure, and the estimate of its population value; minus the noise if `noise_removed`.
     method, why : str
-        Method, and what it rests on; or why there is no interval.
+        Method, and its justification; or the reason why there is no interval.
     noise_removed : bool
         Whether `estimate` is the measure minus its noise.
     """

@@ -53,7 +53,7 @@ class DetectableError(Result):
     power, alpha, measure : float, float, str
         Power, level and statistic of the test.
     n, information : int, float
-        Rows, and sum of p(1 - p), below 5 of which no error is given.
+        Number of rows, and sum of p(1 - p). If this sum is below 5, no error is given.
     """
 
     too_high: float
