@@ -89,10 +89,8 @@ def resolve_measure(measure: Any, argument: str, name: str | None = None) -> Aud
         return _user_defined(measure, name or str(getattr(measure, "__name__", "own measure")))
     if isinstance(measure, type):
         raise TypeError(f"`{argument}` got the class {measure.__name__}; pass an instance, {measure.__name__}(...).")
-    raise ValueError(
-        f"`{argument}` must be one of {', '.join(repr(key) for key in MEASURES)}; or a Binning; or a function "
-        f"f(y_true, y_proba) -> float. Got {shown(measure)}."
-    )
+    rule = f"must be one of {', '.join(map(repr, MEASURES))}; or a Binning; or a function f(y_true, y_proba) -> float"
+    raise invalid(argument, f"{rule}. Got {shown(measure)}.")
 
 
 def _named(key: str, name: str) -> AuditedMeasure:

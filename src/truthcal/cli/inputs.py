@@ -176,10 +176,9 @@ def _refuse_name_not_utf8(source: Source) -> None:
     try:
         os.fspath(source.path).encode()
     except UnicodeEncodeError:
-        raise ValueError(
-            f"{source}: the name of this file is not in UTF-8, so it cannot be opened. Rename it, or pipe it: "
-            "truthcal ... - < FILE"
-        ) from None
+        problem = f"{source}: the name of this file is not in UTF-8, so it cannot be opened."
+        cure = "Rename it, or pipe it: truthcal ... - < FILE"
+        raise ValueError(f"{problem} {cure}") from None
 
 
 # --- sketches ---------------------------------------------------------------------------------------------------------

@@ -42,10 +42,9 @@ def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) 
     is_numbered = names == [str(i) for i in range(len(names))]
     is_value = any("." in name and 0.0 <= float(name) <= 1.0 for name in numbers)
     if is_value or (len(numbers) == len(names) and not is_numbered):
-        raise ValueError(
-            f"the first line of {where} holds numbers ({list_shown(names)}), where it should name the columns. Add a "
-            f"line with names at the top, or name these columns by {join_words(flags)}."
-        )
+        problem = f"the first line of {where} holds numbers ({list_shown(names)}), where it should name the columns."
+        cure = f"Add a line with names at the top, or name these columns by {join_words(flags)}."
+        raise ValueError(f"{problem} {cure}")
 
 
 def convert_label(column: Column, typed: str, where: str) -> str | int | float | bool:
@@ -58,10 +57,8 @@ def convert_label(column: Column, typed: str, where: str) -> str | int | float |
         label = int(Decimal(typed)) if number is not None and number.is_integer() else number  # exact above 2^53
     is_complete = column.kind in ("text", "number") and not column.many and len(column.values) > 1
     if label is None or (is_complete and label not in column.values):
-        raise ValueError(
-            f"{flagged('--pos-label', typed)}: there is no such label in {shown(column.name)} of {where}; it holds "
-            f"{list_shown(column.values, more=column.many)}."
-        )
+        problem = f"{flagged('--pos-label', typed)}: there is no such label in {shown(column.name)} of {where}"
+        raise ValueError(f"{problem}; it holds {list_shown(column.values, more=column.many)}.")
     return label
 
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack, cast, overload
 import narwhals as nw
 import numpy as np
 
-from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -93,10 +93,9 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
     try:
         return cast(nw.LazyFrame[Any], nw.from_native(frame).lazy())
     except TypeError:
-        raise TypeError(
-            "`frame` must be a data frame: pandas, polars, pyarrow, a DuckDB relation, PySpark, Dask or ibis; got "
-            f"{shown(frame)}. For columns use Sketch().update(y_true, y_proba), for files scan(paths, ...)."
-        ) from None
+        rule = "must be a data frame: pandas, polars, pyarrow, a DuckDB relation, PySpark, Dask or ibis"
+        cure = "For columns use Sketch().update(y_true, y_proba), for files scan(paths, ...)."
+        raise invalid("frame", f"{rule}; got {shown(frame)}. {cure}", TypeError) from None
 
 
 def collect(frame: nw.LazyFrame[Any], as_lists: Sequence[str]) -> dict[str, Any]:

@@ -88,10 +88,9 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
 
 def refuse_impossible_sums(where: str) -> NoReturn:
     """Raise for sums that no rows can have: the engine is wrong, not the rows."""
-    raise ValueError(
-        f"{where} returned sums that no rows can have, so it must have skipped nan or miscounted. Please report this "
-        "with the name and version of the engine. As a workaround, use another engine."
-    )
+    problem = f"{where} returned sums that no rows can have, so it must have skipped nan or miscounted."
+    cure = "Please report this with the name and version of the engine. As a workaround, use another engine."
+    raise ValueError(f"{problem} {cure}")
 
 
 def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:

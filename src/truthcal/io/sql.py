@@ -372,9 +372,8 @@ class _Query:
     def source(self, table: object) -> str:
         """Return the table for FROM."""
         if not isinstance(table, str):
-            raise invalid(
-                "table", f"must be the name of a table, or a subquery in parentheses; got {shown(table)}.", TypeError
-            )
+            rule = "must be the name of a table, or a subquery in parentheses"
+            raise invalid("table", f"{rule}; got {shown(table)}.", TypeError)
         table = table.strip()
         if table.startswith("("):
             return table
@@ -391,9 +390,8 @@ class _Query:
             return dialect.string.format(x=text.replace("'", dialect.apostrophe))
         if isinstance(label, int):  # True is 1
             if abs(label) >= 2**53:
-                raise ValueError(
-                    f"`pos_label` must be less than 2**53, because labels are compared as floats; got {label}."
-                )
+                problem = f"must be less than 2**53, because labels are compared as floats; got {label}."
+                raise invalid("pos_label", problem)
             return str(int(label))
         assert label is not None
         if not math.isfinite(label):

@@ -6,6 +6,7 @@ from typing import Any, NoReturn, overload
 
 import narwhals as nw
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -58,10 +59,8 @@ def sketch_from_rows(
     total, n_buckets = (_common_value(columns.pop(name), name) for name in row_codes.CHECKS)
     rows = sum(map(int, columns["n"]))
     if rows != total:
-        raise ValueError(
-            f"`result` is incomplete: its lines cover {rows:,} rows, but there are {total:,}. Some tools return only "
-            "the first thousand lines; fetch each line exactly once."
-        )
+        cure = "Some tools return only the first thousand lines; fetch each line exactly once."
+        raise invalid("result", f"is incomplete: its lines cover {rows:,} rows, but there are {total:,}. {cure}")
     groups = group_rows([columns.pop(name) for name in roles.by], roles.by)
     return build_sketch(columns, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
 
@@ -104,7 +103,5 @@ def _from_lines(lines: list[Any], headers: list[tuple[str, ...]]) -> dict[str, A
 
 
 def _refuse_result(description: str) -> NoReturn:
-    raise ValueError(
-        "`result` must be the complete result of a query written by sketch_sql, with the same `by` and `pos_label`; "
-        f"got {description}."
-    )
+    rule = "must be the complete result of a query written by sketch_sql, with the same `by` and `pos_label`"
+    raise invalid("result", f"{rule}; got {description}.")

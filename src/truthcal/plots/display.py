@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import check_flag, check_rng, shown
 from truthcal.plots import drawing as draw
 from truthcal.results.base import data_frame
@@ -226,16 +227,13 @@ def _predict(estimator: Any, features: Any, pos_label: object) -> tuple[Any, obj
     """Return the probabilities of the positive class, and its label in the outcomes."""
     kind = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            f"`estimator` must have predict_proba; {kind} has none. Wrap it in CalibratedClassifierCV, or pass its "
-            "probabilities to from_predictions."
-        )
+        cure = "Wrap it in CalibratedClassifierCV, or pass its probabilities to from_predictions."
+        raise invalid("estimator", f"must have predict_proba; {kind} has none. {cure}", TypeError)
     proba = np.asarray(estimator.predict_proba(features))
     if proba.ndim != 2 or proba.shape[1] != 2:
-        raise ValueError(
-            f"`estimator` must have two classes; predict_proba of {kind} returned shape {proba.shape}. For one class "
-            "against the rest pass `y == that_class` and its column to from_predictions."
-        )
+        cure = "For one class against the rest pass `y == that_class` and its column to from_predictions."
+        problem = f"must have two classes; predict_proba of {kind} returned shape {proba.shape}. {cure}"
+        raise invalid("estimator", problem)
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         return proba[:, 1], pos_label
@@ -243,5 +241,5 @@ def _predict(estimator: Any, features: Any, pos_label: object) -> tuple[Any, obj
     if pos_label is None:
         return proba[:, 1], None if labels in ([0, 1], [False, True]) else labels[1]
     if pos_label not in labels:
-        raise ValueError(f"`pos_label` must be one of the classes of {kind}, {labels}; got {shown(pos_label)}.")
+        raise invalid("pos_label", f"must be one of the classes of {kind}, {labels}; got {shown(pos_label)}.")
     return proba[:, labels.index(pos_label)], pos_label

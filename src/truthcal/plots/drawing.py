@@ -4,6 +4,7 @@ import importlib
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import shown
 from truthcal.results.text import escape_control_characters
 
@@ -65,10 +66,9 @@ def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     if ax is not None:
         kind: type = matplotlib_module("matplotlib.axes").Axes
         if not isinstance(ax, kind):
-            raise TypeError(
-                f"`ax` must be one matplotlib Axes, or None for a new figure; got {shown(ax)}. "
-                "If plt.subplots(2, 3) returned an array of them, pass one of its elements."
-            )
+            cure = "If plt.subplots(2, 3) returned an array of them, pass one of its elements."
+            problem = f"must be one matplotlib Axes, or None for a new figure; got {shown(ax)}. {cure}"
+            raise invalid("ax", problem, TypeError)
         return ax
     inches = size[0] * _scale(), size[1] * _scale()
     figure, new = matplotlib_module("matplotlib.pyplot").subplots(figsize=inches, layout="constrained")

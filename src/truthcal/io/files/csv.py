@@ -196,10 +196,9 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
 def _refuse_excel_note(source: Source, text: str) -> None:
     """Raise if the first line is Excel's note about the delimiter, which no other program understands."""
     if note := re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE):
-        raise ValueError(
-            f"{source}: its first line, {note[0]!r}, is a directive for Excel, not the column names. "
-            "Remove the line: `tail -n +2 file > new`."
-        )
+        problem = f"{source}: its first line, {note[0]!r}, is a directive for Excel, not the column names."
+        cure = "Remove the line: `tail -n +2 file > new`."
+        raise ValueError(f"{problem} {cure}")
 
 
 def _preview_fields(name: str, fields: Sequence[str], points: str) -> Column:

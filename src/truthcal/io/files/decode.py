@@ -96,10 +96,9 @@ class BatchDecoder:
         if before == "nothing":
             self._group_types[name] = (kind, source)
         elif kind not in ("nothing", before):
-            raise ValueError(
-                f"`{name}` (by) is {before} in {first} but {kind} in {source}, so groups cannot be matched. Scan these "
-                "files separately, or write the column with the same type."
-            )
+            problem = f"`{name}` (by) is {before} in {first} but {kind} in {source}, so groups cannot be matched."
+            cure = "Scan these files separately, or write the column with the same type."
+            raise ValueError(f"{problem} {cure}")
 
 
 def _group_values(column: Any, name: str, source: Source) -> tuple[_Rows, list[Any], Any]:

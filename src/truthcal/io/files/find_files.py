@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from truthcal.core.checks import invalid
 from truthcal.io.files.formats import EXTENSIONS, format_of_path, sketch_kind
 from truthcal.io.files.source import SKETCH, Source
 
@@ -27,7 +28,8 @@ def find_sources(paths: Any) -> list[Source]:
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if not isinstance(paths, Iterable) or isinstance(paths, bytes):
-        raise TypeError(f"`paths` must be a file, a pattern such as 'day-*.parquet', or a list of them; got {paths!r}.")
+        rule = "must be a file, a pattern such as 'day-*.parquet', or a list of them"
+        raise invalid("paths", f"{rule}; got {paths!r}.", TypeError)
     sources: dict[tuple[int, int], Source] = {}
     for path in paths:
         for source in _without_links(_expand(path)):
@@ -55,7 +57,7 @@ def _without_links(sources: list[Source]) -> list[Source]:
 
 def _expand(path_or_pattern: Any) -> list[Source]:
     if not isinstance(path_or_pattern, str | os.PathLike):
-        raise TypeError(f"`paths` must contain names of files; got {path_or_pattern!r}.")
+        raise invalid("paths", f"must contain names of files; got {path_or_pattern!r}.", TypeError)
     name = os.fspath(path_or_pattern)
     if not name:
         raise ValueError("`paths` is empty; at least one file is needed. The working directory is '.'.")
@@ -67,10 +69,9 @@ def _expand(path_or_pattern: Any) -> list[Source]:
     if path.exists():
         return [_source(path)]
     if _REMOTE.match(str(name)):
-        raise ValueError(
-            f"{name}: `scan` reads local files, named by plain paths. For remote files, pass a DuckDB or Polars frame "
-            "to `sketch_frame`."
-        )
+        problem = f"{name}: `scan` reads local files, named by plain paths."
+        cure = "For remote files, pass a DuckDB or Polars frame to `sketch_frame`."
+        raise ValueError(f"{problem} {cure}")
     if not glob.has_magic(str(path)):
         raise FileNotFoundError(f"{path}: no such file.")
     matches = [_files_in(match) if match.is_dir() else _without_empty([_source(match)]) for match in _matches(path)]
@@ -98,10 +99,9 @@ def _files_in(folder: Path) -> list[Source]:
     unknown = [file for file in files if format_of_path(file)[0] is None]
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        raise ValueError(
-            f"{unknown[0]}{more}: the extension determines the format, and this one is unknown; rows could be missed. "
-            "Name the files, or use a pattern such as '**/*.parquet'."
-        )
+        problem = f"{unknown[0]}{more}: the extension determines the format, and this one is unknown"
+        cure = "Name the files, or use a pattern such as '**/*.parquet'."
+        raise ValueError(f"{problem}; rows could be missed. {cure}")
     return _without_empty([_source(file) for file in files])
 
 
@@ -121,10 +121,9 @@ def _refuse_table(folder: Path) -> None:
     is_delta = (folder / "_delta_log").is_dir()
     if is_delta or any((folder / "metadata").glob("*.metadata.json")):
         kind, prefix = ("a Delta table", "delta") if is_delta else ("an Iceberg table", "iceberg")
-        raise ValueError(
-            f"{folder}: {kind}, whose log determines which of its files are valid. Read it with DuckDB's {prefix}_scan "
-            f"or Polars' scan_{prefix}, and pass the frame to `sketch_frame`."
-        )
+        problem = f"{folder}: {kind}, whose log determines which of its files are valid."
+        cure = f"Read it with DuckDB's {prefix}_scan or Polars' scan_{prefix}, and pass the frame to `sketch_frame`."
+        raise ValueError(f"{problem} {cure}")
 
 
 def _without_empty(sources: list[Source]) -> list[Source]:
@@ -141,10 +140,9 @@ def _source(path: Path) -> Source:
     format_, compression = format_of_path(path)
     format_ = format_ or (SKETCH if sketch_kind(path) else None)
     if format_ is None:
-        raise ValueError(
-            f"{path}: the extension determines the format, and it must be {', '.join(EXTENSIONS)}. Rename the file, "
-            f"or pipe it into the command line: truthcal assess - < {path}"
-        )
+        problem = f"{path}: the extension determines the format, and it must be {', '.join(EXTENSIONS)}."
+        cure = f"Rename the file, or pipe it into the command line: truthcal assess - < {path}"
+        raise ValueError(f"{problem} {cure}")
     pairs = (part.partition("=") for part in path.parts[:-1])
     values = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}
     partition = {name: None if value == _MISSING else value for name, value in values.items()}

@@ -46,10 +46,9 @@ def join_files(
     matched_b = place.drop_null().to_numpy(zero_copy_only=False)
     if not len(matched_a):
         first_a, first_b = (f"{rows.keys[0].as_py()!r} ({rows.keys.type})" for rows in (rows_a, rows_b))
-        raise ValueError(
-            f"no row of {a} has a match in {b}: no key in {key!r} is in both. The first keys are {first_a} and "
-            f"{first_b}; are these the same cases, in the same format?"
-        )
+        problem = f"no row of {a} has a match in {b}: no key in {key!r} is in both."
+        cure = f"The first keys are {first_a} and {first_b}; are these the same cases, in the same format?"
+        raise ValueError(f"{problem} {cure}")
     shared = [(roles_a.y_true, rows_a.y, rows_b.y)] if roles_b.has_outcomes else []
     if rows_a.w is not None and rows_b.w is not None:
         shared.append((str(roles_a.sample_weight), rows_a.w, rows_b.w))
@@ -105,10 +104,9 @@ def _check_keys(keys: Any, key: str, source: Source) -> None:
     missing = keys.is_null(nan_is_null=True)
     if n := pyarrow.compute.sum(missing).as_py():
         row = missing.index(True).as_py()
-        raise ValueError(
-            f"the key {key!r} is missing at row {row} of {source} ({n:,} of {len(keys):,} rows). Drop those rows, or "
-            "give them keys."
-        )
+        problem = f"the key {key!r} is missing at row {row} of {source} ({n:,} of {len(keys):,} rows)."
+        cure = "Drop those rows, or give them keys."
+        raise ValueError(f"{problem} {cure}")
     values = keys.value_counts()
     if len(values) < len(keys):
         counts = values.field("counts").to_numpy(zero_copy_only=False)
@@ -133,10 +131,9 @@ def _with_common_type(a: Any, b: Any, key: str, sources: tuple[Source, Source]) 
     try:
         return a.cast(kind), b.cast(kind)
     except (arrow().ArrowInvalid, arrow().ArrowNotImplementedError) as error:
-        raise ValueError(
-            f"the key {key!r} is {a.type} in {sources[0]} but {b.type} in {sources[1]}, which cannot be compared. "
-            "Write it with the same type in both."
-        ) from error
+        problem = f"the key {key!r} is {a.type} in {sources[0]} but {b.type} in {sources[1]}, which cannot be compared."
+        cure = "Write it with the same type in both."
+        raise ValueError(f"{problem} {cure}") from error
 
 
 def _refuse_different(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:

@@ -45,10 +45,9 @@ def _copy(stream: BinaryIO, path: Path) -> None:
             shutil.copyfileobj(stream, file, 1 << 20)
             file.flush()
         except OSError as error:
-            raise OSError(
-                f"{NAME} could not be copied to {path.parent} ({error.strerror or error}). Is the disk full? Set "
-                "TMPDIR to a folder with more space, or name the file itself."
-            ) from error
+            problem = f"{NAME} could not be copied to {path.parent} ({error.strerror or error}). Is the disk full?"
+            cure = "Set TMPDIR to a folder with more space, or name the file itself."
+            raise OSError(f"{problem} {cure}") from error
 
 
 def _format(head: bytes, compressed: bool) -> FileFormat:
