@@ -2,7 +2,7 @@
 
 Markers (`-m "not spark"` leaves a group out; a marker that is not registered in pyproject.toml is an error):
 
-- `simulation`: size or coverage by repeated random draws; `make test` leaves these out, `make test-all` runs them.
+- `simulation`: size or coverage by repeated random draws; `make test` leaves these out, `make simulations` runs them.
 - `spark`, `postgres`, `browser`, `peers`: uses Spark, a PostgreSQL server, Chromium, or the packages whose numbers
   `binned_ece_like` reproduces. Tests with a parameter or fixture of that name are marked here.
 
@@ -39,7 +39,7 @@ SERVERS = ("spark", "postgres", "browser", "peers")
 GROUPS = {
     "spark": re.compile("spark|page_on_engines"),
     "postgres": re.compile("postgres"),
-    "browser": re.compile(r"test_browser\.py"),
+    "reports": re.compile(r"tests/reports/"),  # the browser, and pages that take seconds to build
     "peers": re.compile(r"test_conventions\.py|torch"),
     "scenarios": re.compile(r"test_intervals\.py::test_coverage_(of_squared|over_all)"),
 }

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from support.engines import ENGINES
+from support.engines import ENGINES, LENIENT
 from support.servers import quiet_spark, spark_session
 
 
@@ -21,4 +21,5 @@ def engine(request, tmp_path):
         warnings.filterwarnings("ignore", message=r"fetch_arrow_table\(\) is deprecated", category=DeprecationWarning)
         yield frame
     if request.param == "spark, not ANSI":
-        spark_session().conf.set("spark.sql.ansi.enabled", "true")
+        for name in LENIENT:
+            spark_session().conf.set(name, "true")

@@ -110,7 +110,7 @@ def spark_session():
 
         home = tempfile.mkdtemp(prefix="truthcal-spark-")
         atexit.register(shutil.rmtree, home, ignore_errors=True)
-        builder = SparkSession.builder.master("local[2]").appName("truthcal-tests")
+        builder = SparkSession.builder.master("local[1]").appName("truthcal-tests")
         for name, value in {**_SPARK_SETTINGS, "spark.sql.warehouse.dir": home}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
