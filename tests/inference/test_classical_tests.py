@@ -40,6 +40,7 @@ def outcomes_for(p, count=4):
 
 def check_against_enumeration(function, oracle, p, w):
     distribution = inference_oracles.null_distribution(p, w, oracle)
+    mean, sd = inference_oracles.mean_and_sd(distribution)
     fractions = inference_oracles.fractions(p), w and inference_oracles.fractions(w)
     for y in outcomes_for(p):
         observed = float(oracle(y, *fractions))
@@ -49,7 +50,6 @@ def check_against_enumeration(function, oracle, p, w):
             result = function(y, p, alternative=alternative, sample_weight=w, method="exact")
             assert result.pvalue == pytest.approx(pvalue, rel=1e-9, abs=0)
             assert result.statistic == pytest.approx(observed, rel=1e-12, abs=1e-12)
-        mean, sd = inference_oracles.mean_and_sd(distribution)
         assert (result.null_mean, result.null_sd) == pytest.approx((mean, sd), rel=1e-9, abs=1e-12)
 
 

@@ -27,14 +27,18 @@ def null_distribution(p, w, statistic):
 
 def tails(distribution, observed, slack=Fraction(0)):
     """P(value >= observed) and P(value <= observed); a value within `slack` of the observed one counts as equal."""
-    greater = sum(chance for chance, value in distribution if value >= observed - slack)
-    less = sum(chance for chance, value in distribution if value <= observed + slack)
-    return float(greater), float(less)
+    low, high = observed - slack, observed + slack
+    if isinstance(observed, Fraction):  # comparing two of them is fast
+        low, high = Fraction(low), Fraction(high)
+    greater = math.fsum(float(chance) for chance, value in distribution if value >= low)
+    less = math.fsum(float(chance) for chance, value in distribution if value <= high)
+    return greater, less
 
 
 def mean_and_sd(distribution):
-    mean = sum(chance * value for chance, value in distribution)
-    return float(mean), math.sqrt(sum(chance * (value - mean) ** 2 for chance, value in distribution))
+    """Mean and standard deviation, whose terms are exact and rounded once."""
+    mean = math.fsum(float(chance * value) for chance, value in distribution)
+    return mean, math.sqrt(math.fsum(float(chance) * (float(value) - mean) ** 2 for chance, value in distribution))
 
 
 def spiegelhalter(y, p, w=None):
