@@ -4,6 +4,7 @@ Predictions and weights are Fractions, so that outcomes that score the same do s
 is a float.
 """
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -49,6 +50,7 @@ def spiegelhalter(y, p, w=None):
     return float(above) / math.sqrt(variance)
 
 
+@functools.cache
 def equal_count_bins(p, n_bins):
     """Label of each row: rows in order, equal predictions together, each in the bin where the middle of its tie falls."""
     labels = []
@@ -62,7 +64,7 @@ def equal_count_bins(p, n_bins):
 def hosmer_lemeshow(y, p, w=None, n_bins=10):
     """Sum over bins of (observed - expected)^2 / (sum of w^2 times q (1 - q)), q the mean prediction of the bin."""
     w = w or [1] * len(p)
-    labels = equal_count_bins(p, n_bins)
+    labels = equal_count_bins(tuple(p), n_bins)
     total = 0
     for label in sorted(set(labels)):
         rows = [(yi, pi, wi) for yi, pi, wi, own in zip(y, p, w, labels, strict=True) if own == label]
