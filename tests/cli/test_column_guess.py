@@ -395,6 +395,7 @@ def test_a_positive_label_is_of_the_kind_of_the_column(tmp_path, values, typed, 
         ((0, 1), "yes", r"--pos-label yes: there is no such label in 'label' of x; it holds 0, 1\."),
         ((0, 1), "2", r"--pos-label 2: there is no such label in 'label' of x; it holds 0, 1\."),
         (("ham", "spam"), "Spam", r"--pos-label Spam: there is no such label in 'label' of x; it holds 'ham', 'spam'"),
+        (("NO",), "No", r"--pos-label No: there is no such label in 'label' of x; it holds 'NO'\."),
         ((True, False), "maybe", r"--pos-label maybe: there is no such label in 'label' of x; it holds True, False\."),
         (
             ("a", "b", "c", "d"),

@@ -56,7 +56,8 @@ def convert_label(column: Column, typed: str, where: str) -> str | int | float |
         number = float(typed) if _NUMBER.fullmatch(typed) else None
         label = int(Decimal(typed)) if number is not None and number.is_integer() else number  # exact above 2^53
     is_complete = column.kind in ("text", "number") and not column.many and len(column.values) > 1
-    if label is None or (is_complete and label not in column.values):
+    is_other_case = typed.casefold() in [str(value).casefold() for value in column.values]
+    if label is None or (label not in column.values and (is_complete or is_other_case)):
         problem = f"{flagged('--pos-label', typed)}: there is no such label in {shown(column.name)} of {where}"
         raise ValueError(f"{problem}; it holds {list_shown(column.values, more=column.many)}.")
     return label
