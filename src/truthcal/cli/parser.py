@@ -267,7 +267,7 @@ COMMANDS = (
     ),
     Command(
         "sketch",
-        "reduce files of any size to a small sketch, which can be merged and which other commands read",
+        "reduce files of any size to a small, mergeable sketch that other commands can read",
         (
             ("sketch one day", "truthcal sketch monday.parquet -o monday.sketch --proba p --label y"),
             ("build one sketch per country", "truthcal sketch 'day-*.csv' -o week.sketch --by country"),

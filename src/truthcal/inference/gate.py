@@ -164,7 +164,7 @@ def _significant(limits: _Limits, whole: Assessment, segments: SegmentTable | No
     test, failures = whole.test, []
     if test.greater <= limits.used_alpha:
         evidence = f"{whole.kind}, {test.format_p(test.greater)}"
-        failures.append(f"significant miscalibration at level {limits.level_text}: {evidence}")
+        failures.append(f"significant miscalibration ({evidence}) at level {limits.level_text}")
     if test.impossible:
         failures.append(f"{count(test.impossible, 'outcome')} had a predicted probability of exactly 0")
     if segments is not None:
