@@ -106,7 +106,7 @@ def audit_on(
     measures, strategies, n_resamples, rng
         As for `audit`.
     max_rows : int, default 500
-        Largest number of predictions used. If there are more, they are taken at equal distances in sorted order.
+        Largest number of predictions used. If there are more, the ones used are evenly spaced in sorted order.
 
     Returns
     -------

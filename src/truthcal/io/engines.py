@@ -48,11 +48,11 @@ def sketch_frame(
     sample_weight : str, optional
         Column of weights, 0 or between 1e-100 and 1e100.
     by : str or list of str, optional
-        Columns whose values make groups: the result is then a `SketchTable`, with one sketch for each group.
+        Columns that define groups: the result is then a `SketchTable`, with one sketch for each group.
     pos_label : optional
         The label in `y_true` that counts as 1; needed for text.
     n_buckets : int, default 4096
-        As for `Sketch`. With many groups fewer buckets do: with 256, ATB is certain to 2e-3 at worst, usually to 2e-6.
+        As for `Sketch`. With many groups, fewer may suffice: 256 give ATB to within 2e-3 at worst, usually to 2e-6.
 
     Returns
     -------

@@ -74,9 +74,9 @@ def reliability_curve(
     pool-adjacent-violators; if there are more than 1000, neighbours are merged, mostly in the middle of the
     predictions. O(n log n): ten million rows take seconds and a gigabyte. From a sketch, milliseconds.
 
-    From a sketch, pools and bins consist of whole buckets. A bucket across an edge of a uniform bin counts on the side
-    of its mean prediction, and ``straddling`` is the weight of such buckets: 0 if `n_bins` is a power of two up to
-    `n_buckets`.
+    From a sketch, pools and bins consist of whole buckets. A bucket that straddles the edge of a uniform bin is counted
+    on the side of its mean prediction, and ``straddling`` is the weight of such buckets: 0 if `n_bins` is a power
+    of two up to `n_buckets`.
 
     The band of a bin is the central range of its frequency under calibration. Up to 500 rows of equal weight it is
     exact (from a sketch, each row has the mean prediction of its bucket), and conservative since frequencies are

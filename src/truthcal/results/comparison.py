@@ -33,13 +33,13 @@ class Comparison(PageResult):
     Attributes
     ----------
     measure, a, b : str, float, float
-        The measure of calibration and its values; negative values are possible, as noise is subtracted from squares.
+        The measure of calibration and its values, which may be negative because noise is subtracted from squares.
     difference, low, high : float
         ``a - b``, negative if a is better calibrated; its confidence interval.
     pvalue : float
         Two-sided p-value of no difference.
     brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
-        The same for the Brier score, in which calibration and skill both count.
+        The same for the Brier score, which reflects both calibration and skill.
     confidence_level, n : float, int
         Level of both intervals; rows with a weight above 0.
     names : tuple of str

@@ -220,9 +220,9 @@ class ScaleProfile(PageResult):
     low, high : ndarray
         `value` lies in [low, high] with probability `confidence_level` under calibration.
     excess : ndarray
-        Unbiased estimate of `value` without the noise, as in `AtbSummary`; nan for one row.
+        Unbiased estimate of `value` without noise, as in `AtbSummary`; nan for one row.
     pvalue : ndarray
-        Probability of so large a `value` under calibration, at each width separately.
+        Probability of a `value` at least as large under calibration, at each width separately.
     common : ndarray
         Share of pairs of rows, by weight, in the same bin: the `value` of predictions that are all off by 1. Narrow
         bins have fewer pairs, so values of different widths are not comparable; `error` is.
@@ -255,9 +255,9 @@ class ScaleProfile(PageResult):
 
     @property
     def error(self) -> _Array:
-        """Error of the same size in all predictions that would give as much beyond chance: comparable across widths.
+        """Constant error that would cause the same excess over chance; comparable across widths.
 
-        The root of ``(value - null_mean) / common``, with its sign.
+        The square root of ``(value - null_mean) / common``, with its sign.
         """
         return _signed_root((self.value - self.null_mean) / self.common)
 

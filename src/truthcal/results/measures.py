@@ -128,10 +128,10 @@ class AtbSummary(PageResult):
         ATB, the averaged two-bin calibration error.
     noise_floor : float
         Expected ATB of calibrated predictions with the same values. Compare `value` with it, not with 0: it is 0 only
-        if all predictions are 0 or 1. If sum p(1 - p) is at least 100, chance alone keeps the value below about 4 times
+        if all predictions are 0 or 1. If sum p(1 - p) is at least 100, calibrated predictions stay below about 4 times
         the floor in 95 of 100 samples. A row of weight 2 is one observation, not two.
     excess : float
-        Unbiased estimate of the ATB of infinitely many such rows. May be negative. nan for one row.
+        Unbiased estimate of the ATB of the population. May be negative. nan for one row.
     rms : float
         ``sqrt(max(excess, 0))``, on the scale of a probability: d for a constant prediction that is off by d, 0.71 d to
         d for predictions that are spread out and all off by d. Errors of opposite sign at neighbours cancel.
@@ -236,7 +236,7 @@ class CalibrationLine(Result):
 class MeasureValue(Result):
     """A row of a `MeasureTable`: the value of a measure, and the properties that `Measure` explains.
 
-    `note` says why there is no value (nan), or why it means little.
+    `note` explains why there is no value (nan), or why it is not meaningful.
     """
 
     name: str

@@ -33,7 +33,7 @@ class Segment(Result):
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident" or "miscalibrated" (none
         of these four clearly).
     pvalue : float
-        Probability of looking so bad if predictions are calibrated; nan if it was not tested.
+        Probability of looking at least as bad if predictions are calibrated; nan if it was not tested.
     adjusted : float
         The same, adjusted for the number of tested segments: at most `alpha` means miscalibrated.
     method : str

@@ -19,7 +19,7 @@ class CalibrationTest(Result):
     Attributes
     ----------
     statistic, pvalue : float
-        The measure of these rows, and the probability of so extreme a value if predictions are calibrated.
+        The measure of these rows, and the probability of a value at least as extreme if predictions are calibrated.
     null_mean, null_sd : float
         Mean and standard deviation of the statistic under calibration; nan if unknown.
     z : float
@@ -31,7 +31,7 @@ class CalibrationTest(Result):
     n, n_resamples : int
         Numbers of rows with a weight above 0 and of redrawn outcomes.
     information : float
-        Sum of p(1 - p) over the rows: a quarter of the number of coin tosses that are as random.
+        Sum of p(1 - p) over the rows: the variance of the number of events if predictions are calibrated.
     greater, less : float
         p-values of both tails. The tail that `alternative` does not use is an estimate if redrawing stopped early.
     impossible : int
@@ -110,8 +110,8 @@ class LinearTimeTest(Result):
     threshold, n_effective : float
         ``3 / (2 n_effective)``, and the effective sample size.
     detectable : float
-        Predictions at least this far from calibrated (in distCal of their population) are rejected with probability 3/4
-        or more. Above 1 the rows are too few for a guarantee.
+        Predictions at this distance from calibration (distCal of their population) or more are rejected with
+        probability 3/4 or more. Above 1, there are too few rows for a guarantee.
     """
 
     accepted: bool
