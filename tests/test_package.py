@@ -73,7 +73,7 @@ def test_compiled_code_is_kept_on_disk(tmp_path):
     """The second process finds what the first compiled, and compiles nothing."""
     package = copied_package(tmp_path)
     cache = tmp_path / "cache"
-    stats = "from truthcal.kernels.prepare import pack; s = pack.stats; print(len(s.cache_hits), len(s.cache_misses))"
+    stats = "from truthcal.kernels.rows import pack; s = pack.stats; print(len(s.cache_hits), len(s.cache_misses))"
     code = f"{ATB}; {stats}"
     env = {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
     assert run(code, **env).split() == ["0.015625", "0", "1"]

@@ -100,7 +100,7 @@ def test_merging_neighbours_moves_little(name, bound, monkeypatch):
     def of_all(rows):
         distinct = np.unique(rows.r)
         cumulative = np.empty_like(distinct)
-        kernel.kept_bias(rows.r, rows.y, rows.counts, cumulative)
+        kernel.subset_bias(rows.r, rows.y, rows.counts, cumulative)
         return error(distinct, cumulative) / rows.size
 
     assert of_all(merged) == pytest.approx(of_all(apart), abs=bound)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.parallel import run_parts
-from truthcal.kernels import prepare
+from truthcal.kernels import rows as kernel
 
 # A sketch adds squares of raw weights, so these bounds keep every sum finite and nothing from vanishing.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
@@ -209,7 +209,7 @@ def _probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
     _refuse_other_kind(raw, name, "probabilities")
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
-    if prepare.count_outside_unit(p):
+    if kernel.count_outside_unit(p):
         _refuse_missing_values(np.isnan(p), name, "nan")
         found, cure = where_found(p, ~((p >= 0) & (p <= 1))), cure_outside_unit(float(p.min()), float(p.max()))
         raise invalid(name, f"must lie in [0, 1]; found {found}. {cure}")
@@ -295,9 +295,9 @@ def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
             return read_only(labels != 0)
     values = _readable(raw)
     labels = np.empty(len(values), np.uint8)
-    if not prepare.binary_labels(values, labels):
+    if not kernel.binary_labels(values, labels):
         return read_only(labels)
-    if raw.dtype.kind != "f" or prepare.count_outside_unit(values):
+    if raw.dtype.kind != "f" or kernel.count_outside_unit(values):
         _refuse_labels(values)
     return read_only(values.astype(np.float64, copy=False))
 

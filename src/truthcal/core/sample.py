@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
 from truthcal.core.parallel import in_halves, run_parts, use_threads
 from truthcal.core.points import Points
-from truthcal.kernels import prepare
+from truthcal.kernels import rows as kernel
 
 
 class Moments(NamedTuple):
@@ -85,8 +85,8 @@ class Sample:
         """All sums that need no order, in one pass."""
         half = self.n // 2  # always in two, so that the result does not depend on the number of cores
         lower, upper = run_parts(
-            lambda: prepare.moments(self.p[:half], self.y[:half], self.w[:half]),
-            lambda: prepare.moments(self.p[half:], self.y[half:], self.w[half:]),
+            lambda: kernel.moments(self.p[:half], self.y[:half], self.w[:half]),
+            lambda: kernel.moments(self.p[half:], self.y[half:], self.w[half:]),
             self.n,
         )
         sums = [a + b for a, b in zip(lower[:5], upper[:5], strict=True)]
@@ -100,8 +100,8 @@ class Sample:
     @cached_property
     def groups(self) -> Groups:
         """The different predictions, 40 bytes each."""
-        columns = np.empty((len(Groups._fields), prepare.count_distinct(self.p)))
-        prepare.group_ties(self.p, self.y, self.w, *columns)
+        columns = np.empty((len(Groups._fields), kernel.count_distinct(self.p)))
+        kernel.group_ties(self.p, self.y, self.w, *columns)
         columns.flags.writeable = False
         return Groups(*columns)
 
@@ -165,13 +165,13 @@ def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArra
     n = len(bits)
     if not use_threads(n):
         keys = np.empty(n, integer)
-        prepare.pack(bits, y, keys)
+        kernel.pack(bits, y, keys)
         keys.sort()
     else:
         middle = abs(np.median(p[:: max(1, n // 1001)])).astype(p.dtype)
         keys = _sort_in_two(bits, y, int(middle.view(integer)) << 1)
     labels = np.empty(n, np.uint8)
-    in_halves(lambda first, last: prepare.unpack(keys[first:last], labels[first:last]), n)
+    in_halves(lambda first, last: kernel.unpack(keys[first:last], labels[first:last]), n)
     return keys.view(p.dtype), labels
 
 
@@ -184,7 +184,7 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
     keys = np.empty(n + 2, bits.dtype)
     lower, _ = run_parts(
-        lambda: prepare.pack_lower(bits, y, pivot, keys), lambda: prepare.pack_upper(bits, y, pivot, keys), n
+        lambda: kernel.pack_lower(bits, y, pivot, keys), lambda: kernel.pack_upper(bits, y, pivot, keys), n
     )
     moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet
     keys[lower : lower + moved] = keys[n + 2 - moved :]

@@ -161,8 +161,8 @@ class Sketch(BinaryFile):
         return NotImplemented
 
     def _add(self, other: "Sketch") -> None:
-        buckets.add_table(self._sums, self._lost, other._sums)
-        buckets.add_table(self._sums, self._lost, other._lost)
+        buckets.add_buckets(self._sums, self._lost, other._sums)
+        buckets.add_buckets(self._sums, self._lost, other._lost)
         np.minimum(self._low, other._low, out=self._low)
         np.maximum(self._high, other._high, out=self._high)
 

@@ -339,5 +339,5 @@ def _added_up(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:
     increasing = code[order]
     firsts = np.flatnonzero(np.diff(increasing, prepend=-1))
     out = np.empty((len(COLUMNS), len(firsts)))
-    buckets.add_up(order, np.append(firsts, len(code)), columns, out)
+    buckets.merge_buckets(order, np.append(firsts, len(code)), columns, out)
     return increasing[firsts], out

@@ -49,29 +49,29 @@ def bucket_of(x: float, n_buckets: int) -> Any:
 
 @compiled
 def bucket_indices(p: Rows, n_buckets: int, out: Rows) -> None:
-    """Apply `bucket_of` to an array."""
+    """Return the bucket of each entry of an array, by `bucket_of`."""
     for i in range(p.size):
         out[i] = bucket_of(np.float64(p[i]), n_buckets)
 
 
 @compiled
-def add_to(sums: Rows, lost: Rows, field: int, bucket: int, x: float) -> None:
-    """Add to one sum, with compensation."""
+def add_to_bucket(sums: Rows, lost: Rows, field: int, bucket: int, x: float) -> None:
+    """Add x to one sum of a bucket, with compensation."""
     sums[field, bucket], lost[field, bucket] = two_sum(sums[field, bucket], lost[field, bucket], x)
 
 
 @compiled
-def add_table(sums: Rows, lost: Rows, x: Rows) -> None:
-    """Add a table of sums, with compensation."""
+def add_buckets(sums: Rows, lost: Rows, x: Rows) -> None:
+    """Add the sums of all buckets of another sketch, with compensation."""
     for field in range(sums.shape[0]):
         for bucket in range(sums.shape[1]):
             if x[field, bucket] != 0.0:
-                add_to(sums, lost, field, bucket, x[field, bucket])
+                add_to_bucket(sums, lost, field, bucket, x[field, bucket])
 
 
 @compiled
 def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
-    """Add unweighted rows with 0/1 labels to the scratch (n_buckets * SCRATCH_FIELDS, flat).
+    """Add unweighted rows with 0/1 labels to the scratch of their buckets (n_buckets * SCRATCH_FIELDS, flat).
 
     t is the distance from p to the edge of the bucket on the side of the outcome: |p - y| is then a sum of positive
     parts, and the sums are as accurate for predictions of 1 - 1e-9 as for 1e-9.
@@ -92,10 +92,10 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
         label = np.uint64(y[i])
         t = abs(np.float64(np.int64(bucket + label)) * width - x)
         base = bucket * fields
-        own = base + half * label
-        scratch[own] += 1.0
-        scratch[own + f1] += t
-        scratch[own + f2] += t * t
+        side = base + half * label
+        scratch[side] += 1.0
+        scratch[side + f1] += t
+        scratch[side + f2] += t * t
         if x < scratch[base + f6]:
             scratch[base + f6] = x
         if x > scratch[base + f7]:
@@ -104,9 +104,9 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
 
 
 @compiled
-def binary_sums(own: Rows, k: int, n_buckets: int) -> tuple[float, float, float, float, float, float, float]:
+def binary_sums(scratch: Rows, k: int, n_buckets: int) -> tuple[float, float, float, float, float, float, float]:
     """Return N, WP, POS, NEG, WCP, WCC and WWV from the scratch of bucket k, which give the other sums as well."""
-    n0, t0, tt0, n1, t1, tt1 = own[0], own[1], own[2], own[3], own[4], own[5]
+    n0, t0, tt0, n1, t1, tt1 = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
     left = k / n_buckets  # zeros: p = left + t, both positive
     p0 = n0 * left + t0
     pp0 = n0 * left * left + 2.0 * left * t0 + tt0
@@ -121,46 +121,46 @@ def binary_sums(own: Rows, k: int, n_buckets: int) -> tuple[float, float, float,
 
 @compiled
 def finish_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
-    """Add the scratch of `sketch_binary` to a sketch."""
+    """Add the scratch of `sketch_binary` to the buckets of a sketch."""
     n_buckets = low.size
     for k in range(n_buckets):
-        own = scratch[k * SCRATCH_FIELDS : (k + 1) * SCRATCH_FIELDS]
-        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(own, k, n_buckets)
+        fields = scratch[k * SCRATCH_FIELDS : (k + 1) * SCRATCH_FIELDS]
+        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(fields, k, n_buckets)
         if n == 0.0:
             continue
         for field in (N, W, WW):
-            add_to(sums, lost, field, k, n)
-        add_to(sums, lost, WP, k, wp)
-        add_to(sums, lost, POS, k, pos)
-        add_to(sums, lost, NEG, k, neg)
-        add_to(sums, lost, WCP, k, wcp)
-        add_to(sums, lost, WCC, k, wcc)
-        add_to(sums, lost, WWCC, k, wcc)
-        add_to(sums, lost, WWV, k, wwv)
-        low[k] = min(low[k], own[6])
-        high[k] = max(high[k], own[7])
+            add_to_bucket(sums, lost, field, k, n)
+        add_to_bucket(sums, lost, WP, k, wp)
+        add_to_bucket(sums, lost, POS, k, pos)
+        add_to_bucket(sums, lost, NEG, k, neg)
+        add_to_bucket(sums, lost, WCP, k, wcp)
+        add_to_bucket(sums, lost, WCC, k, wcc)
+        add_to_bucket(sums, lost, WWCC, k, wcc)
+        add_to_bucket(sums, lost, WWV, k, wwv)
+        low[k] = min(low[k], fields[6])
+        high[k] = max(high[k], fields[7])
 
 
 @compiled
 def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, scratch: Rows, low: Rows, high: Rows) -> None:
-    """Add rows with weights or fractional outcomes to the scratch (n_buckets, N_SUMS)."""
+    """Add rows with weights or fractional outcomes to the scratch of their buckets (n_buckets, N_SUMS)."""
     for i in range(p.size):
         x = np.float64(p[i])
         k = bucket_of(x, n_buckets)
-        own = scratch[k]
+        sums = scratch[k]
         weight = w[i]
         c = x - y[i]
         wc = weight * c
-        own[N] += 1.0
-        own[W] += weight
-        own[WW] += weight * weight
-        own[WP] += weight * x
-        own[POS] += max(wc, 0.0)
-        own[NEG] += max(-wc, 0.0)
-        own[WCP] += wc * x
-        own[WCC] += wc * c
-        own[WWCC] += wc * wc
-        own[WWV] += weight * weight * x * (1.0 - x)
+        sums[N] += 1.0
+        sums[W] += weight
+        sums[WW] += weight * weight
+        sums[WP] += weight * x
+        sums[POS] += max(wc, 0.0)
+        sums[NEG] += max(-wc, 0.0)
+        sums[WCP] += wc * x
+        sums[WCC] += wc * c
+        sums[WWCC] += wc * wc
+        sums[WWV] += weight * weight * x * (1.0 - x)
         low[k] = min(low[k], x)
         high[k] = max(high[k], x)
 
@@ -169,29 +169,8 @@ def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, scratch: Rows, lo
 
 
 @compiled
-def count_illegal(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) -> int:
-    """Count invalid rows. An empty `w` means no weights."""
-    others = 0
-    for i in range(p.size):
-        legal = (p[i] >= 0) & (p[i] <= 1) & (y[i] >= 0) & (y[i] <= 1)
-        if w.size > 0:
-            legal = legal & ((w[i] == 0.0) | ((w[i] >= smallest) & (w[i] <= largest)))
-        others += not legal
-    return others
-
-
-@compiled
-def deal(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
-    """Sort values by group: `at` holds the next position of each group, and is advanced."""
-    for i in range(values.size):
-        k = np.uint64(group[i])
-        out[np.uint64(at[k])] = values[i]
-        at[k] += 1
-
-
-@compiled
 def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
-    """Add valid rows, sorted by group, to the cells of every second group. Returns the number of cells in use.
+    """Add valid rows, sorted by group, to the buckets (cells) of every second group. Returns the number in use.
 
     Rows from starts[g] to starts[g + 1] belong to group g. `cell_of` holds the cell of each bucket of a group, or -1;
     there must be room for all new cells. One group at a time is several times as fast, since its cells fit into the
@@ -236,7 +215,7 @@ def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Ro
 
 @compiled
 def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
-    """Like `fill_cells`, for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
+    """Add rows to buckets like `fill_cells`, for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
 
     An aligned cell is one cache line: a third of the time of `fill_cells` for a hundred groups.
     """
@@ -256,10 +235,10 @@ def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows
                 fields[cell, 6], fields[cell, 7] = x, x
             k, label = np.uint64(cell), np.uint64(y[i])
             t = abs(np.float64(np.int64(bucket + label)) * width - x)
-            own = half * label
-            fields[k, own] += 1.0
-            fields[k, own + f1] += t
-            fields[k, own + f2] += t * t
+            side = half * label
+            fields[k, side] += 1.0
+            fields[k, side + f1] += t
+            fields[k, side + f2] += t * t
             if x < fields[k, f6]:
                 fields[k, f6] = x
             if x > fields[k, f7]:
@@ -269,7 +248,7 @@ def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows
 
 @compiled
 def finish_binary_cells(scratch: Rows, bucket: Rows, n_buckets: int, out: Rows) -> None:
-    """Compute the columns of a sketch, one entry for each cell, from cells of SCRATCH_FIELDS."""
+    """Compute the columns of filled buckets, one entry for each cell, from cells of SCRATCH_FIELDS."""
     for i in range(bucket.size):
         n, wp, pos, neg, wcp, wcc, wwv = binary_sums(scratch[i], bucket[i], n_buckets)
         out[N, i], out[W, i], out[WW, i] = n, n, n
@@ -279,8 +258,8 @@ def finish_binary_cells(scratch: Rows, bucket: Rows, n_buckets: int, out: Rows) 
 
 
 @compiled
-def rounding(n: float) -> float:
-    """Largest error of a sum of n terms, relative to the sum of their absolute values."""
+def rounding_error(n: float) -> float:
+    """Largest rounding error of the sums of a bucket with n rows, relative to the sum of absolute values."""
     return EPS * (n + ROUNDINGS_A_TERM)
 
 
@@ -294,7 +273,7 @@ def possible_cells(columns: Rows, out: Rows) -> None:
         n, w, ww, wp = columns[N, k], columns[W, k], columns[WW, k], columns[WP, k]
         pos, neg, low, high = columns[POS, k], columns[NEG, k], columns[LOW, k], columns[HIGH, k]
         sizes = pos + neg
-        slack = rounding(n) * w  # largest rounding error of a sum of terms of up to w
+        slack = rounding_error(n) * w  # largest rounding error of a sum of terms of up to w
         share = 1.0 + n * EPS
         out[k] = (
             finite
@@ -311,8 +290,8 @@ def possible_cells(columns: Rows, out: Rows) -> None:
 
 
 @compiled
-def add_up(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
-    """For each cell k of `out`, the sums and extremes of the cells ``order[starts[k]:starts[k + 1]]`` of `columns`."""
+def merge_buckets(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
+    """Merge the buckets ``order[starts[k]:starts[k + 1]]`` of `columns` into entry k of `out`: sums and extremes."""
     for k in range(starts.size - 1):
         for field in range(N_SUMS):
             total, lost = 0.0, 0.0
@@ -327,7 +306,7 @@ def add_up(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
 
 @compiled
 def group_totals(starts: Rows, columns: Rows, out: Rows) -> None:
-    """For each group, the totals of all sums (N_SUMS x groups)."""
+    """For each group of buckets, the totals of all sums (N_SUMS x groups)."""
     for field in range(N_SUMS):
         for g in range(starts.size - 1):
             total, lost = 0.0, 0.0
@@ -338,14 +317,14 @@ def group_totals(starts: Rows, columns: Rows, out: Rows) -> None:
 
 @compiled
 def two_bin_loss(x: float, total: float, squared: bool) -> float:
-    """Integrand of ATB and ATB_l1: the biases below and above the threshold, squared or absolute."""
+    """Integrand of ATB and ATB_l1 for `integrate_buckets`: biases on both sides of a threshold, squared or absolute."""
     if squared:
         return x * x + (total - x) * (total - x)
     return abs(x) + abs(total - x)
 
 
 @compiled
-def integral(columns: Rows, first: int, last: int, total: float, squared: bool) -> tuple[float, float, float]:
+def integrate_buckets(columns: Rows, first: int, last: int, total: float, squared: bool) -> tuple[float, float, float]:
     """Estimate, lower and upper bound of the integral of `two_bin_loss` over q, from the sums of each bucket.
 
     Inside a bucket the partial sums x lie between -neg and pos and have a known average. The loss is convex in x, so
@@ -353,7 +332,7 @@ def integral(columns: Rows, first: int, last: int, total: float, squared: bool) 
     evenly by the standard deviation of a bridge with these steps. The average is a difference of sums divided by the
     length of the bucket's stretch, so rounding affects it; the bounds allow for that.
     """
-    value, least, most = 0.0, 0.0, 0.0
+    value, lower, upper = 0.0, 0.0, 0.0
     before, before_lost = 0.0, 0.0
     position = 0.0
     for k in range(first, last):
@@ -361,13 +340,13 @@ def integral(columns: Rows, first: int, last: int, total: float, squared: bool) 
         a = before + before_lost
         gap = (low - position) * two_bin_loss(a, total, squared)
         value += gap
-        least += gap
-        most += gap
+        lower += gap
+        upper += gap
         d = high - low
         step = pos - neg
         if d > 0.0 and pos + neg > 0.0:
             mean = min(max((step * high - columns[WCP, k]) / d, -neg), pos)
-            doubt = rounding(columns[N, k]) * (pos + neg) / d
+            doubt = rounding_error(columns[N, k]) * (pos + neg) / d
             lowest, highest = max(mean - doubt, -neg), min(mean + doubt, pos)
             best = min(max(0.5 * total - a, lowest), highest)  # minimum of the loss
             below = d * two_bin_loss(a + best, total, squared)
@@ -377,22 +356,22 @@ def integral(columns: Rows, first: int, last: int, total: float, squared: bool) 
             sd = np.sqrt((step * step + columns[WWCC, k]) / 12.0)
             middle = two_bin_loss(a + mean - sd, total, squared) + two_bin_loss(a + mean + sd, total, squared)
             value += min(max(0.5 * d * middle, below), above)
-            least += below
-            most += above
+            lower += below
+            upper += above
         elif d > 0.0:
             flat = d * two_bin_loss(a, total, squared)
             value += flat
-            least += flat
-            most += flat
+            lower += flat
+            upper += flat
         before, before_lost = two_sum(before, before_lost, step)
         position = high
     tail = (1.0 - position) * two_bin_loss(before + before_lost, total, squared)
-    return value + tail, least + tail, most + tail
+    return value + tail, lower + tail, upper + tail
 
 
 @compiled
-def widened(estimate: tuple[float, float, float], pad: float, share: float, unit: float) -> tuple[float, float, float]:
-    """Divide by `unit`, a power of the weight, and widen by `pad` and by the relative rounding error `share`."""
+def widen(estimate: tuple[float, float, float], pad: float, share: float, unit: float) -> tuple[float, float, float]:
+    """Widen bounds from buckets by `pad` and the relative rounding error `share`; divide by `unit`, a power of W."""
     value, low, high = estimate
     low = max(low - pad - _TINY, 0.0) * (1.0 - share)
     high = (high + pad + _TINY) * (1.0 + share)
@@ -402,18 +381,18 @@ def widened(estimate: tuple[float, float, float], pad: float, share: float, unit
 
 @compiled
 def group_bounds(starts: Rows, columns: Rows, totals: Rows, out: Rows) -> None:
-    """For each group, ATB and ATB_l1 with certified bounds (N_BOUNDS x groups). No group may be empty."""
+    """For each group of buckets, ATB and ATB_l1 with certified bounds (N_BOUNDS x groups). No group may be empty."""
     for g in range(starts.size - 1):
         first, last = starts[g], starts[g + 1]
         weight, bias = totals[W, g], totals[POS, g] - totals[NEG, g]
         slack, rows = 0.0, 0.0
         for k in range(first, last):
-            slack += rounding(columns[N, k]) * (columns[POS, k] + columns[NEG, k])
+            slack += rounding_error(columns[N, k]) * (columns[POS, k] + columns[NEG, k])
             rows = max(rows, columns[N, k])
-        share = 3.0 * rounding(rows) + 4.0 * EPS * (last - first) + 1e-12  # the integral has two terms for each bucket
-        linear = integral(columns, first, last, bias, False)
-        square = integral(columns, first, last, bias, True)
+        share = 3.0 * rounding_error(rows) + 4.0 * EPS * (last - first) + 1e-12  # the integral has two terms a bucket
+        linear = integrate_buckets(columns, first, last, bias, False)
+        square = integrate_buckets(columns, first, last, bias, True)
         pad = 4.0 * slack * linear[2] + 5.0 * slack * slack
-        out[0, g], out[1, g], out[2, g] = widened(square, pad, share, weight * weight)
-        out[3, g], out[4, g], out[5, g] = widened(linear, 3.0 * slack, share, weight)
+        out[0, g], out[1, g], out[2, g] = widen(square, pad, share, weight * weight)
+        out[3, g], out[4, g], out[5, g] = widen(linear, 3.0 * slack, share, weight)
         out[6, g] = slack

@@ -7,7 +7,7 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 
 @compiled
 def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
-    """For each k, the sum of (positive_i - r_k mass_i) over the i whose mean outcome exceeds r_k.
+    """Kernel of decision loss: for each k, the sum of (positive_i - r_k mass_i) over the i whose mean exceeds r_k.
 
     A group leaves the sum at the first r_k that is not below its mean outcome, found by binary search.
     """
@@ -40,10 +40,10 @@ def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
 
 @compiled
 def envelope_at_half(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> float:
-    """Upper concave envelope, at 1/2, of gain(mu) - sum of (positive - mu mass) over r > mu, and of 0 at 0 and 1.
+    """Kernel of decision loss: concave envelope at 1/2 of gain(mu) - sum of (positive - mu mass) over r > mu.
 
-    `gain` holds the first term at each r_k. It is convex between them, so the corners are at the r_k: one for mu just
-    below r_k and one for mu = r_k.
+    It is 0 at 0 and 1. `gain` holds the first term at each r_k. It is convex between them, so the corners are at the
+    r_k: one for mu just below r_k and one for mu = r_k.
     """
     n = r.size
     hull_x, hull_y = np.empty(2 * n + 2), np.empty(2 * n + 2)

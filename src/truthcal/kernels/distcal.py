@@ -15,8 +15,8 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 
 
 @compiled
-def cluster(r: Rows, w: Rows, width: float, nodes: Rows) -> int:
-    """Write the means of runs of predictions that span at most `width`; returns their number."""
+def cluster_into_nodes(r: Rows, w: Rows, width: float, nodes: Rows) -> int:
+    """Nodes of distCal's chain: means of runs of predictions that span at most `width`; returns their number."""
     count, first = 0, 0
     while first < r.size:
         last, mass, moment = first, 0.0, 0.0
@@ -32,7 +32,7 @@ def cluster(r: Rows, w: Rows, width: float, nodes: Rows) -> int:
 
 @compiled
 def split_between_nodes(r: Rows, mass: Rows, x: Rows, out: Rows) -> None:
-    """Divide each mass between the two nodes around it, preserving its mean."""
+    """Divide each mass between the two nodes of distCal's chain around it, preserving its mean."""
     k = 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:
@@ -43,8 +43,8 @@ def split_between_nodes(r: Rows, mass: Rows, x: Rows, out: Rows) -> None:
 
 
 @compiled
-def uses(x: Rows, f: Rows, g: Rows, out: Rows) -> None:
-    """Left sides of the constraints at F and G (the transposed constraint matrix). The link after the last is 0."""
+def constraint_values(x: Rows, f: Rows, g: Rows, out: Rows) -> None:
+    """Left sides of distCal's constraints at F and G (the transposed constraint matrix). The last link is 0."""
     n = x.size
     for i in range(n):
         out[4, i] = (1.0 - x[i]) * f[i] + x[i] * g[i]
@@ -54,7 +54,7 @@ def uses(x: Rows, f: Rows, g: Rows, out: Rows) -> None:
 
 @compiled
 def factor_blocks(x: Rows, d: Rows, inverse: Rows) -> None:
-    """Eliminate A diag(d) A^T node by node; stores the inverse of each 2 x 2 pivot block.
+    """Factor distCal's normal matrix A diag(d) A^T node by node; stores the inverse of each 2 x 2 pivot block.
 
     A pivot is P + E, with E for the links to the next node and P = Q + D v v^T for the constraint of the node plus the
     contribution of earlier nodes through their links, the parallel sum Q = (E^-1 + P^-1)^-1. All terms are sums of
@@ -63,13 +63,13 @@ def factor_blocks(x: Rows, d: Rows, inverse: Rows) -> None:
     n = x.size
     q11, q12, q22, det_q = 0.0, 0.0, 0.0, 0.0
     for i in range(n):
-        v1, v2, own = 1.0 - x[i], x[i], d[4, i]
+        v1, v2, node = 1.0 - x[i], x[i], d[4, i]
         both = np.sqrt(q11 * q22)
         apart = v1 * np.sqrt(q22) - v2 * np.sqrt(q11)
-        det_p = det_q + own * apart * apart
+        det_p = det_q + node * apart * apart
         if both > 0.0:
-            det_p += own * 2.0 * v1 * v2 * det_q / (both + q12)
-        p11, p12, p22 = q11 + own * v1 * v1, q12 + own * v1 * v2, q22 + own * v2 * v2
+            det_p += node * 2.0 * v1 * v2 * det_q / (both + q12)
+        p11, p12, p22 = q11 + node * v1 * v1, q12 + node * v1 * v2, q22 + node * v2 * v2
         e1, e2 = d[0, i] + d[1, i], d[2, i] + d[3, i]
         det = det_p + e1 * p22 + e2 * p11 + e1 * e2
         inverse[0, i], inverse[1, i], inverse[2, i] = (p22 + e2) / det, -p12 / det, (p11 + e1) / det
@@ -79,7 +79,7 @@ def factor_blocks(x: Rows, d: Rows, inverse: Rows) -> None:
 
 @compiled
 def solve_blocks(d: Rows, inverse: Rows, right_f: Rows, right_g: Rows, f: Rows, g: Rows) -> None:
-    """Solve A diag(d) A^T (f, g) = (right_f, right_g) with the factors of `factor_blocks`."""
+    """Solve distCal's normal equations A diag(d) A^T (f, g) = (right_f, right_g), factored by `factor_blocks`."""
     n = f.size
     for i in range(n):
         rf, rg = right_f[i], right_g[i]
@@ -97,7 +97,7 @@ def solve_blocks(d: Rows, inverse: Rows, right_f: Rows, right_g: Rows, f: Rows, 
 
 @compiled
 def right_side(x: Rows, a: Rows, b: Rows, u: Rows, out_f: Rows, out_g: Rows) -> None:
-    """(a, b) minus the constraint matrix times u."""
+    """(a, b) minus distCal's constraint matrix times u."""
     n = x.size
     for i in range(n):
         net_f, net_g = 0.0, 0.0
@@ -112,20 +112,21 @@ def right_side(x: Rows, a: Rows, b: Rows, u: Rows, out_f: Rows, out_g: Rows) -> 
 
 
 @compiled
-def solve_precisely(x: Rows, d: Rows, inverse: Rows, rf: Rows, rg: Rows, f: Rows, g: Rows, used: Rows) -> float:
-    """`solve_blocks` with iterative refinement; returns the relative residual. `used` receives `uses` of f and g.
+def solve_precisely(x: Rows, d: Rows, inverse: Rows, rf: Rows, rg: Rows, f: Rows, g: Rows, values: Rows) -> float:
+    """Solve distCal's normal equations with iterative refinement; returns the relative residual.
 
-    Where mass ends, d is huge and f and g must cancel: without refinement the last iterations would fail.
+    Where mass ends, d is huge and f and g must cancel: without refinement the last iterations would fail. `values`
+    receives `constraint_values` of f and g.
     """
     n = x.size
     left_f, left_g, more_f, more_g, flow = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((5, n))
     solve_blocks(d, inverse, rf, rg, f, g)
     before = np.inf
     while True:
-        uses(x, f, g, used)
+        constraint_values(x, f, g, values)
         for k in range(5):
             for i in range(n):
-                flow[k, i] = d[k, i] * used[k, i]
+                flow[k, i] = d[k, i] * values[k, i]
         right_side(x, rf, rg, flow, left_f, left_g)
         left, whole = 0.0, 0.0
         for i in range(n):
@@ -142,7 +143,7 @@ def solve_precisely(x: Rows, d: Rows, inverse: Rows, rf: Rows, rg: Rows, f: Rows
 
 @compiled
 def longest_step(z: Rows, dz: Rows) -> float:
-    """Largest step, at most 1, for which z + step dz is not negative."""
+    """Largest step of distCal's interior-point method, at most 1, for which z + step dz is not negative."""
     step = 1.0
     for k in range(z.shape[0]):
         for i in range(z.shape[1]):
@@ -152,8 +153,8 @@ def longest_step(z: Rows, dz: Rows) -> float:
 
 
 @compiled
-def start(x: Rows, z: Rows, s: Rows) -> None:
-    """Set the slacks s of F = G = -1/2, which is strictly feasible, and flows z with z s equal everywhere."""
+def set_start(x: Rows, z: Rows, s: Rows) -> None:
+    """Start distCal's interior-point method: slacks s of F = G = -1/2, strictly feasible, flows z with equal z s."""
     n = x.size
     for k in range(5):
         for i in range(n):
@@ -164,8 +165,8 @@ def start(x: Rows, z: Rows, s: Rows) -> None:
 
 
 @compiled
-def ratios(z: Rows, s: Rows, d: Rows) -> float:
-    """Set d = z/s; returns the duality gap, the sum of z s."""
+def duality_gap(z: Rows, s: Rows, d: Rows) -> float:
+    """Return the duality gap of distCal's linear programme, the sum of z s; sets d = z/s."""
     gap = 0.0
     for k in range(5):
         for i in range(z.shape[1]):
@@ -175,8 +176,8 @@ def ratios(z: Rows, s: Rows, d: Rows) -> float:
 
 
 @compiled
-def directions(z: Rows, d: Rows, aim: Rows, dz: Rows, ds: Rows) -> None:
-    """Newton's steps of z and s, from `uses` of the step of F and G (in ds) and the target of z s (aim * s)."""
+def newton_steps(z: Rows, d: Rows, aim: Rows, dz: Rows, ds: Rows) -> None:
+    """Newton steps of distCal's z and s towards z s = aim * s. `ds` holds `constraint_values` of the step of F, G."""
     for k in range(5):
         for i in range(z.shape[1]):
             dz[k, i] = aim[k, i] - z[k, i] + d[k, i] * ds[k, i]
@@ -184,8 +185,8 @@ def directions(z: Rows, d: Rows, aim: Rows, dz: Rows, ds: Rows) -> None:
 
 
 @compiled
-def centred(z: Rows, s: Rows, dz: Rows, ds: Rows, mu: float, count: int, aim: Rows) -> None:
-    """Mehrotra's rule: the target gap from the predictor, minus its second-order error."""
+def set_target(z: Rows, s: Rows, dz: Rows, ds: Rows, mu: float, count: int, aim: Rows) -> None:
+    """Mehrotra's rule for distCal's programme: the target gap from the predictor, minus its second-order error."""
     primal, dual = longest_step(z, dz), longest_step(s, ds)
     reached = 0.0
     for k in range(5):
@@ -198,8 +199,8 @@ def centred(z: Rows, s: Rows, dz: Rows, ds: Rows, mu: float, count: int, aim: Ro
 
 
 @compiled
-def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enough: float, most: int) -> None:
-    """Mehrotra's predictor-corrector method until the duality gap is below `enough`.
+def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enough: float, at_most: int) -> None:
+    """Solve distCal's programme by Mehrotra's predictor-corrector method until the duality gap is below `enough`.
 
     F and G are strictly feasible throughout; the flows become feasible up to rounding, which the caller corrects.
     """
@@ -210,21 +211,21 @@ def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enou
     df, dg, rf, rg = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     f[:] = -0.5
     g[:] = -0.5
-    start(x, z, s)
-    for _ in range(most):
-        gap = ratios(z, s, d)
+    set_start(x, z, s)
+    for _ in range(at_most):
+        gap = duality_gap(z, s, d)
         if not gap > enough:
             break
         factor_blocks(x, d, inverse)
         solve_precisely(x, d, inverse, a, b, df, dg, ds)
-        directions(z, d, none, dz, ds)
-        centred(z, s, dz, ds, gap / count, count, aim)
+        newton_steps(z, d, none, dz, ds)
+        set_target(z, s, dz, ds, gap / count, count, aim)
         right_side(x, a, b, aim, rf, rg)
         left = solve_precisely(x, d, inverse, rf, rg, df, dg, ds)
         # An imprecise step is harmless far from the solution. Near it, there is no precision left to improve.
         if not left < (1e-3 if gap < 1e-4 else 1e3):
             break
-        directions(z, d, aim, dz, ds)
+        newton_steps(z, d, aim, dz, ds)
         primal, dual = 0.995 * longest_step(z, dz), 0.995 * longest_step(s, ds)
         z += primal * dz
         s += dual * ds
@@ -234,10 +235,10 @@ def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enou
 
 
 @compiled
-def transport_cost(r: Rows, zeros: Rows, ones: Rows, own: Rows, x: Rows, mass: Rows) -> float:
-    """W1 distance of the zeros to (1 - u) m plus that of the ones to u m, where m is `own` at r and `mass` at x.
+def transport_cost(r: Rows, zeros: Rows, ones: Rows, stays: Rows, x: Rows, mass: Rows) -> float:
+    """Cost of moving to calibration: W1 distance of the zeros to (1 - u) m plus that of the ones to u m.
 
-    Both pairs have equal totals.
+    m is `stays` at r and `mass` at x. Both pairs have equal totals.
     """
     zh, zl, oh, ol, cost = 0.0, 0.0, 0.0, 0.0, 0.0
     i, k, here = 0, 0, 0.0
@@ -246,8 +247,8 @@ def transport_cost(r: Rows, zeros: Rows, ones: Rows, own: Rows, x: Rows, mass: R
         there = r[i] if data else x[k]
         cost += (there - here) * (abs(zh + zl) + abs(oh + ol))
         if data:
-            zh, zl = two_sum(zh, zl, zeros[i] - (1.0 - r[i]) * own[i])
-            oh, ol = two_sum(oh, ol, ones[i] - r[i] * own[i])
+            zh, zl = two_sum(zh, zl, zeros[i] - (1.0 - r[i]) * stays[i])
+            oh, ol = two_sum(oh, ol, ones[i] - r[i] * stays[i])
             i += 1
         else:
             zh, zl = two_sum(zh, zl, -(1.0 - x[k]) * mass[k])
@@ -259,7 +260,7 @@ def transport_cost(r: Rows, zeros: Rows, ones: Rows, own: Rows, x: Rows, mass: R
 
 @compiled
 def scale_by_ratio(r: Rows, mass: Rows, x: Rows, ratio: Rows, out: Rows) -> None:
-    """Multiply the mass at each prediction r by a ratio that is linear between the nodes of the chain."""
+    """Multiply the mass at each prediction r by a ratio that is linear between the nodes of distCal's chain."""
     k = 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:
@@ -270,7 +271,7 @@ def scale_by_ratio(r: Rows, mass: Rows, x: Rows, ratio: Rows, out: Rows) -> None
 
 @compiled
 def dual_value(r: Rows, zeros: Rows, ones: Rows, x: Rows, f: Rows, g: Rows) -> float:
-    """Sum of zeros F(r) + ones G(r), with F and G linear between the nodes."""
+    """Dual value of distCal's programme: sum of zeros F(r) + ones G(r), F and G linear between the nodes."""
     high, low, k = 0.0, 0.0, 0
     for i in range(r.size):
         while k < x.size - 2 and x[k + 1] < r[i]:
@@ -283,7 +284,7 @@ def dual_value(r: Rows, zeros: Rows, ones: Rows, x: Rows, f: Rows, g: Rows) -> f
 
 @compiled
 def make_lipschitz(x: Rows, f: Rows) -> None:
-    """Replace f by the largest 1-Lipschitz function below it, which corrects rounding errors of its steps."""
+    """Replace distCal's F or G by the largest 1-Lipschitz function below it, which corrects rounding errors."""
     for i in range(1, x.size):
         f[i] = min(f[i], f[i - 1] + (x[i] - x[i - 1]))
     for i in range(x.size - 2, -1, -1):
@@ -292,7 +293,7 @@ def make_lipschitz(x: Rows, f: Rows) -> None:
 
 @compiled
 def violations(x: Rows, f: Rows, g: Rows, where: Rows, size: Rows) -> None:
-    """For each link, the maximum of (1 - u) F(u) + u G(u), which is quadratic there, and the u that attains it."""
+    """For each link of distCal's chain, the maximum of (1 - u) F(u) + u G(u), quadratic there, and its position u."""
     for i in range(x.size - 1):
         left = (1.0 - x[i]) * f[i] + x[i] * g[i]
         right = (1.0 - x[i + 1]) * f[i + 1] + x[i + 1] * g[i + 1]

@@ -10,7 +10,7 @@ _LANES = 32
 
 @compiled
 def interval_error(r: Rows, mass: Rows, cumulative: Rows) -> float:
-    """Minimum over partitions into runs of the sum of |sum of c in the run| + mass of the run * its width.
+    """Kernel of the interval error: minimum over partitions of the sum over runs of |sum of c| + mass * width.
 
     F_j = min over i < j of F_i + |A_j - A_i| + (M_j - M_i)(r_j - r_{i+1}), A and M cumulative. The last term grows as i
     falls, so the search ends when its sum with the smallest earlier F exceeds the best value so far.

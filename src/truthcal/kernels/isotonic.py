@@ -7,7 +7,7 @@ from truthcal.kernels.jit import Rows, compiled
 
 @compiled
 def isotonic(mass: Rows, positive: Rows, fit: Rows) -> None:
-    """Isotonic regression by pooling adjacent violators."""
+    """Kernel of isotonic regression: pool adjacent violators."""
     n = mass.size
     block_mass, block_positive, end = np.empty(n), np.empty(n), np.empty(n, np.int64)
     k = -1

@@ -7,7 +7,7 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 
 @compiled
 def laplace_square(r: Rows, c: Rows, bandwidth: float) -> float:
-    """Sum over pairs of c c' exp(-|r - r'|/bandwidth), as a sum of squares.
+    """Laplace kernel error: the sum over pairs of c c' exp(-|r - r'|/bandwidth), as a sum of squares.
 
     The kernel is the covariance of a stationary first-order process, whose Cholesky factor is known: with b_i the sum
     of c_j exp(-(r_j - r_i)/bandwidth) over j >= i, it is b_1^2 + sum over i > 1 of (1 - exp(-2 d/bandwidth)) b_i^2.

@@ -5,7 +5,7 @@ from truthcal.kernels.jit import Rows, compiled
 
 @compiled
 def poisson_binomial(p: Rows, probability: Rows) -> None:
-    """Probabilities of 0 to p.size of the independent events with probabilities p."""
+    """Poisson binomial distribution: chances of 0 to p.size of the independent events with probabilities p."""
     probability[:] = 0.0
     probability[0] = 1.0
     for k in range(p.size):

@@ -7,12 +7,12 @@ from truthcal.kernels.jit import Rows, compiled
 
 @compiled
 def smooth_error(r: Rows, cumulative: Rows, fit: Rows) -> float:
-    """|C| + min over monotone E from 0 to C of sum of d |C_i - E_i|: the largest sum of c f, f Lipschitz in [-1, 1].
+    """smCal, the largest sum of c f with f Lipschitz in [-1, 1]: |C| + min over monotone E of sum of d |C_i - E_i|.
 
-    The minimum is an L1 isotonic regression, solved by the slope trick: a max-heap holds the points where the cost
-    changes its slope as a function of the last level. Points outside [0, C] are clipped to it, and their cost is added;
-    they do not enter the heap (`at_top` holds those at C, those at 0 are not needed). If `fit` has room, it receives E,
-    with the sign that makes C non-negative.
+    E, which rises from 0 to C, is an L1 isotonic regression, solved by the slope trick: a max-heap holds the points
+    where the cost changes its slope as a function of the last level. Points outside [0, C] are clipped to it, and their
+    cost is added; they do not enter the heap (`at_top` holds those at C, those at 0 are not needed). If `fit` has room,
+    it receives E, with the sign that makes C non-negative.
     """
     n = r.size
     sign = 1.0 if cumulative[n - 1] >= 0.0 else -1.0
@@ -38,9 +38,9 @@ def smooth_error(r: Rows, cumulative: Rows, fit: Rows) -> float:
                 rest -= spent
                 weight[0] -= spent
                 if weight[0] <= 0.0:
-                    size = drop_largest(value, weight, size)
+                    size = pop_from_heap(value, weight, size)
             if level > 0.0:
-                size = insert(value, weight, size, level, 2.0 * d - rest)
+                size = push_on_heap(value, weight, size, level, 2.0 * d - rest)
         if fit.size > 0:
             fit[i] = top if at_top > 0.0 else (value[0] if size > 0 else 0.0)
     if fit.size > 0:
@@ -51,8 +51,8 @@ def smooth_error(r: Rows, cumulative: Rows, fit: Rows) -> float:
 
 
 @compiled
-def drop_largest(value: Rows, weight: Rows, size: int) -> int:
-    """Take the largest entry off a heap; returns its new size."""
+def pop_from_heap(value: Rows, weight: Rows, size: int) -> int:
+    """Take the largest entry off the heap of `smooth_error`; returns its new size."""
     size -= 1
     v, w = value[size], weight[size]
     k = 0
@@ -69,8 +69,8 @@ def drop_largest(value: Rows, weight: Rows, size: int) -> int:
 
 
 @compiled
-def insert(value: Rows, weight: Rows, size: int, v: float, w: float) -> int:
-    """Put an entry on a heap; returns its new size."""
+def push_on_heap(value: Rows, weight: Rows, size: int, v: float, w: float) -> int:
+    """Put an entry on the heap of `smooth_error`; returns its new size."""
     k = size
     while k > 0 and value[(k - 1) >> 1] < v:
         value[k], weight[k] = value[(k - 1) >> 1], weight[(k - 1) >> 1]
@@ -81,7 +81,7 @@ def insert(value: Rows, weight: Rows, size: int, v: float, w: float) -> int:
 
 @compiled
 def witness(r: Rows, cumulative: Rows, fit: Rows, f: Rows) -> None:
-    """The Lipschitz function that attains `smooth_error`, from its monotone fit E.
+    """The Lipschitz function that attains smCal, from the monotone fit E of `smooth_error`.
 
     By complementary slackness f steps down by d where C_i > E_i and up by d where C_i < E_i, and is 1 wherever E rises.
     Steps where C_i = E_i are free: within a block of constant E they are taken down first and up later, which keeps f
@@ -95,7 +95,7 @@ def witness(r: Rows, cumulative: Rows, fit: Rows, f: Rows) -> None:
         last = first
         while last < n - 1 and fit[last] == fit[first]:
             last += 1
-        steps_of_block(r, cumulative, fit, sign, first, last, f)
+        witness_in_block(r, cumulative, fit, sign, first, last, f)
         first = last
     shift = 0.0
     if fit[n - 1] > 0.0:  # f is 1 where E first rises
@@ -108,8 +108,8 @@ def witness(r: Rows, cumulative: Rows, fit: Rows, f: Rows) -> None:
 
 
 @compiled
-def steps_of_block(r: Rows, cumulative: Rows, fit: Rows, sign: float, first: int, last: int, f: Rows) -> None:
-    """Continue f through a block of constant E, from node `first` to node `last`."""
+def witness_in_block(r: Rows, cumulative: Rows, fit: Rows, sign: float, first: int, last: int, f: Rows) -> None:
+    """Continue the witness f of smCal through a block of constant E, from node `first` to node `last`."""
     level, bound, free = fit[first], 0.0, 0.0
     for i in range(first, last):
         d, x = r[i + 1] - r[i], sign * cumulative[i]

@@ -19,21 +19,21 @@ _X, _W = (0.5 * np.polynomial.legendre.leggauss(8)[0] + 0.5, 0.5 * np.polynomial
 
 
 @compiled
-def gather(r: Rows, c: Rows, cells: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, signs: Rows) -> int:
-    """Compute the moments of c in the nonempty ones of `cells` equal cells of [0, 1]; returns their number.
+def sum_moments(r: Rows, c: Rows, cells: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, signs: Rows) -> int:
+    """Sum the moments of c in each nonempty cell of smECE, `cells` equal parts of [0, 1]; returns the number of cells.
 
     order: number of moments used. signs: 1 if a cell has positive c, 2 if negative, 3 if both.
     """
     count = -1
     first = 0
     while first < r.size:
-        own = min(int(r[first] * cells), cells - 1)
+        here = min(int(r[first] * cells), cells - 1)
         last = first + 1
-        while last < r.size and min(int(r[last] * cells), cells - 1) == own:
+        while last < r.size and min(int(r[last] * cells), cells - 1) == here:
             last += 1
         count += 1
-        cell[count] = own
-        centre[count] = r[first] * cells if last == first + 1 else own + 0.5
+        cell[count] = here
+        centre[count] = r[first] * cells if last == first + 1 else here + 0.5
         order[count] = 1 if last == first + 1 else moments.shape[1]
         signs[count] = 0
         moments[count, :] = 0.0
@@ -48,8 +48,8 @@ def gather(r: Rows, c: Rows, cells: int, cell: Rows, centre: Rows, moments: Rows
 
 
 @compiled
-def coarsen(count: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, signs: Rows) -> int:
-    """Merge cells in pairs, in place; returns the new number of cells."""
+def merge_cell_pairs(count: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, signs: Rows) -> int:
+    """Merge the cells of smECE in pairs, in place; returns the new number of cells."""
     size = moments.shape[1]
     merged, new = -1, np.empty(size)
     for k in range(count):
@@ -75,7 +75,7 @@ def coarsen(count: int, cell: Rows, centre: Rows, moments: Rows, order: Rows, si
 
 @compiled
 def gaussian_sum(x: float, centre: Rows, moments: Rows, order: Rows, first: int, last: int, ratio: float) -> float:
-    """Sum of the Gaussians of cells first..last at x, up to the factor 1/sqrt(2 pi) per cell width.
+    """Sum of smECE's Gaussians of cells first..last at x, up to the factor 1/sqrt(2 pi) per cell width.
 
     ratio: width of a cell over the standard deviation; moments are scaled by ratio^p / p!.
     """
@@ -94,7 +94,7 @@ def gaussian_sum(x: float, centre: Rows, moments: Rows, order: Rows, first: int,
 
 @compiled
 def absolute_quadratic(left: float, middle: float, right: float) -> float:
-    """Integral over [0, 1] of the absolute value of the quadratic through three equally spaced values."""
+    """Integral of |quadratic through three equally spaced values| over [0, 1], for steps of smECE in a cell."""
     a, b = 2.0 * (left + right - 2.0 * middle), 4.0 * middle - 3.0 * left - right
     cuts = np.array([0.0, 1.0, 1.0, 1.0])
     under = b * b - 4.0 * a * left
@@ -110,8 +110,8 @@ def absolute_quadratic(left: float, middle: float, right: float) -> float:
 
 
 @compiled
-def size_in_cell(start: float, centre: Rows, moments: Rows, order: Rows, first: int, last: int, ratio: float) -> float:
-    """Integral of the absolute sum over one cell: by quadrature if it keeps its sign, otherwise in steps."""
+def cell_integral(start: float, centre: Rows, moments: Rows, order: Rows, first: int, last: int, ratio: float) -> float:
+    """Integral of |smoothed bias| over one cell of smECE: by quadrature if it keeps its sign, otherwise in steps."""
     total, smallest, largest = 0.0, np.inf, -np.inf
     for k in range(_X.size):
         value = gaussian_sum(start + _X[k], centre, moments, order, first, last, ratio)
@@ -130,10 +130,10 @@ def size_in_cell(start: float, centre: Rows, moments: Rows, order: Rows, first: 
 
 
 @compiled
-def smoothed_size(
+def smoothed_error(
     centre: Rows, moments: Rows, order: Rows, signs: Rows, ratio: float, cells: float, begin: float, end: float
 ) -> float:
-    """Integral over the part of [0, cells] from `begin` to `end` of the absolute sum of all Gaussians.
+    """Integral of smECE: the absolute sum of all Gaussians over the part of [0, cells] from `begin` to `end`.
 
     Mirror images have 4 added to their signs. Cells beyond the reach of each other are handled separately, and need no
     integration if all c have one sign.
@@ -145,7 +145,7 @@ def smoothed_size(
         while last < n and (last == first or centre[last] - centre[last - 1] <= 2.0 * reach):
             sign |= signs[last] & 3
             last += 1
-        own = 0.0
+        part = 0.0
         if sign == 3:
             start = max(np.floor(centre[first] - reach), begin, 0.0)
             stop = min(np.ceil(centre[last - 1] + reach), end, cells)
@@ -156,13 +156,13 @@ def smoothed_size(
                 right = max(left, right)
                 while right < last and centre[right] <= start + 1.0 + reach:
                     right += 1
-                own += size_in_cell(start, centre, moments, order, left, right, ratio)
+                part += cell_integral(start, centre, moments, order, left, right, ratio)
                 start += 1.0
-            own /= np.sqrt(2.0 * np.pi)
+            part /= np.sqrt(2.0 * np.pi)
         else:
             for k in range(first, last):
                 if signs[k] < 4 and begin <= centre[k] < end:
-                    own += abs(moments[k, 0])
-        total += own
+                    part += abs(moments[k, 0])
+        total += part
         first = last
     return total

@@ -4,31 +4,31 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 
 
 @compiled
-def kept_bias(r: Rows, y: Rows, kept: Rows, cumulative: Rows) -> None:
-    """Sum of kept * (r - y) over the rows up to each distinct r, inclusive."""
+def subset_bias(r: Rows, y: Rows, counts: Rows, cumulative: Rows) -> None:
+    """Kernel of subsampling: sum of counts * (r - y) over the rows up to each distinct r, inclusive."""
     high, low = 0.0, 0.0
     group = -1
     for i in range(r.size):
         if i == 0 or r[i] != r[i - 1]:
             group += 1
-        high, low = two_sum(high, low, kept[i] * (r[i] - y[i]))
+        high, low = two_sum(high, low, counts[i] * (r[i] - y[i]))
         cumulative[group] = high + low
 
 
 @compiled
-def merge_neighbours(r: Rows, mass: Rows, positive: Rows, steps: int, out: Rows) -> int:
-    """Merge groups that begin within the same of `steps` equal parts of the total mass: mean r, zeros, ones.
+def merge_groups(r: Rows, mass: Rows, positive: Rows, steps: int, out: Rows) -> int:
+    """Kernel of subsampling: merge groups into mean r, zeros, ones. Returns the number of merged groups.
 
-    Returns the number of merged groups.
+    Groups that begin within the same of `steps` equal parts of the total mass become one.
     """
     total = 0.0
     for i in range(r.size):
         total += mass[i]
     before, step, count = 0.0, -1, -1
     for i in range(r.size):
-        own = int(before / total * steps)
-        if own != step:
-            step = own
+        part = int(before / total * steps)
+        if part != step:
+            step = part
             count += 1
             out[:, count] = 0.0
         out[0, count] += r[i] * mass[i]

@@ -12,7 +12,7 @@ from truthcal.core.points import excess
 from truthcal.core.sample import Sample, relative_weights
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.summarize import summarize
-from truthcal.kernels import integrals
+from truthcal.kernels import atb as kernel
 from truthcal.results.measures import AtbSummary, Bounded
 
 # Tighter certified bounds would be dominated by rounding.
@@ -74,8 +74,8 @@ def atb_of(sample: Sample) -> float:
 
     def walk(first: int, step: int, count: int) -> tuple[float, float, float, float]:
         if sample.counted:
-            return integrals.one_sided_integrals_binary(p, y, first, step, count, meet)
-        return integrals.one_sided_integrals(p, y, w, first, step, count, meet)
+            return kernel.one_sided_integrals_binary(p, y, first, step, count, meet)
+        return kernel.one_sided_integrals(p, y, w, first, step, count, meet)
 
     up, down = run_parts(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
     total = math.fsum(up[:2] + down[:2])
@@ -115,7 +115,7 @@ def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos
 
 def atb_l1_of(sample: Sample) -> float:
     """ATB_l1 of sorted rows."""
-    return integrals.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / sample.weight
+    return kernel.absolute_integral(sample.p, sample.y, sample.w, sample.moments.wc) / sample.weight
 
 
 def atb_l1_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:

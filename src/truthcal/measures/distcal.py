@@ -171,7 +171,7 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
 def _nodes(masses: _Masses, run: float, more: Array) -> Array:
     """Nodes of the chain: `more` and the predictions, merged within `run`. No two are closer than `run`/2."""
     nodes = np.empty_like(masses.r)
-    count = kernel.cluster(masses.r, masses.zeros + masses.ones, run, nodes)
+    count = kernel.cluster_into_nodes(masses.r, masses.zeros + masses.ones, run, nodes)
     x = np.union1d(nodes[:count], more)
     inner = (np.diff(x, append=2.0) > run / 2.0) & (x > run / 2.0) & (x < 1.0 - run / 2.0)
     return np.concatenate([[0.0], x[inner], [1.0]])

@@ -3,7 +3,7 @@
 from truthcal.core.params import refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.kernels import intcal as kernel
-from truthcal.kernels import integrals
+from truthcal.kernels.ubse import window_integral
 from truthcal.measures.binned import ece_of
 
 # Different predictions: usually one second, at worst several.
@@ -84,7 +84,7 @@ def intcal_surrogate_of(sample: Sample) -> float:
     r, w, wy, _, _ = sample.groups
     best, width = ece_of(sample), 1.0
     while width > 0.0:
-        error = integrals.window_integral(r, wy / w, w, width, False) / sample.weight
+        error = window_integral(r, wy / w, w, width, False) / sample.weight
         best = min(best, error + width)
         if error >= best:
             break

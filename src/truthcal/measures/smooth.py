@@ -43,12 +43,12 @@ class _Cells(NamedTuple):
         cell, order = np.empty(size, np.int64), np.empty(size, np.int64)
         moments, signs = np.empty((size, kernel.MOMENTS)), np.empty(size, np.int8)
         columns: tuple[NDArray[Any], ...] = cell, np.empty(size), moments, order, signs
-        count = kernel.gather(groups.r, groups.c, 1 << level, *columns)
+        count = kernel.sum_moments(groups.r, groups.c, 1 << level, *columns)
         return cls(level, *(column[:count] for column in columns))
 
     def coarser(self) -> "_Cells":
         columns: list[NDArray[Any]] = [column.copy() for column in self[1:]]
-        count = kernel.coarsen(len(self.cell), *columns)
+        count = kernel.merge_cell_pairs(len(self.cell), *columns)
         return _Cells(self.level - 1, *(column[:count] for column in columns))
 
     def smoothed(self, sigma: float) -> float:
@@ -69,8 +69,8 @@ class _Cells(NamedTuple):
         columns = centre[by_place], moments[by_place], order[by_place], signs[by_place]
         middle = float(np.clip(np.floor(np.median(centre)), 0.0, size))
         lower, upper = run_parts(
-            lambda: kernel.smoothed_size(*columns, ratio, float(size), -math.inf, middle),
-            lambda: kernel.smoothed_size(*columns, ratio, float(size), middle, math.inf),
+            lambda: kernel.smoothed_error(*columns, ratio, float(size), -math.inf, middle),
+            lambda: kernel.smoothed_error(*columns, ratio, float(size), middle, math.inf),
             len(centre) * _ROWS_A_CELL,
         )
         return lower + upper

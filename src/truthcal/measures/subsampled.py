@@ -77,7 +77,7 @@ def _merged(groups: Groups) -> tuple[_Array, _Array, _Array]:
     if len(r) <= _MOST_GROUPS:
         return r, w - wy, wy
     merged = np.empty((3, _MOST_GROUPS + 1))
-    count = subsampled.merge_neighbours(r, w, wy, _MOST_GROUPS, merged)
+    count = subsampled.merge_groups(r, w, wy, _MOST_GROUPS, merged)
     return merged[0, :count], merged[1, :count], merged[2, :count]
 
 
@@ -213,7 +213,7 @@ def _estimate(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estim
 
     def of_subset(subset: NDArray[np.int64]) -> float:
         cumulative = np.empty_like(distinct)
-        subsampled.kept_bias(rows.r, rows.y, subset, cumulative)
+        subsampled.subset_bias(rows.r, rows.y, subset, cumulative)
         return error(distinct, cumulative) / rows.size
 
     if rows.size <= _FEW_ROWS:

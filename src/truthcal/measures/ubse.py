@@ -16,7 +16,7 @@ from truthcal.core.checks import check_report, invalid, is_missing_object, read_
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_counts, check_number, check_whole, shown
 from truthcal.core.sample import Sample
-from truthcal.kernels import integrals
+from truthcal.kernels import ubse as kernel
 from truthcal.measures.atb import atb_of
 
 _WIDTHS = tuple(0.5**k for k in range(6))
@@ -60,7 +60,7 @@ class ShiftedGrid(Binning):
 
     def ubse_of(self, sample: Sample) -> float:
         """Integral of the squared bias in a sliding window."""
-        integral = integrals.window_integral(sample.p, sample.y, sample.w, float(self.width), True)
+        integral = kernel.window_integral(sample.p, sample.y, sample.w, float(self.width), True)
         return integral / sample.moments.w**2
 
 
@@ -85,7 +85,7 @@ class QuantileBins(Binning):
     def ubse_of(self, sample: Sample) -> float:
         """Squared means and the variances from splitting ties."""
         size = _rows_counted(sample)
-        squares = integrals.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
+        squares = kernel.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
         return squares / size**2
 
     def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
@@ -136,7 +136,7 @@ class Multiscale(Binning):
 
     def shares(self, p: NDArray[Any], w: NDArray[np.float64]) -> dict[float, float]:
         """Width -> its share of the mixture, for increasing predictions with weights."""
-        noise = _at_each_width(lambda width: math.sqrt(integrals.tent_pairs(p, w, width)), len(p))
+        noise = _at_each_width(lambda width: math.sqrt(kernel.tent_pairs(p, w, width)), len(p))
         if not all(noise.values()):  # all predictions are (almost) 0 or 1: every width gives the same
             return {1.0: 1.0}
         total = math.fsum(1 / sd for sd in noise.values())
@@ -214,7 +214,7 @@ def _draws(result: Any) -> Iterable[Any]:
 def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
     """UBSE of one partition."""
     names, bins = np.unique(labels, return_inverse=True)
-    return integrals.labelled_squares(sample.p, sample.y, sample.w, bins, len(names)) / sample.moments.w**2
+    return kernel.labelled_squares(sample.p, sample.y, sample.w, bins, len(names)) / sample.moments.w**2
 
 
 def _rows_counted(sample: Sample) -> int:

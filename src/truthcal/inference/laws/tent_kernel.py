@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.points import Points
-from truthcal.kernels import integrals
+from truthcal.kernels.ubse import tent_sums
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Multiscale
 
@@ -60,7 +60,7 @@ class TentKernel:
     def sums(self, x: _Array, c: _Array, before: NDArray[np.int64] | None = None) -> _Array:
         """For each row of `c`, the sum over all pairs of points of c c' k."""
         out = np.empty(len(c))
-        integrals.tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
+        tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
         return out
 
     def smoothed(self, x: _Array, c: _Array) -> _Array:

@@ -15,7 +15,8 @@ from truthcal.io.assemble import Groups
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows
 from truthcal.io.row_codes import Check, rules_for
-from truthcal.kernels import buckets, prepare
+from truthcal.kernels import buckets
+from truthcal.kernels import rows as kernel
 
 _Rows = NDArray[Any]
 _NO_WEIGHTS = np.empty(0)
@@ -114,7 +115,7 @@ class _Cells:
         index, keys = groups or (np.zeros(len(p), np.int32), [()])
         y = y if y.dtype == np.uint8 else y.astype(np.float64)
         weights = _NO_WEIGHTS if w is None else w
-        if n_invalid := buckets.count_illegal(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT):
+        if n_invalid := kernel.count_invalid(p, y, weights, SMALLEST_WEIGHT, LARGEST_WEIGHT):
             return n_invalid
         numbers = np.array([self.keys.setdefault(key, len(self.keys)) for key in keys], dtype=np.int32)
         self._waiting.append((y, p, weights, numbers[index]))
@@ -192,7 +193,7 @@ def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
 def _binary_labels(y: _Rows) -> NDArray[np.uint8] | None:
     """Return outcomes as bytes if they are all 0 or 1; else None."""
     labels = np.empty(len(y), np.uint8)
-    return None if prepare.binary_labels(read_only(y), labels) else labels
+    return None if kernel.binary_labels(read_only(y), labels) else labels
 
 
 def _aligned(rows: int, fields: int) -> NDArray[np.float64]:
@@ -207,7 +208,7 @@ def _by_group(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) 
     out = np.empty(sum(map(len, batches)), np.result_type(*batches))
     at = starts[:-1].copy()
     for values, group in zip(batches, groups, strict=True):
-        buckets.deal(values, group, at, out)
+        kernel.sort_by_group(values, group, at, out)
     return out
 
 

@@ -9,7 +9,7 @@ from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 
 @compiled
 def count_outside_unit(x: Rows) -> int:
-    """Count entries outside [0, 1], NaN included."""
+    """Count rows with a value outside [0, 1], NaN included."""
     bad = 0
     for i in range(x.size):
         bad += not ((x[i] >= 0) & (x[i] <= 1))
@@ -18,11 +18,23 @@ def count_outside_unit(x: Rows) -> int:
 
 @compiled
 def binary_labels(y: Rows, out: Rows) -> int:
-    """Write 0/1 labels as bytes; returns the number of entries that are neither 0 nor 1."""
+    """Write the 0/1 labels of rows as bytes; returns the number of rows whose label is neither 0 nor 1."""
     bad = 0
     for i in range(y.size):
         bad += (y[i] != 0) & (y[i] != 1)
         out[i] = y[i] == 1
+    return bad
+
+
+@compiled
+def count_invalid(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) -> int:
+    """Count rows with an invalid prediction, outcome or weight. An empty `w` means no weights."""
+    bad = 0
+    for i in range(p.size):
+        valid = (p[i] >= 0) & (p[i] <= 1) & (y[i] >= 0) & (y[i] <= 1)
+        if w.size > 0:
+            valid = valid & ((w[i] == 0.0) | ((w[i] >= smallest) & (w[i] <= largest)))
+        bad += not valid
     return bad
 
 
@@ -31,25 +43,25 @@ def binary_labels(y: Rows, out: Rows) -> int:
 
 @compiled
 def pack(bits: Rows, y: Rows, keys: Rows) -> None:
-    """Write keys (bits of p << 1) | label, which sort like (p, label), lose nothing, and turn -0.0 into 0.0."""
+    """Write the sort key of each row, (bits of p << 1) | label: sorts like (p, label), exact, turns -0.0 into 0.0."""
     for i in range(bits.size):
         keys[i] = (bits[i] << 1) | y[i]
 
 
 @compiled
 def pack_lower(bits: Rows, y: Rows, pivot: int, keys: Rows) -> int:
-    """`pack` keys below the pivot, from the front; returns their number. Writes one slot past the last."""
-    kept = 0
+    """`pack` rows with keys below the pivot, from the front; returns their number. Writes one slot past the last."""
+    count = 0
     for i in range(bits.size):
         key = (bits[i] << 1) | y[i]
-        keys[kept] = key
-        kept += key < pivot
-    return kept
+        keys[count] = key
+        count += key < pivot
+    return count
 
 
 @compiled
 def pack_upper(bits: Rows, y: Rows, pivot: int, keys: Rows) -> None:
-    """`pack` keys from the pivot on, from the back. Writes one slot before the last."""
+    """`pack` rows with keys from the pivot on, from the back. Writes one slot before the last."""
     slot = keys.size - 1
     for i in range(bits.size):
         key = (bits[i] << 1) | y[i]
@@ -59,11 +71,20 @@ def pack_upper(bits: Rows, y: Rows, pivot: int, keys: Rows) -> None:
 
 @compiled
 def unpack(keys: Rows, y: Rows) -> None:
-    """Undo `pack` in place: keys become the bits of p again, labels go to y."""
+    """Undo `pack` of sorted rows in place: keys become the bits of p again, labels go to y."""
     for i in range(keys.size):
         key = keys[i]
         y[i] = key & 1
         keys[i] = key >> 1
+
+
+@compiled
+def sort_by_group(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
+    """Sort the values of rows by group: `at` holds the next position of each group, and is advanced."""
+    for i in range(values.size):
+        k = np.uint64(group[i])
+        out[np.uint64(at[k])] = values[i]
+        at[k] += 1
 
 
 # --- sums over rows ---------------------------------------------------------------------------------------------------
@@ -71,7 +92,7 @@ def unpack(keys: Rows, y: Rows) -> None:
 
 @compiled
 def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, float, float, float]:
-    """Sums of w, w^2, w c^2, w^2 c^2, w^2 v; and of w c, as a pair."""
+    """Sums over rows of w, w^2, w c^2, w^2 c^2, w^2 v; and of w c, as a pair."""
     sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
     for first in range(0, p.size, BLOCK):
@@ -98,7 +119,7 @@ def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, floa
 
 @compiled
 def count_distinct(p: Rows) -> int:
-    """Count different predictions."""
+    """Count the distinct predictions of sorted rows."""
     count = 1
     for i in range(1, p.size):
         count += p[i] != p[i - 1]
@@ -107,7 +128,7 @@ def count_distinct(p: Rows) -> int:
 
 @compiled
 def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
-    """For each distinct prediction: its value, sums of w, w y and w c, and the sum of w c up to it, inclusive.
+    """Group rows by prediction: its value, sums of w, w y and w c, and the sum of w c up to it, inclusive.
 
     w and w y are summed in the same way, so that they are equal if all outcomes are 1.
     """

@@ -1,4 +1,4 @@
-"""Integrals and sums over thresholds, windows, tents and bins, from sorted predictions."""
+"""Loops of the UBSE family: sums over sliding windows, tents and bins. Input: rows sorted by prediction."""
 
 import numpy as np
 
@@ -6,82 +6,8 @@ from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 
 
 @compiled
-def one_sided_integrals(
-    p: Rows, y: Rows, w: Rows, first: int, step: int, count: int, end: float
-) -> tuple[float, float, float, float]:
-    """Integrals of x and x^2, x(q) the sum of w c over the rows between the start and q, upwards or downwards.
-
-    Visits `count` rows from `first` in direction `step`, then ends at q = `end`. Returns the sum over all of them, as a
-    pair, and the integrals.
-    """
-    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
-    linear, square = 0.0, 0.0
-    i = first
-    for done in range(0, count, BLOCK):
-        block_linear, block_square = 0.0, 0.0
-        for k in range(done, min(done + BLOCK, count)):
-            here = np.float64(p[i])
-            ph, pl = two_sum(ph, pl, w[i] * here)
-            yh, yl = two_sum(yh, yl, w[i] * y[i])
-            i += step
-            there = np.float64(p[i]) if k + 1 < count else end
-            x = (ph - yh) + (pl - yl)
-            part = abs(there - here) * x
-            block_linear += part
-            block_square += part * x
-        linear += block_linear
-        square += block_square
-    high, low = two_sum(ph, pl - yl, -yh)
-    return high, low, linear, square
-
-
-@compiled
-def one_sided_integrals_binary(
-    p: Rows, y: Rows, first: int, step: int, count: int, end: float
-) -> tuple[float, float, float, float]:
-    """`one_sided_integrals` without weights and with 0/1 outcomes, counted in integers: 1.6 times as fast."""
-    ph, pl, ones = 0.0, 0.0, 0
-    linear, square = 0.0, 0.0
-    i = first
-    for done in range(0, count, BLOCK):
-        block_linear, block_square = 0.0, 0.0
-        for k in range(done, min(done + BLOCK, count)):
-            here = np.float64(p[i])
-            ph, pl = two_sum(ph, pl, here)
-            ones += y[i]
-            i += step
-            there = np.float64(p[i]) if k + 1 < count else end
-            x = (ph - ones) + pl
-            part = abs(there - here) * x
-            block_linear += part
-            block_square += part * x
-        linear += block_linear
-        square += block_square
-    high, low = two_sum(ph, pl, -float(ones))
-    return high, low, linear, square
-
-
-@compiled
-def absolute_integral(p: Rows, y: Rows, w: Rows, total: float) -> float:
-    """Integral over q in [0, 1] of |C(q)| + |total - C(q)|."""
-    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
-    integral = abs(total) * np.float64(p[0])
-    for first in range(0, p.size, BLOCK):
-        block = 0.0
-        for i in range(first, min(first + BLOCK, p.size)):
-            here = np.float64(p[i])
-            ph, pl = two_sum(ph, pl, w[i] * here)
-            yh, yl = two_sum(yh, yl, w[i] * y[i])
-            there = np.float64(p[i + 1]) if i + 1 < p.size else 1.0
-            x = (ph - yh) + (pl - yl)
-            block += (there - here) * (abs(x) + abs(total - x))
-        integral += block
-    return integral
-
-
-@compiled
 def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> float:
-    """(1/width) * integral over q of (sum of w c with q < p <= q + width)^2, or of its absolute value.
+    """Kernel of shifted-grid UBSE: (1/width) * integral over q of (sum of w c, q < p <= q + width)^2, or absolute.
 
     The window [q, q + width] slides up. Rows enter at q = p - width and leave at q = p. Steps between two events of the
     same kind are differences of predictions, so that the distance of neighbours one ulp apart is exact.
@@ -123,9 +49,10 @@ def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> f
 
 @compiled
 def tent_pairs(p: Rows, w: Rows, width: float) -> float:
-    """Sum over all ordered pairs (s, t) of k^2 a_s a_t, k = max(0, 1 - |p_s - p_t|/width), a = w p(1 - p).
+    """Noise of UBSE with a tent kernel k: sum over pairs (s, t) of k^2 a_s a_t.
 
-    a0, a1, a2 are the sums over the window below p_t of a, a d, a d^2 with d = (p_t - p_s)/width.
+    k = max(0, 1 - |p_s - p_t|/width), a = w p(1 - p). a0, a1, a2 are sums of a, a d, a d^2 over the window below p_t,
+    d = (p_t - p_s)/width.
     """
     a0, a1, a2 = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)  # pairs, so that rows that leave cancel exactly
     total, lost = 0.0, 0.0
@@ -156,7 +83,7 @@ def tent_pairs(p: Rows, w: Rows, width: float) -> float:
 
 @compiled
 def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float:
-    """Expected sum over bins of (sum of c)^2, for bins of equal counts with ties split at random.
+    """Kernel of UBSE in quantile bins: expected sum of (sum of c)^2 over bins of equal counts, ties split at random.
 
     w holds whole numbers of repetitions, `size` is their sum. A bin with j of m tied rows has j times their mean, and
     j(m - j)/m times their sample variance as the variance of drawing without replacement.
@@ -198,12 +125,12 @@ def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float
 
 @compiled
 def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> float:
-    """Sum over bins of (sum of w c)^2, for rows with labels 0 to n_bins - 1."""
+    """Kernel of UBSE in given bins: sum over bins of (sum of w c)^2, for rows with labels 0 to n_bins - 1."""
     sums = np.zeros((n_bins, 4))
     for i in range(p.size):
-        own = sums[bins[i]]
-        own[0], own[1] = two_sum(own[0], own[1], w[i] * np.float64(p[i]))
-        own[2], own[3] = two_sum(own[2], own[3], w[i] * y[i])
+        bin_sums = sums[bins[i]]
+        bin_sums[0], bin_sums[1] = two_sum(bin_sums[0], bin_sums[1], w[i] * np.float64(p[i]))
+        bin_sums[2], bin_sums[3] = two_sum(bin_sums[2], bin_sums[3], w[i] * y[i])
     total = 0.0
     for k in range(n_bins):
         total += ((sums[k, 0] - sums[k, 2]) + (sums[k, 1] - sums[k, 3])) ** 2
@@ -212,10 +139,11 @@ def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> floa
 
 @compiled
 def tent_sums(x: Rows, c: Rows, before: Rows, slopes: Rows, shares: Rows, out: Rows) -> None:
-    """out[k] = sum over s, t of c[k, s] c[k, t] sum_h share_h max(0, 1 - |x_s - x_t| slope_h), x increasing.
+    """UBSE with a mixture of tent kernels, for each row k of c: sum over s, t of c[k, s] c[k, t] sum_h share_h tent_h.
 
-    before[h, t] is the first point that is less than a width below x_t. Sums of c and of c x over the points from there
-    to t are differences of prefix sums, so a set of masses takes one pass for all widths.
+    tent_h = max(0, 1 - |x_s - x_t| slope_h), x increasing. before[h, t] is the first point that is less than a width
+    below x_t. Sums of c and of c x over the points from there to t are differences of prefix sums, so a set of masses
+    takes one pass for all widths.
     """
     points = x.size
     mass, moment = x.copy(), x.copy()  # sums over the points below
