@@ -377,7 +377,11 @@ def test_pandas_columns_in_another_order_are_refused():
         tc.atb(Y, p, sample_weight=y)
     assert tc.atb(y.to_numpy(), p.to_numpy()) == VALUE
     assert tc.atb(y, pd.Series(P, index=[7, 8, 9, 10])) == VALUE  # other labels: rows of two tables, by position
-    assert tc.atb(pd.Series(Y, index=["a", 1, "b", 2]), pd.Series(P, index=[1, "a", 2, "b"])) == VALUE  # no order
+    mixed = pd.Series(Y, index=["a", 1, "b", None])  # labels that cannot be sorted
+    with pytest.raises(ValueError, match=message):
+        tc.atb(mixed, pd.Series(P, index=[1, "a", None, "b"]))
+    assert tc.atb(mixed, pd.Series(P, index=mixed.index)) == VALUE
+    assert tc.atb(mixed, pd.Series(P, index=[1, "a", None, "c"])) == VALUE
 
 
 def test_a_row_number_counts_from_the_start_of_what_was_passed():

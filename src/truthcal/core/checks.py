@@ -9,6 +9,7 @@ cannot be changed. Numpy arrays of a suitable type are never copied.
 
 import itertools
 import math
+from collections import Counter
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -175,7 +176,7 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
     try:
         same_labels = one.sort_values().equals(two.sort_values())
     except TypeError:  # labels of mixed types cannot be sorted
-        return
+        same_labels = Counter(one) == Counter(two)
     if same_labels:
         problem = f"and `{names[1]}` have the same index labels in a different order."
         raise invalid(names[0], f"{problem} Align them first, or pass .to_numpy() of both to pair them by position.")

@@ -163,6 +163,22 @@ def test_hard_links_are_the_same_file(tmp_path):
         refused(ValueError, r"b\.csv: named twice in `paths` \(.*a\.csv is the same file\)", twice)
 
 
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_stream_cut_off_after_a_whole_batch(tmp_path, batches):
+    """pyarrow reads such a stream as a shorter one."""
+    path, ends = tmp_path / "a.arrows", []
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, ROWS.schema) as writer:
+        for batch in ROWS.to_batches() * 2:
+            writer.write_batch(batch)
+            ends.append(file.tell())
+    whole = path.read_bytes()
+    assert scan(path).n == 2 * ROWS.num_rows
+    path.write_bytes(whole[: ends[batches - 1]])
+    refused(
+        ValueError, r"a\.arrows: could not be read as Arrow \(no marker at the end of the stream, so rows may", path
+    )
+
+
 def test_two_streams_in_one_file(tmp_path):
     path = tmp_path / "a.arrows"
     with pa.ipc.new_stream(str(path), ROWS.schema) as writer:

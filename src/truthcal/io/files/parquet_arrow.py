@@ -15,6 +15,7 @@ BATCH = 1 << 20  # rows of a batch: group by group they should fill the processo
 # Bytes of each column of a Parquet file to read ahead. Without a limit pyarrow holds whole row groups, which may be
 # whole files: 860 MB for 2e7 rows instead of 320, and it is no faster.
 _READ_AHEAD = 1 << 20
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _WIDE = 50_000  # Parquet files with more columns are previewed from statistics: opening columns would take seconds
 
 
@@ -83,8 +84,19 @@ def read_arrow(source: Source, roles: ColumnRoles, checksum: Checksum | None) ->
         for batch, done in batches:
             for first in range(0, len(batch), BATCH):
                 yield batch.slice(first, BATCH), done
-        if open_ is ipc.open_stream and file.tell() < file.size():
-            raise arrow().ArrowInvalid("more data after the end of the stream: two streams in one file?")
+        if open_ is ipc.open_stream:
+            _refuse_cut_off(file)
+
+
+def _refuse_cut_off(file: Any) -> None:
+    """Raise unless an Arrow stream that was read ends the file, with the marker that pyarrow does not insist on."""
+    if file.tell() < file.size():
+        raise arrow().ArrowInvalid("more data after the end of the stream: two streams in one file?")
+    file.seek(0)
+    is_legacy = file.read(4) != _END_OF_STREAM[:4]  # before Arrow 0.15
+    file.seek(file.size() - 8)
+    if not file.read(8).endswith(_END_OF_STREAM[4:] if is_legacy else _END_OF_STREAM):
+        raise arrow().ArrowInvalid("no marker at the end of the stream, so rows may be missing; write it again")
 
 
 def _arrow_reader(file: Any) -> Any:
