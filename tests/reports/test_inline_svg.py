@@ -8,7 +8,7 @@ import pytest
 import truthcal as tc
 from truthcal import plots
 from truthcal.reports.inline_svg import Stylesheet, compact_path, inline_svg, round_numbers
-from truthcal.reports.sanitize import clean, one_line, unique_labels
+from truthcal.results.text import clean_text
 
 pytest.importorskip("matplotlib", reason="figures are drawn with matplotlib")
 from truthcal.plots.svg import INK, figure_svg
@@ -18,7 +18,7 @@ NAME = "a<b>&\"c' $x^2$ \x07\n\ud800"
 
 
 def draw(ax):
-    ax.plot([0, 1], [0, 1], "--", label=clean(NAME))
+    ax.plot([0, 1], [0, 1], "--", label=clean_text(NAME))
     ax.fill_between(np.linspace(0, 1, 500), 0, np.linspace(0, 1, 500), alpha=0.2)
     ax.scatter([0.1, 0.9], [0.2, 0.3])
     ax.set_title("title", rotation=3)
@@ -244,30 +244,3 @@ def test_compact_path_as_written(d, short):
 
 def test_round_numbers_keeps_colours_and_whole_numbers():
     assert round_numbers("rotate(-90 10.597896 -0.004) #012345 12 0.5") == "rotate(-90 10.6 0) #012345 12 0.5"
-
-
-# --- names ------------------------------------------------------------------------------------------------------------
-
-
-def test_clean_marks_what_no_page_may_hold():
-    assert clean("a\x00\x1b\x85\ufffe\u202eb\tc\nd \u00e9\U0001f600") == "a" + 5 * "\ufffd" + "b\tc\nd \u00e9\U0001f600"
-
-
-def test_clean_marks_all_that_turns_the_order_of_letters_around():
-    """Unicode's own list: the characters of property Bidi_Control."""
-    controls = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-    assert clean(f"a{controls}b") == "a" + 12 * "\ufffd" + "b"
-    assert clean("\u200d\u05d0\u0627") == "\u200d\u05d0\u0627"  # joiners and letters from right to left stay
-
-
-def test_one_line_keeps_both_ends():
-    assert one_line("x" * 50 + "end") == "x" * 18 + "\u2026" + "x" * 6 + "end"
-    assert one_line(" a\n b ") == "a b"
-    assert one_line("\n") == "(no name)"
-
-
-def test_labels_are_all_different():
-    names = ["m" * 40 + str(i) + "m" * 40 for i in range(3)]
-    found = unique_labels(names)
-    assert len(set(found)) == 3
-    assert max(map(len, found)) <= 28

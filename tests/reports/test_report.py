@@ -11,6 +11,7 @@ from support.report_pages import IMAGE, SCRIPT, forecasts, read, segment_table
 
 import truthcal as tc
 from truthcal.reports import provenance
+from truthcal.reports.data import unique_labels
 from truthcal.reports.wording import MEANING
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
@@ -424,3 +425,10 @@ def test_wrong_arguments_get_clear_errors(models, segments, change, error, messa
     }
     with pytest.raises(error, match=re.escape(message)):
         tc.report(arguments.pop("assessments"), **arguments)
+
+
+def test_labels_are_all_different():
+    names = ["m" * 40 + str(i) + "m" * 40 for i in range(3)]
+    found = unique_labels(names)
+    assert len(set(found)) == 3
+    assert max(map(len, found)) <= 28

@@ -9,7 +9,7 @@ import pytest
 
 import truthcal as tc
 from truthcal.results import text
-from truthcal.results.text import Table, escape_markdown
+from truthcal.results.text import Table, clean_text, escape_markdown, one_line
 
 rng = np.random.default_rng(4)
 P = rng.random(300)
@@ -133,3 +133,26 @@ def test_tests_and_measures_print_the_same_numbers():
     assert f"{test.statistic:.4g}" in test.to_markdown()
     table = tc.all_measures(Y, P, ["atb", "intcal"])
     assert f"| atb | {table['atb']:.4g} | squared | yes |" in table.to_markdown()
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_clean_marks_what_no_page_may_hold():
+    assert (
+        clean_text("a\x00\x1b\x85\ufffe\u202eb\tc\nd \u00e9\U0001f600")
+        == "a" + 5 * "\ufffd" + "b\tc\nd \u00e9\U0001f600"
+    )
+
+
+def test_clean_marks_all_that_turns_the_order_of_letters_around():
+    """Unicode's own list: the characters of property Bidi_Control."""
+    controls = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    assert clean_text(f"a{controls}b") == "a" + 12 * "\ufffd" + "b"
+    assert clean_text("\u200d\u05d0\u0627") == "\u200d\u05d0\u0627"  # joiners and letters from right to left stay
+
+
+def test_one_line_keeps_both_ends():
+    assert one_line("x" * 50 + "end") == "x" * 18 + "\u2026" + "x" * 6 + "end"
+    assert one_line(" a\n b ") == "a b"
+    assert one_line("\n") == "(no name)"

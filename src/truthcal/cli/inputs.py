@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from truthcal.cli.column_guess import Guess, guess
-from truthcal.cli.output import STDOUT, print_message
+from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -140,36 +140,6 @@ def _guess_columns(request: Request, preview: Preview) -> Guess:
     for message in guessed.messages:
         print_message(request, message)
     return guessed
-
-
-# --- outputs ----------------------------------------------------------------------------------------------------------
-
-
-def refuse_unwritable(request: Request, path: str | None, *, may_be_input: bool = False) -> None:
-    """Reject a file that cannot be written, or that is an input, before the work starts."""
-    if path is None or path == STDOUT:
-        return
-    target = Path(path)
-    if not path:
-        raise ValueError("the name of an output file is empty; give a name, or omit the option.")
-    if not may_be_input and target.is_file():
-        _refuse_input(request, target)
-    if target.is_dir():
-        raise IsADirectoryError(f"{path}: is a folder; name a file in it.")
-    folder = target.resolve().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {folder}; create it first.")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"{path}: the folder {folder} is not writable; name another folder.")
-
-
-def _refuse_input(request: Request, target: Path) -> None:
-    paths = [Path(name) for name in sketches_in(request.files)]
-    rows = [name for name in request.files if name != STDIN]
-    if rows and not paths:
-        paths = [source.path for source in find_sources(rows)]
-    if any(path.samefile(target) for path in paths):
-        raise ValueError(f"{target}: is an input and would be overwritten; choose another output file.")
 
 
 def _refuse_name_not_utf8(source: Source) -> None:

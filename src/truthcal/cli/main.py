@@ -4,8 +4,6 @@ Results go to stdout, messages to stderr. Exit status: 0 done (`check`: pass), 1
 data, 3 `check` has too little data to tell, 130 interrupted, 141 the reader of stdout is gone, 143 terminated.
 """
 
-import contextlib
-import dataclasses
 import difflib
 import importlib
 import io
@@ -19,20 +17,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from truthcal.cli.errors import error_text
+from truthcal.cli.output import discard_output, print_error, print_warnings_as_messages
 from truthcal.cli.parser import COMMANDS, build_parser, parse
 from truthcal.cli.request import Request
-from truthcal.results.text import escape_control_characters
 
 _WRONG, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
-# Parameters of the library whose flag has another name.
-_FLAGS = {
-    "y_true": "--label",
-    "y_proba": "--proba",
-    "sample_weight": "--weight",
-    "n_buckets": "--buckets",
-    "rng": "--seed",
-}
-_FIELDS = {field.name for field in dataclasses.fields(Request)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,10 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _refuse_unknown_command(arguments[0])
         return _run(parse(arguments))
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
-        _print_message("interrupted; no file was left half-written.")
+        print_error("interrupted; no file was left half-written.")
         return _INTERRUPTED
 
 
@@ -66,7 +56,7 @@ def _refuse_unknown_command(word: str) -> None:
         cure = f"Did you mean: truthcal {f'{close[0]} ...' if close else f'assess {shlex.quote(word)}'}"
     else:
         cure = "See: truthcal --help"
-    _print_message(f"{word!r} is not a command. {cure}")
+    print_error(f"{word!r} is not a command. {cure}")
     sys.exit(_WRONG)
 
 
@@ -79,7 +69,7 @@ def _run(request: Request) -> int:
     """Run a command; print an error as one line, or as a traceback with --debug."""
     try:
         with warnings.catch_warnings():
-            _print_warnings_as_messages(request.quiet)
+            print_warnings_as_messages(request.quiet)
             # Loaded only now: help must not wait for numpy.
             module = importlib.import_module(f"truthcal.cli.commands.{request.command}")
             status: int = module.run(request)
@@ -90,48 +80,9 @@ def _run(request: Request) -> int:
         if request.debug:
             traceback.print_exc()
         elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-            _print_message(error_text(error))
+            print_error(error_text(error))
         else:
             cause = f"{type(error).__name__}: {error_text(error)}"
-            _print_message(f"internal error ({cause}); run again with --debug and report the traceback.")
+            print_error(f"internal error ({cause}); run again with --debug and report the traceback.")
         return _WRONG
     return status
-
-
-def error_text(error: BaseException) -> str:
-    """Return the message of an error in one line, with flags in place of the library's parameters."""
-    if isinstance(error, MemoryError) and not str(error):
-        return "not enough memory. `truthcal sketch` needs little memory; sketch the files and assess the sketch."
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
-    text = str(error)
-    parts = vars(error)
-    if "parameter" in parts:  # built by core.checks.invalid
-        name, *values = parts["fix"] or ("",)
-        fix = " ".join([_flag(name), *(shlex.quote(str(value)) for value in values)])
-        text = f"{parts['subject'] or _flag(parts['parameter'])} {parts['problem']}{f' {fix}.' if name else ''}"
-    return " ".join(text.split()) or type(error).__name__
-
-
-def _flag(parameter: str) -> str:
-    flag = f"--{parameter.replace('_', '-')}" if parameter in _FIELDS else f"`{parameter}`"
-    return _FLAGS.get(parameter, flag)
-
-
-def _print_message(message: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # stderr may be closed, too
-        sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
-
-
-def _print_warnings_as_messages(quiet: bool) -> None:
-    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-        if not quiet:
-            _print_message(f"warning: {' '.join(str(message).split())}")
-
-    warnings.showwarning = show
-
-
-def _discard_output() -> None:
-    """Redirect stdout to the null device, so that Python does not fail to flush it at exit."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,32 +1,23 @@
 """Output: results to stdout, messages to stderr, colour only on a terminal."""
 
+import contextlib
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truthcal import __version__
 from truthcal.cli.request import Request
-from truthcal.core.file_format import write_atomically
 from truthcal.results.text import escape_control_characters, mood, to_plain
 
 # Increased when a field is removed or changes its meaning; docs/guide/cli.md describes the schema.
 SCHEMA = 1
-STDOUT = "-"
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "unsure": "\x1b[1;33m", "odd": "\x1b[1;33m"}
 _RESET = "\x1b[0m"
 _STATUS_MOODS = {"pass": "good", "fail": "bad", "unclear": "unsure"}
-
-
-def write_file(path: str, data: bytes) -> None:
-    """Write a file completely or not at all; `-` is stdout."""
-    if path == STDOUT:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-    else:
-        write_atomically(path, data)
 
 
 def print_result(text: str) -> None:
@@ -40,10 +31,37 @@ def print_message(request: Request, message: str) -> None:
         sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
 
 
+def print_error(message: str) -> None:
+    """Print an error or a warning to stderr."""
+    with contextlib.suppress(OSError, ValueError):  # stderr may be closed, too
+        sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
+
+
+def print_warnings_as_messages(quiet: bool) -> None:
+    """From now on, print Python's warnings to stderr in one line each, unless `quiet`."""
+
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        if not quiet:
+            print_error(f"warning: {' '.join(str(message).split())}")
+
+    warnings.showwarning = show
+
+
+def discard_output() -> None:
+    """Redirect stdout to the null device, so that Python does not fail to flush it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(command: str, content: Mapping[str, Any]) -> None:
     """Print JSON of the documented schema; an unknown number is null."""
     whole = {"schema": f"truthcal/{command}/{SCHEMA}", "version": __version__, **content}
     print_result(json.dumps(_null_unknown(to_plain(whole)), indent=2, allow_nan=False))
+
+
+def as_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Convert columns of equal length to one dict for each row, to print them as JSON."""
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def print_formatted(request: Request, result: Any, content: Mapping[str, Any]) -> None:

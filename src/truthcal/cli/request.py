@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import truthcal as tc
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -45,3 +47,11 @@ class Request:
     shell: str = "bash"
     quiet: bool = False
     debug: bool = False
+
+
+def refuse_unknown_measures(request: Request) -> None:
+    """Reject a request for unknown measures before any file is read."""
+    for name in (request.measure, *request.measures):
+        if name not in tc.MEASURES:
+            known = ", ".join(tc.MEASURES)
+            raise ValueError(f"there is no measure {name!r}; truthcal measures --list shows all: {known}.")

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from truthcal.core.file_format import write_atomically
+from truthcal.reports.arguments import check_assessments, check_comparisons, check_segments, check_texts
 from truthcal.reports.data import ModelData, report_data
 from truthcal.reports.figures import Figure, Figures
-from truthcal.reports.inputs import check_assessments, check_comparisons, check_segments, check_texts
 from truthcal.reports.provenance import provenance_rows
 from truthcal.reports.render import page, page_template
-from truthcal.reports.sanitize import MAX_HEADING, MAX_NOTE, one_line
 from truthcal.reports.wording import (
     MEANING,
     Chip,
@@ -25,10 +24,12 @@ from truthcal.reports.wording import (
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import shorten
+from truthcal.results.text import one_line, shorten
 
 # Segments in a table, the clearest findings first: an interval of the error takes 20 ms.
 _MAX_SEGMENTS = 50
+# Characters of a heading; of a note or a command, which should stay whole.
+_MAX_HEADING, _MAX_NOTE = 200, 1000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -128,14 +129,14 @@ def report(
     several = len(models) > 1
     heading = title if title is not None else _title(list(named))
     content = {
-        "title": shorten(heading, MAX_HEADING),
+        "title": shorten(heading, _MAX_HEADING),
         "several": several,
         "together": figures.reliability(models) if several else None,
         "models": [_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
         "comparisons": [named_comparison((labels[a], labels[b]), found) for (a, b), found in pairs.items()],
         "assumptions": assumptions({model.label: (model.assessment, model.sketch) for model in models}),
-        "notes": [shorten(note, MAX_NOTE) for note in notes],
-        "provenance": [(shorten(k, MAX_HEADING), shorten(v, MAX_NOTE)) for k, v in provenance_rows(provenance)],
+        "notes": [shorten(note, _MAX_NOTE) for note in notes],
+        "provenance": [(shorten(k, _MAX_HEADING), shorten(v, _MAX_NOTE)) for k, v in provenance_rows(provenance)],
         "meaning": MEANING,
         "max_segments": _MAX_SEGMENTS,
         **_measures(models),
@@ -149,7 +150,7 @@ def _section(place: int, model: ModelData, figures: Figures, *, alone: bool) -> 
         drawn.append(figures.scales(model.profile))
     return _Section(
         data=model,
-        name=one_line(model.name, MAX_HEADING),
+        name=one_line(model.name, _MAX_HEADING),
         anchor=f"m{place}",
         chips=model_chips(model.assessment, model.segments),
         verdict=verdict_lines(model.assessment, model.segments),
@@ -176,4 +177,4 @@ def _title(names: Sequence[str]) -> str:
         return f"Which of these {len(names)} models can be trusted?"
     if not names[0].strip():
         return "Can these probabilities be trusted?"
-    return f"Can the probabilities of {shorten(names[0], MAX_HEADING - 40)} be trusted?"
+    return f"Can the probabilities of {shorten(names[0], _MAX_HEADING - 40)} be trusted?"

@@ -1,7 +1,7 @@
 """Data of a report: everything that is computed for it, once for each model. Figures and pages only show it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,11 @@ from truthcal.measures.bias_curve import bias_band_of, cumulative_bias_curve_of
 from truthcal.measures.overview import all_measures_of
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.reliability import consistency_band_of, density_of, reliability_curve_of
-from truthcal.reports.sanitize import one_line, unique_labels
 from truthcal.results.assessment import Assessment
 from truthcal.results.curves import BiasBand, BiasCurve, ConsistencyBand, ReliabilityCurve, ScaleProfile
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.segments import SegmentTable
+from truthcal.results.text import LONGEST_LABEL, one_line
 
 _SEED = 0
 # With more models, each has two figures of its own, which keeps the file small.
@@ -72,6 +72,18 @@ def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, Segm
             )
         )
     return models
+
+
+def unique_labels(names: Iterable[str]) -> list[str]:
+    """Return the labels of models or segments in a report: short names that are all different."""
+    labels: dict[str, None] = {}
+    for name in names:
+        label, count = one_line(name), 1
+        while label in labels:
+            count += 1
+            label = f"{one_line(name, LONGEST_LABEL - 5)} ({count})"
+        labels[label] = None
+    return list(labels)
 
 
 def _with_short_names(table: SegmentTable) -> SegmentTable:

@@ -7,10 +7,9 @@ from typing import Any
 
 from truthcal import plots
 from truthcal.plots.svg import INK, figure_svg
-from truthcal.reports.data import ModelData
+from truthcal.reports.data import ModelData, unique_labels
 from truthcal.reports.inline_svg import Stylesheet, inline_svg
 from truthcal.reports.render import safe
-from truthcal.reports.sanitize import unique_labels
 from truthcal.results.curves import BiasBand, BiasCurve, ReliabilityCurve, ScaleProfile
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import percent

@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 
-from truthcal.reports.sanitize import clean
+from truthcal.results.text import clean_text
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -52,12 +52,12 @@ class Stylesheet:
 
 def inline_svg(svg: str, *, name: str, title: str, description: str, sheet: Stylesheet) -> str:
     """Convert the text of an SVG file to an element of an HTML page, with ids that start with `name`."""
-    tree = ET.fromstring(clean(svg))
+    tree = ET.fromstring(clean_text(svg))
     ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(_references(tree)))}
     root = ET.Element("svg", {"viewBox": round_numbers(tree.attrib["viewBox"]), "role": "img"})
     root.set("aria-labelledby", f"{name}-t {name}-d")
     for tag, text in (("title", title), ("desc", description)):
-        ET.SubElement(root, tag, {"id": f"{name}-{tag[0]}"}).text = clean(text)
+        ET.SubElement(root, tag, {"id": f"{name}-{tag[0]}"}).text = clean_text(text)
     root.extend(_convert_all((child for child in tree if child.tag in (f"{_SVG}g", f"{_SVG}defs")), ids, sheet))
     return ET.tostring(root, encoding="unicode").replace(" />", "/>")  # text and attributes hold no bare >
 

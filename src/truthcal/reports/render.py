@@ -6,9 +6,8 @@ import hashlib
 import importlib.resources
 from typing import Any
 
-from truthcal.reports.sanitize import clean
 from truthcal.reports.wording import segment_chip, typeset
-from truthcal.results.text import number, p_number
+from truthcal.results.text import clean_text, number, p_number
 
 _DASH = "\N{EN DASH}"
 _number = functools.partial(number, digits=3, missing=_DASH)
@@ -53,4 +52,4 @@ def safe(markup: str) -> Any:
 
 
 def _clean_text(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return clean_text(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

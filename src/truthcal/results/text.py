@@ -1,7 +1,8 @@
-"""Text of numbers, p-values, counts, names and tables. Nothing else in the package formats them."""
+"""Text of numbers, p-values, counts, names and tables: nothing else formats, escapes, cleans or shortens them."""
 
 import html
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,14 @@ _ZERO = 1e-15
 _MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
 # Characters with a meaning in Markdown or HTML -> their escapes.
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+# Characters that HTML or XML forbid, and those that reverse the direction of text.
+_INVALID = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+# Characters of a name in a figure.
+LONGEST_LABEL = 28
 
 
 def number(x: float, digits: int = 4, *, sign: str = "", missing: str = "unknown") -> str:
@@ -83,6 +92,16 @@ def escape_control_characters(text: str) -> str:
 def escape_markdown(text: str) -> str:
     """Escape text so that Markdown shows it literally, on one line."""
     return " ".join(text.translate(_MARKDOWN).split())
+
+
+def clean_text(text: str) -> str:
+    """Clean text for HTML and SVG: replace each character that they forbid by U+FFFD."""
+    return _INVALID.sub("\ufffd", text)
+
+
+def one_line(name: str, longest: int = LONGEST_LABEL) -> str:
+    """Clean a name and shorten it to one line, by default short enough for a figure."""
+    return shorten(" ".join(clean_text(name).split()) or "(no name)", longest)
 
 
 def shorten(text: str, longest: int) -> str:

@@ -9,7 +9,7 @@ from truthcal.results.text import escape_markdown
 
 
 def run(request: Request) -> int:
-    """Run the command."""
+    """Run `truthcal assess`."""
     prepare_report(request, request.report)
     data = read(request, digest=request.report is not None)
     results = assess_models(request, data)

@@ -4,18 +4,17 @@ from typing import Any
 
 import truthcal as tc
 from truthcal.cli.column_guess import guess
-from truthcal.cli.commands.measures import as_rows, refuse_unknown_measures
 from truthcal.cli.inputs import open_sources, sketches_in
-from truthcal.cli.output import print_json, print_message, print_result
-from truthcal.cli.request import Request
+from truthcal.cli.output import as_rows, print_json, print_message, print_result
+from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import load
 from truthcal.io.files.preview import preview_columns
 
 
 def run(request: Request) -> int:
-    """Run the command."""
-    refuse_unknown_measures(request.measures)
+    """Run `truthcal audit`."""
+    refuse_unknown_measures(request)
     if bool(request.truth) == bool(request.files):
         raise ValueError("pass one file of predictions, or true probabilities: --truth 0.25,0.75")
     measures = list(request.measures) or None

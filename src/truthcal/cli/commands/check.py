@@ -2,9 +2,10 @@
 
 import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_report
-from truthcal.cli.inputs import Data, read, refuse_unwritable
+from truthcal.cli.inputs import Data, read
 from truthcal.cli.model_result import ModelResult, certified_atb, rows_or_sketch
 from truthcal.cli.output import coloured, print_json, print_result
+from truthcal.cli.output_files import refuse_unwritable
 from truthcal.cli.request import Request
 from truthcal.results.text import escape_markdown
 
@@ -13,7 +14,7 @@ _MARKS = {"pass": "✅", "fail": "❌", "unclear": "❔"}
 
 
 def run(request: Request) -> int:
-    """Run the command."""
+    """Run `truthcal check`."""
     prepare_report(request, request.report)
     refuse_unwritable(request, request.summary)
     data = read(request, digest=request.report is not None)

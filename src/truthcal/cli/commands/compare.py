@@ -7,12 +7,11 @@ from pathlib import Path
 
 import truthcal as tc
 from truthcal.cli.column_guess import Guess, guess
-from truthcal.cli.commands.measures import refuse_unknown_measures
 from truthcal.cli.commands.report import prepare_report, write_report
 from truthcal.cli.inputs import STDIN, Data, column_roles, read, rows_in_memory, sketches_in
 from truthcal.cli.model_result import assess_models
 from truthcal.cli.output import print_formatted, print_message
-from truthcal.cli.request import Request
+from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.join import join_files
@@ -23,8 +22,8 @@ _NO_ROWS = "models are compared row by row, but a sketch has no rows; pass files
 
 
 def run(request: Request) -> int:
-    """Run the command."""
-    refuse_unknown_measures([request.measure])
+    """Run `truthcal compare`."""
+    refuse_unknown_measures(request)
     prepare_report(request, request.report)
     data = _two_files(request) if request.key is not None else _two_columns(request)
     (name_a, a), (name_b, b) = data.models.items()

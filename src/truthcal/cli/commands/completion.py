@@ -6,7 +6,7 @@ from truthcal.cli.request import Request
 
 
 def run(request: Request) -> int:
-    """Run the command."""
+    """Run `truthcal completion`."""
     try:
         import shtab
     except ImportError:

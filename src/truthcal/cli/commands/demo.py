@@ -24,7 +24,7 @@ _ABOUT = {
 
 
 def run(request: Request) -> int:
-    """Run the command."""
+    """Run `truthcal demo`."""
     folder = Path(request.folder)
     folder.mkdir(parents=True, exist_ok=True)
     path, page = str(folder / "predictions.csv"), str(folder / "report.html")

@@ -1,20 +1,17 @@
 """`truthcal measures`: all measures of a file, or the list of measures and their properties."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import truthcal as tc
 from truthcal.cli.inputs import read
-from truthcal.cli.output import print_formatted, print_json, print_result
-from truthcal.cli.request import Request
+from truthcal.cli.output import as_rows, print_formatted, print_json, print_result
+from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.results.text import Table
 
 _PROPERTIES = ("truthful", "continuous", "complete", "sound")
 
 
 def run(request: Request) -> int:
-    """Run the command."""
-    refuse_unknown_measures(request.measures)
+    """Run `truthcal measures`."""
+    refuse_unknown_measures(request)
     if request.list:
         _print_list(request)
         return 0
@@ -29,19 +26,6 @@ def run(request: Request) -> int:
     table = tc.all_measures(rows.y, rows.p, list(request.measures) or None, sample_weight=rows.w)
     print_formatted(request, table, {"input": data.to_dict(), "measures": as_rows(table.table())})
     return 0
-
-
-def refuse_unknown_measures(names: Sequence[str]) -> None:
-    """Reject unknown measures before any file is read."""
-    for name in names:
-        if name not in tc.MEASURES:
-            known = ", ".join(tc.MEASURES)
-            raise ValueError(f"there is no measure {name!r}; truthcal measures --list shows all: {known}.")
-
-
-def as_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Convert columns of equal length to one dict for each row."""
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _print_list(request: Request) -> None:

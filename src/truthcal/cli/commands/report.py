@@ -5,14 +5,15 @@ import shlex
 from pathlib import Path
 
 import truthcal as tc
-from truthcal.cli.inputs import STDIN, Data, read, refuse_unwritable
+from truthcal.cli.inputs import STDIN, Data, read
 from truthcal.cli.model_result import ModelResult, assess_models
-from truthcal.cli.output import STDOUT, print_message, print_result, write_file
+from truthcal.cli.output import print_message, print_result
+from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 
 
 def run(request: Request) -> int:
-    """Run the command."""
+    """Run `truthcal report`."""
     stem = "" if request.files[0] == STDIN else Path(request.files[0]).name.split(".")[0].strip("*?[]")
     path = request.output or f"{stem or 'report'}.html"
     prepare_report(request, path)

@@ -1,14 +1,15 @@
 """`truthcal sketch`: reduce rows to a small file that can be merged later."""
 
-from truthcal.cli.inputs import read, refuse_unwritable
-from truthcal.cli.output import STDOUT, print_message, print_result, write_file
+from truthcal.cli.inputs import read
+from truthcal.cli.output import print_message, print_result
+from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 
 
 def run(request: Request) -> int:
-    """Run the command."""
+    """Run `truthcal sketch`."""
     refuse_unwritable(request, request.output)
     data = read(request, exact_rows=0)
     loaded = data.only_model("sketch")

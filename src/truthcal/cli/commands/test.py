@@ -1,16 +1,15 @@
 """`truthcal test`: a p-value for any measure."""
 
 import truthcal as tc
-from truthcal.cli.commands.measures import refuse_unknown_measures
 from truthcal.cli.inputs import read
 from truthcal.cli.model_result import rows_or_sketch
 from truthcal.cli.output import print_formatted
-from truthcal.cli.request import Request
+from truthcal.cli.request import Request, refuse_unknown_measures
 
 
 def run(request: Request) -> int:
-    """Run the command."""
-    refuse_unknown_measures([request.measure])
+    """Run `truthcal test`."""
+    refuse_unknown_measures(request)
     data = read(request)
     rows, weight = rows_or_sketch(data.only_model("test"))
     result = tc.calibration_test(

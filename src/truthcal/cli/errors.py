@@ -1,0 +1,37 @@
+"""Errors of the command line: messages of the library with flags in place of parameters."""
+
+import dataclasses
+import shlex
+
+from truthcal.cli.request import Request
+
+# Parameters of the library whose flag has another name.
+_FLAGS = {
+    "y_true": "--label",
+    "y_proba": "--proba",
+    "sample_weight": "--weight",
+    "n_buckets": "--buckets",
+    "rng": "--seed",
+}
+_FIELDS = {field.name for field in dataclasses.fields(Request)}
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error in one line, with flags in place of the library's parameters."""
+    if isinstance(error, MemoryError) and not str(error):
+        return "not enough memory. `truthcal sketch` needs little memory; sketch the files and assess the sketch."
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
+    text = str(error)
+    parts = vars(error)
+    if "parameter" in parts:  # built by core.checks.invalid
+        name, *values = parts["fix"] or ("",)
+        fix = " ".join([_flag(name), *(shlex.quote(str(value)) for value in values)])
+        text = f"{parts['subject'] or _flag(parts['parameter'])} {parts['problem']}{f' {fix}.' if name else ''}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _flag(parameter: str) -> str:
+    """Return the flag that sets a parameter, for an error message."""
+    flag = f"--{parameter.replace('_', '-')}" if parameter in _FIELDS else f"`{parameter}`"
+    return _FLAGS.get(parameter, flag)
