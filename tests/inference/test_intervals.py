@@ -303,12 +303,15 @@ def test_interval_of_calibrated_rows_holds_its_estimate(n):
 @given(weighted_rows(min_size=3, max_size=12), st.sampled_from(["rms", "bias", "multiscale_atb", "smcal"]))
 def test_intervals_are_nested(data, measure):
     y, p, w = data
-    assume(np.sum(np.square(w)) <= np.sum(w) ** 2 / 2)
+    if np.sum(np.square(w)) > np.sum(w) ** 2 / 2:  # one row outweighs the others: there is no interval
+        w = np.ones_like(w)
     narrow, middle, wide = (
         tc.confidence_interval(y, p, measure=measure, confidence_level=level, sample_weight=w, n_resamples=99)
         for level in (0.5, 0.9, 0.99)
     )
-    assume(not math.isnan(wide.low))
+    assert math.isnan(wide.low) == math.isnan(middle.low) == math.isnan(narrow.low)
+    if math.isnan(wide.low):
+        return
     assert wide.low <= middle.low + 1e-7
     assert middle.low <= narrow.low + 1e-7
     assert narrow.high <= middle.high + 1e-7
