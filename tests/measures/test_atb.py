@@ -392,7 +392,7 @@ def high_precision_atb(y, p):
 @pytest.mark.parametrize("shape", ["uniform", "rare", "ties", "biased", "halves"])
 def test_many_rows_against_exact_sums(shape):
     rng = np.random.default_rng(3)
-    n = 400_000  # enough for two threads
+    n = 140_000  # enough for two threads
     p = {
         "uniform": rng.random(n),
         "rare": np.floor(rng.beta(1, 99, n) * 2**50) / 2**50,

@@ -227,8 +227,8 @@ def distcal_dual(y, p, w=None, grid=None):
     size = len(u)
     gain = np.zeros((2, size))
     gain[:, np.searchsorted(u, r)] = m0, m1
-    steps = np.kron(np.eye(2), np.diff(np.eye(size), axis=0))
-    rows = np.vstack([steps, -steps, np.hstack([np.diag(1 - u), np.diag(u)])])
+    steps = sparse.kron(sparse.eye(2), sparse.diags([-1.0, 1.0], [0, 1], shape=(size - 1, size)))
+    rows = sparse.vstack([steps, -steps, sparse.hstack([sparse.diags(1 - u), sparse.diags(u)])])
     limits = np.concatenate([np.tile(np.diff(u), 4), np.zeros(size)])
     return -highs(-gain.ravel(), A_ub=rows, b_ub=limits, bounds=(-1, 1)).fun  # F0 <= u, F1 <= 1-u; -u, -(1-u) will do
 

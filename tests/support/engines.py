@@ -1,5 +1,6 @@
 """Engines: functions that put an Arrow table into an engine and return its frame."""
 
+import functools
 import importlib
 import uuid
 
@@ -56,10 +57,15 @@ def as_dask(table, folder):
     return frames.from_pandas(table.to_pandas(), npartitions=2)
 
 
+@functools.cache
+def ibis_connection():
+    return needs("ibis").duckdb.connect()
+
+
 def as_ibis(table, folder):
     path = folder / f"{uuid.uuid4().hex}.parquet"
     needs("pyarrow.parquet").write_table(table, path)
-    return needs("ibis").duckdb.connect().read_parquet(str(path))
+    return ibis_connection().read_parquet(str(path))
 
 
 def as_spark(table, folder):
