@@ -1,5 +1,6 @@
 """A query sent to a real database and read back is the sketch of its rows."""
 
+import functools
 import random
 
 import numpy as np
@@ -53,6 +54,7 @@ def test_labels_by_name():
         tc.sketch_from_rows(base.run(query), pos_label="yes")
 
 
+@functools.cache
 def result(*, by=None, **kwargs):
     base = database("duckdb")
     base.load("clicks", COLUMNS, rows())
