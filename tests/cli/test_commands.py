@@ -8,7 +8,7 @@ from support.cli import valid
 
 import truthcal as tc
 from truthcal.cli import inputs
-from truthcal.cli.parser import COMMANDS, parse
+from truthcal.cli.parser import COMMANDS, parse_arguments
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ def test_every_example_of_help_is_a_valid_command(own):
     for _, line in own.examples:
         words = shlex.split(line.removeprefix('eval "$(').removesuffix(')"').split("| source")[0].split("| ")[-1])
         assert words[0] == "truthcal"
-        assert parse(words[1:]).command
+        assert parse_arguments(words[1:]).command
 
 
 def test_a_word_that_is_no_command_gets_the_one_that_was_meant(quick, file):

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import truthcal as tc
 from truthcal import plots
-from truthcal.plots.bias_curve import _beyond, _thinned
+from truthcal.plots.bias_curve import _bias_beyond_band, _thin_bias_curve
 
 
 def entries(ax):
@@ -219,7 +219,7 @@ def test_bias_of_many_rows_keeps_all_extremes(ax, data, artists):
 
 def test_thinned_keeps_points_in_order():
     q = np.sort(np.random.default_rng(0).random(5000))
-    x, height = _thinned(q, np.sin(50 * q))
+    x, height = _thin_bias_curve(q, np.sin(50 * q))
     assert (np.diff(x) > 0).all()
     np.testing.assert_array_equal(height, np.sin(50 * x))
 
@@ -235,7 +235,7 @@ def test_thinned_keeps_points_in_order():
     ],
 )
 def test_parts_beyond_the_limit(height, limit, expected):
-    x, y = _beyond(np.arange(4.0), np.array(height, float), float(limit))
+    x, y = _bias_beyond_band(np.arange(4.0), np.array(height, float), float(limit))
     found = [None if np.isnan(a) else (a, b) for a, b in zip(x, y, strict=True)]
     assert found == [None if each is None else pytest.approx(each) for each in expected]
 

@@ -16,30 +16,30 @@ from truthcal.io.files.preview import Column
 Label = str | int | float | bool | None
 
 
-def _names(text: str) -> frozenset[str]:
+def _known_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Boundaries between the words of a name: before a capital and before a digit. A sign of negation is a word.
 _EDGE, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])"), re.compile(r"[^\W_]+|[!~¬]")
 # Known names, compared by words and by two words joined, without case and punctuation.
-_DECISION = _names("pred preds prediction predictions predicted ypred yhat decision")
-_LOGIT = _names("logit logits logodds")
-_PROBA = _DECISION.union(_LOGIT) | _names(
+_DECISION = _known_names("pred preds prediction predictions predicted ypred yhat decision")
+_LOGIT = _known_names("logit logits logodds")
+_PROBA = _DECISION.union(_LOGIT) | _known_names(
     "p proba probas prob probs probability probabilities likelihood phat yproba yprob score scores yscore confidence "
     "conf forecast forecasts chance propensity risk"
 )
-_OUTCOME = _names(
+_OUTCOME = _known_names(
     "y ytrue ytest label labels target targets outcome outcomes actual truth gold observed correct class event result "
     "response status resolution clicked converted churn churned default defaulted fraud spam died survived won win rain"
 )
-_WEIGHT = _names("w weight weights wt wgt sampleweight")
-_STATISTIC = _WEIGHT | _names(
+_WEIGHT = _known_names("w weight weights wt wgt sampleweight")
+_STATISTIC = _WEIGHT | _known_names(
     "lower upper lo hi low high ci min max std sd se err error variance threshold pvalue rank brier logloss entropy"
 )
-_GROUP = _names("id key index fold split train test seed date time year month day week hour age sex gender")
+_GROUP = _known_names("id key index fold split train test seed date time year month day week hour age sex gender")
 # Words that do not say which event a column is about. A risk is one of something bad, which 1 need not stand for.
-_NEUTRAL = _PROBA - _LOGIT - {"risk"} | _names(
+_NEUTRAL = _PROBA - _LOGIT - {"risk"} | _known_names(
     "y x is has was of the flag label target outcome true actual test model raw calibrated new old hat value out output"
 )
 # Labels that count as 0 and 1, and those of them that stand for 1 in the name of any probability.
@@ -47,7 +47,7 @@ _PAIRS = {
     "0": "1", "no": "yes", "false": "true", "n": "y", "f": "t", "negative": "positive", "neg": "pos", "loss": "win",
     "lost": "won", "wrong": "right", "incorrect": "correct",
 }  # fmt: skip
-_CORRECT = _names("correct iscorrect right")
+_CORRECT = _known_names("correct iscorrect right")
 _ONES = ("1", "yes", "true", "positive", "pos")
 
 
@@ -90,7 +90,7 @@ def guess(
     several: bool = False,
     label_elsewhere: str | None = None,
 ) -> Guess:
-    """Find the columns that the user did not name, if there is only one possibility; otherwise raise a question.
+    """Guess the columns that the user did not name, if there is only one possibility; otherwise raise a question.
 
     `label_elsewhere` is the outcome column of another file that this one is joined to; empty if no outcomes are needed.
     """
@@ -109,14 +109,14 @@ def guess(
         labels = [outcome for _, outcome in pairs] or _label_candidates(free)
     is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0]))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
-    event = _event(labels[0], pos_label, where) if is_known else elsewhere
-    questions = [] if is_known or not is_needed else [f"{_which('--label', labels, where)} {CLASSES}"]
+    event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
+    questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {CLASSES}"]
     if not proba and not (questions and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
-            questions.append(_which("--proba", probas, where, several))
+            questions.append(_ask_which("--proba", probas, where, several))
         elif _is_doubtful(probas[0], event, in_file):
-            questions.append(_whether(probas[0], event, where))
+            questions.append(_ask_whether(probas[0], event, where))
     if questions:
         names = [c.name for c in columns]
         require_columns([("", c.name) for c in labels + probas], names, where)  # refuse duplicates
@@ -132,14 +132,14 @@ def guess(
 
 
 def _outcome_pairs(free: list[Column], labels: list[Column], probas: list[Column]) -> list[tuple[Column, Column]]:
-    """Return columns of probabilities and outcomes named `X` and `X_outcome`; `labels` and `probas` were named."""
+    """Guess columns of probabilities and outcomes named `X` and `X_outcome`; `labels` and `probas` were named."""
     outcomes = {_words(c.name): c for c in labels or free if _content(c) == "0/1"}
     pairs = [(c, outcomes.get((*_words(c.name), "outcome"))) for c in probas or free if probas or _content(c) == "unit"]
     return [(column, outcome) for column, outcome in pairs if outcome is not None]
 
 
 def _label_candidates(columns: list[Column]) -> list[Column]:
-    """Return 0/1 columns with a known name; or else all known names and 0/1 columns; or else columns of two labels."""
+    """Guess outcomes: 0/1 columns with a known name; or all known names and 0/1 columns; or columns of two labels."""
     possible = [c for c in columns if not _has(c.name, _PROBA - _LOGIT | _STATISTIC)]
     named = [c for c in possible if _has(c.name, _OUTCOME)]
     others = [c for c in possible if not _has(c.name, _OUTCOME | _GROUP)]
@@ -148,12 +148,12 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
 
 
 def _is_clear(column: Column) -> bool:
-    """Tell whether the only candidate for outcomes is accepted: two labels that are not known need a known name."""
+    """Tell whether the only guess for outcomes is accepted: two labels that are not known need a known name."""
     return _content(column) == "0/1" or (_content(column) == "two labels" and _has(column.name, _OUTCOME))
 
 
 def _proba_candidates(columns: list[Column], event: _Event) -> list[Column]:
-    """Return columns in [0, 1] with a known name; or else all known names and columns in [0, 1]."""
+    """Guess probabilities: columns in [0, 1] with a known name; or else all known names and columns in [0, 1]."""
     possible = [c for c in columns if c != event.column and not _has(c.name, _STATISTIC)]
     named = [c for c in possible if _has(c.name, _PROBA) and c.kind in ("number", "text") and _content(c) != "0/1"]
     others = [c for c in possible if _content(c) == "unit" and not _has(c.name, _PROBA | _OUTCOME | _GROUP)]
@@ -164,8 +164,8 @@ def _proba_candidates(columns: list[Column], event: _Event) -> list[Column]:
     return fitting if len(fitting) == 1 else candidates
 
 
-def _event(column: Column, typed: str | None, where: str) -> _Event:
-    """Return the outcome column with the label that counts as 1; ask if that is unknown."""
+def _guess_event(column: Column, typed: str | None, where: str) -> _Event:
+    """Guess which label of the outcome column counts as 1; ask if that is unknown."""
     if typed is not None:
         return _Event(column, convert_label(column, typed, where))
     if column.kind in ("text", "number") and _content(column) not in ("0/1", "unit"):
@@ -174,7 +174,7 @@ def _event(column: Column, typed: str | None, where: str) -> _Event:
 
 
 def _is_doubtful(proba: Column, event: _Event, columns: list[Column]) -> bool:
-    """Tell whether probabilities may be about another event, by their name, or be the confidence in decisions."""
+    """Tell whether guessed probabilities may be about another event, or be the confidence in decisions."""
     if _content(proba) != "unit" or not event.column.name:  # other numbers are refused when they are read
         return False
     has_decisions = any(_has(c.name, _DECISION) and _content(c) != "unit" and c != event.column for c in columns)
@@ -184,7 +184,7 @@ def _is_doubtful(proba: Column, event: _Event, columns: list[Column]) -> bool:
 
 
 def _is_about(name: str, event: _Event) -> bool:
-    """Tell whether a name fits the label that counts as 1: not ``p_dry`` for `rain`.
+    """Tell whether a column's name fits the label that counts as 1: not ``p_dry`` for `rain`.
 
     Its words must be neutral, except for the name of the outcome if the label is 1, yes or the like, and the label.
     """
@@ -200,21 +200,21 @@ def _is_about(name: str, event: _Event) -> bool:
 
 
 def _is_same(a: list[str], b: list[str]) -> bool:
-    """Tell whether words are forms of the same, such as rain and rained."""
+    """Tell whether words in column names are forms of the same, such as rain and rained."""
     short, long = sorted(("".join(a), "".join(b)), key=len)
     return bool(short) and long in [short + ending for ending in ("", "s", "d", "ed", "ing")]
 
 
-def _which(flag: str, candidates: list[Column], where: str, several: bool = False) -> str:
-    """Return the question which column has a role."""
+def _ask_which(flag: str, candidates: list[Column], where: str, several: bool = False) -> str:
+    """Return the question which column has a role, if that cannot be guessed."""
     role = "predicted probabilities (in [0, 1])" if flag == "--proba" else "outcomes (0/1, True/False or two labels)"
     names, number = [c.name for c in candidates], "one or more" if several else "one"
     example = flagged(flag, names[0] if names else "COLUMN")
     return f"Which column of {where} holds the {role}? Candidates: {list_shown(names)}. Name {number}: {example}."
 
 
-def _whether(proba: Column, event: _Event, where: str) -> str:
-    """Return the question whether a column is about the event."""
+def _ask_whether(proba: Column, event: _Event, where: str) -> str:
+    """Return the question whether a guessed column is about the event."""
     flag = flagged("--proba", proba.name)
     inverted = f"use {flag} {flagged('--pos-label', next(iter(event.zeros), 0))}"
     opposite = inverted if event.column.kind != "nothing" else "make a column of 1 minus it"
@@ -236,18 +236,18 @@ def _messages(guessed: list[str], outcomes: list[Column], weights: list[Column])
 
 @functools.lru_cache(maxsize=1 << 17)
 def _words(name: str) -> tuple[str, ...]:
-    """Split a name into lower-case words: churn, proba, 1 for ``churnProba_1``."""
+    """Split a column's name into lower-case words: churn, proba, 1 for ``churnProba_1``."""
     return tuple(_WORD.findall(_EDGE.sub(" ", name).casefold()))
 
 
 def _has(name: str, known: frozenset[str]) -> bool:
-    """Tell whether a word of a name, or two neighbours joined, are known."""
+    """Tell whether a word of a column's name, or two neighbours joined, are known."""
     words = _words(name)
     return not known.isdisjoint((*words, *map("".join, itertools.pairwise(words))))
 
 
 def _content(column: Column) -> Literal["unit", "0/1", "two labels", "other"]:
-    """Classify the values of a column: numbers in [0, 1], values known to stand for 0 and 1, and two other labels."""
+    """Classify a column to guess its role: numbers in [0, 1], values known to stand for 0 and 1, two other labels."""
     values, low, high = set(column.values), column.low, column.high
     if low is not None and high is not None and 0.0 <= low <= high <= 1.0:
         return "unit" if column.many or not values <= {0, 1} else "0/1"
@@ -257,7 +257,7 @@ def _content(column: Column) -> Literal["unit", "0/1", "two labels", "other"]:
 
 
 def _known_positive(column: Column) -> Label:
-    """Return the label that counts as 1 in place of 1 and True: one of known labels, even if it was not seen yet."""
+    """Guess the label that counts as 1 in place of 1 and True: one of known labels, even if it was not seen yet."""
     seen = {str(value).strip().casefold(): str(value) for value in column.values}
     one = next((one for zero, one in _PAIRS.items() if seen.keys() <= {zero, one}), None)
     if column.kind != "text" or one is None or not seen or len(seen) != len(column.values):

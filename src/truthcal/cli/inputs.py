@@ -66,22 +66,22 @@ class Data:
 
 
 def rows_in_memory(y: Any, p: Any, w: Any = None) -> Loaded:
-    """Wrap rows that are in memory already."""
+    """Wrap input rows that are in memory already."""
     return Loaded(y, p, w, Sketch().update(y, p, w), None, len(p))
 
 
-def read(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool = False) -> Data:
-    """Read all rows of all models in one pass, and print which columns were guessed."""
+def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool = False) -> Data:
+    """Read the inputs, all rows of all models in one pass, and print which columns were guessed."""
     sketches = sketches_in(request.files)
     if sketches:
-        return _read_sketches(request, sketches, tuple(sketches))
-    with open_sources(request.files) as sources:
+        return _read_input_sketches(request, sketches, tuple(sketches))
+    with open_inputs(request.files) as sources:
         names = (request.label, *request.proba, request.weight, *request.by, request.key)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         if preview.source.is_sketch:
-            return _read_sketches(request, [str(sources[0].path)], (str(sources[0]),))
+            return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
         sources[0] = preview.source
-        guessed = _guess_columns(request, preview)
+        guessed = _guess_input_columns(request, preview)
         checksum = hashlib.sha256()
         models = load(
             sources,
@@ -92,12 +92,12 @@ def read(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool 
             exact_rows=exact_rows,
             checksum=checksum if digest else None,
         )
-        columns = column_roles(request, guessed, guessed.y_proba)
+        columns = describe_columns(request, guessed, guessed.y_proba)
         return Data(models, tuple(map(str, sources)), columns, checksum.hexdigest() if digest else "")
 
 
-def column_roles(request: Request, guessed: Guess, proba: Sequence[str]) -> dict[str, Any]:
-    """Describe the roles of columns for JSON and the report."""
+def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> dict[str, Any]:
+    """Describe the columns of the inputs and their roles for JSON and the report."""
     return {
         "label": guessed.y_true,
         "proba": list(proba),
@@ -108,12 +108,12 @@ def column_roles(request: Request, guessed: Guess, proba: Sequence[str]) -> dict
 
 
 @contextlib.contextmanager
-def open_sources(files: Sequence[str]) -> Iterator[list[Source]]:
-    """Find the files; stdin is copied to a temporary file that exists within this context."""
+def open_inputs(files: Sequence[str]) -> Iterator[list[Source]]:
+    """Find the input files; stdin is copied to a temporary file that exists within this context."""
     if STDIN not in files:
         sources = find_sources(list(files))
         for source in sources:
-            _refuse_name_not_utf8(source)
+            _refuse_input_name_not_utf8(source)
         yield sources
         return
     if len(files) > 1:
@@ -124,8 +124,8 @@ def open_sources(files: Sequence[str]) -> Iterator[list[Source]]:
         yield [source]
 
 
-def _guess_columns(request: Request, preview: Preview) -> Guess:
-    """Find the columns that were not named by the content of the first file, and print the guess."""
+def _guess_input_columns(request: Request, preview: Preview) -> Guess:
+    """Find the columns of the inputs that were not named, by the content of the first file, and print the guess."""
     guessed = guess(
         preview.columns,
         label=request.label,
@@ -142,7 +142,7 @@ def _guess_columns(request: Request, preview: Preview) -> Guess:
     return guessed
 
 
-def _refuse_name_not_utf8(source: Source) -> None:
+def _refuse_input_name_not_utf8(source: Source) -> None:
     try:
         os.fspath(source.path).encode()
     except UnicodeEncodeError:
@@ -155,7 +155,7 @@ def _refuse_name_not_utf8(source: Source) -> None:
 
 
 def sketches_in(files: Sequence[str]) -> list[str]:
-    """Return the files that are sketches, with patterns expanded."""
+    """Return the input files that are sketches, with patterns expanded."""
     names = [name for name in files if name != STDIN]
     matches = [
         sorted(glob.glob(name)) if glob.has_magic(name) and not Path(name).exists() else [name] for name in names
@@ -164,9 +164,9 @@ def sketches_in(files: Sequence[str]) -> list[str]:
     return [path for paths in matches for path in paths if format_of_path(Path(path))[0] is None and sketch_kind(path)]
 
 
-def _read_sketches(request: Request, paths: list[str], names: tuple[str, ...]) -> Data:
+def _read_input_sketches(request: Request, paths: list[str], names: tuple[str, ...]) -> Data:
     _refuse_beside_sketches(request, names)
-    whole = merge_sketches(paths)
+    whole = merge_input_sketches(paths)
     table = whole if isinstance(whole, SketchTable) else None
     if request.by and (table is None or request.by != table.by):
         segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
@@ -176,7 +176,7 @@ def _read_sketches(request: Request, paths: list[str], names: tuple[str, ...]) -
 
 
 def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
-    """Reject what cannot be combined with sketches: files of rows, names of columns, a number of buckets."""
+    """Reject inputs that cannot be combined with sketches: files of rows, names of columns, a number of buckets."""
     others = [name for name in request.files if name not in names and (name == STDIN or not glob.has_magic(name))]
     if others and names != ("standard input",):
         other = "standard input" if others[0] == STDIN else others[0]
@@ -194,8 +194,8 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
         raise ValueError(f"{names[0]}: is a sketch with a fixed number of buckets; omit --buckets.")
 
 
-def merge_sketches(files: Sequence[str]) -> Sketch | SketchTable:
-    """Merge sketches, all with segments or all without."""
+def merge_input_sketches(files: Sequence[str]) -> Sketch | SketchTable:
+    """Merge input files that are sketches, all with segments or all without."""
     paths = sketches_in(files) if any(map(glob.has_magic, files)) else list(files)
     if not paths:
         raise FileNotFoundError("no sketch matches this pattern.")

@@ -19,14 +19,14 @@ from typing import Any, NoReturn
 
 from truthcal.cli.errors import error_text
 from truthcal.cli.output import discard_output, print_error, print_warnings_as_messages
-from truthcal.cli.parser import COMMANDS, build_parser, parse
+from truthcal.cli.parser import COMMANDS, build_parser, parse_arguments
 from truthcal.cli.request import Request
 
 _WRONG, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line. Returns the exit status."""
+    """Run the command line: the entry point. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # characters that cannot be encoded are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             build_parser().print_help(sys.stderr)
             return _WRONG
         _refuse_unknown_command(arguments[0])
-        return _run(parse(arguments))
+        return _run_command(parse_arguments(arguments))
     except BrokenPipeError:
         discard_output()
         return _BROKEN_PIPE
@@ -65,7 +65,7 @@ def _exit_on_signal(*_: Any) -> NoReturn:
     sys.exit(_TERMINATED)
 
 
-def _run(request: Request) -> int:
+def _run_command(request: Request) -> int:
     """Run a command; print an error as one line, or as a traceback with --debug."""
     try:
         with warnings.catch_warnings():

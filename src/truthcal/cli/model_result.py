@@ -47,7 +47,7 @@ class ModelResult:
 
 
 def assess_models(request: Request, data: Data, alpha: float | None = None) -> list[ModelResult]:
-    """Assess all models and their segments at the levels of the request, or at another `alpha`."""
+    """Return the results of all models and their segments at the levels of the request, or at another `alpha`."""
     levels: dict[str, Any] = {"alpha": alpha or request.alpha, "confidence_level": request.confidence_level}
     results = []
     for name, loaded in data.models.items():
@@ -61,10 +61,10 @@ def assess_models(request: Request, data: Data, alpha: float | None = None) -> l
 
 
 def rows_or_sketch(loaded: Loaded) -> tuple[tuple[Any, ...], Any]:
-    """Return the positional arguments of the library's functions, (y, p) or (sketch,), and the weights."""
+    """Return the rows or the sketch of one model as positional arguments, (y, p) or (sketch,), and the weights."""
     return ((loaded.y, loaded.p), loaded.w) if loaded.exact else ((loaded.sketch,), None)
 
 
 def certified_atb(loaded: Loaded) -> tc.Bounded | None:
-    """Return bounds of ATB if only a sketch of the rows was kept."""
+    """Return the bounds of one model's ATB if only a sketch of its rows was kept."""
     return None if loaded.exact else loaded.sketch.atb()

@@ -35,7 +35,7 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
 
 
 def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) -> None:
-    """Raise if a file has no rows, or numbers in place of a header; `flags` would name the columns to use."""
+    """Raise if a file has no rows, or numbers in place of the header that names columns; `flags` would name them."""
     names = [column.name for column in columns if not column.in_path]
     refuse_no_rows(sum(column.kind != "nothing" for column in columns if not column.in_path), where)
     numbers = [name for name in names if _NUMBER.fullmatch(name)]
@@ -48,7 +48,7 @@ def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) 
 
 
 def convert_label(column: Column, typed: str, where: str) -> str | int | float | bool:
-    """Convert the label that the user typed to the type of the column's values."""
+    """Convert the label that the user named to the type of the column's values."""
     label: str | int | float | None = typed
     if column.kind == "bool":
         label = _BOOLS.get(typed.casefold())
@@ -64,7 +64,7 @@ def convert_label(column: Column, typed: str, where: str) -> str | int | float |
 
 
 def ask_label(column: Column, where: str) -> NoReturn:
-    """Ask which of two labels counts as 1, or refuse more than two."""
+    """Ask the user to name which of two labels counts as 1, or refuse more than two."""
     subject, values = f"{shown(column.name)} of {where}", list_shown(column.values, more=column.many)
     if column.many or len(column.values) > 2:
         rule = "outcomes must be 0/1, True/False or two labels"
@@ -74,6 +74,6 @@ def ask_label(column: Column, where: str) -> NoReturn:
 
 
 def flagged(flag: str, value: object) -> str:
-    """Format a flag and its value as typed in a shell."""
+    """Format a flag that names a column or label, and its value, as typed in a shell."""
     text = escape_control_characters(str(value))
     return f"{flag}{'=' if text.startswith('-') else ' '}{shlex.quote(text)}"

@@ -48,7 +48,7 @@ def print_warnings_as_messages(quiet: bool) -> None:
 
 
 def discard_output() -> None:
-    """Redirect stdout to the null device, so that Python does not fail to flush it at exit."""
+    """Discard all further output to stdout, so that Python does not fail to flush it at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -73,7 +73,7 @@ def print_formatted(request: Request, result: Any, content: Mapping[str, Any]) -
 
 
 def coloured(text: str, kind: str) -> str:
-    """Colour the first line by the kind of an assessment or the status of a gate, if stdout is a terminal."""
+    """Colour the first line of output by the kind of an assessment or the status of a gate, if stdout is a terminal."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
         return text
     first, newline, rest = text.partition("\n")
@@ -81,7 +81,7 @@ def coloured(text: str, kind: str) -> str:
 
 
 def _null_unknown(value: Any) -> Any:
-    """Replace nan and infinity by None."""
+    """Replace nan and infinity in JSON output by None."""
     if isinstance(value, dict):
         return {key: _null_unknown(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -37,7 +37,7 @@ class Command:
         return "examples:\n" + "\n".join(f"  # {purpose}\n  {line}" for purpose, line in self.examples)
 
 
-def parse(line: Sequence[str]) -> Request:
+def parse_arguments(line: Sequence[str]) -> Request:
     """Turn the arguments into a request. Exits with a message if they are wrong."""
     fields = vars(build_parser().parse_args(line))
     values: dict[str, Any] = {
@@ -79,40 +79,40 @@ def build_parser() -> argparse.ArgumentParser:
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
-def _share(text: str) -> float:
-    """Convert a number between 0 and 1, both excluded."""
-    if not 0.0 < (number := _number(text)) < 1.0:
+def _parse_share(text: str) -> float:
+    """Parse an option's number between 0 and 1, both excluded."""
+    if not 0.0 < (number := _parse_number(text)) < 1.0:
         raise argparse.ArgumentTypeError(f"must lie between 0 and 1; got {text}")
     return number
 
 
-def _positive(text: str) -> float:
-    if not 0.0 < (number := _number(text)) < math.inf:
+def _parse_positive(text: str) -> float:
+    if not 0.0 < (number := _parse_number(text)) < math.inf:
         raise argparse.ArgumentTypeError(f"must be a positive number; got {text}")
     return number
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number; got {text!r}") from None
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a positive whole number; got {text!r}")
     return int(text)
 
 
-def _seed(text: str) -> int:
+def _parse_seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more; got {text!r}")
     return int(text)
 
 
-def _numbers(text: str) -> list[float]:
-    return [_number(part) for part in text.replace(",", " ").split()]
+def _parse_numbers(text: str) -> list[float]:
+    return [_parse_number(part) for part in text.replace(",", " ").split()]
 
 
 _Option = tuple[tuple[str, ...], dict[str, Any]]
@@ -122,19 +122,19 @@ def _option(help_: str, *flags: str, **settings: Any) -> _Option:
     return flags, {"help": help_, **settings}
 
 
-def _column(flag: str, help_: str, **settings: Any) -> _Option:
+def _column_flag(flag: str, help_: str, **settings: Any) -> _Option:
     return _option(help_, flag, metavar="COL", **settings)
 
 
-def _count(flag: str, help_: str) -> _Option:
-    return _option(help_, flag, type=_whole, metavar="N")
+def _count_flag(flag: str, help_: str) -> _Option:
+    return _option(help_, flag, type=_parse_whole, metavar="N")
 
 
-def _limit(flag: str, help_: str, convert: Callable[[str], float] = _share, **settings: Any) -> _Option:
+def _limit(flag: str, help_: str, convert: Callable[[str], float] = _parse_share, **settings: Any) -> _Option:
     return _option(help_, flag, type=convert, metavar="X", **settings)
 
 
-def _format(name: str, help_: str) -> _Option:
+def _format_flag(name: str, help_: str) -> _Option:
     return _option(help_, f"--{name}", dest="format", action="store_const", const=name)
 
 
@@ -143,15 +143,15 @@ _OPTIONS = {
     "files": _option(_FORMATS, "files", nargs="+", metavar="FILE"),
     "files?": _option(_FORMATS, "files", nargs="*", metavar="FILE"),
     "sketches": _option("file written by `truthcal sketch` or `Sketch.save`", "files", nargs="+", metavar="SKETCH"),
-    "label": _column("--label", "outcomes: 0/1, true/false, or two labels"),
-    "proba": _column("--proba", "predicted probabilities", action="append"),
-    "probas": _column("--proba", "predicted probabilities; repeat for more models", action="append"),
-    "proba-as-truth": _column("--proba", "predictions to use as the true probabilities", action="append"),
-    "weight": _column("--weight", "weights"),
+    "label": _column_flag("--label", "outcomes: 0/1, true/false, or two labels"),
+    "proba": _column_flag("--proba", "predicted probabilities", action="append"),
+    "probas": _column_flag("--proba", "predicted probabilities; repeat for more models", action="append"),
+    "proba-as-truth": _column_flag("--proba", "predictions to use as the true probabilities", action="append"),
+    "weight": _column_flag("--weight", "weights"),
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
-    "by": _column("--by", "segments; repeat for more columns", action="append"),
-    "key": _column("--key", "column on which to join two files"),
-    "truth": _option("true probabilities, instead of a file", "--truth", type=_numbers, metavar="P,P,..."),
+    "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
+    "key": _column_flag("--key", "column on which to join two files"),
+    "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
     "report": _option("also write the HTML report", "--report", metavar="OUT.html"),
     "title": _option("title of the report", "--title", metavar="TEXT"),
     "page": _option("file to write (default: the input's name with .html)", "-o", "--output", metavar="OUT.html"),
@@ -161,12 +161,12 @@ _OPTIONS = {
     "gate-alpha": _limit(
         "--alpha", "fail if miscalibration is significant at this level (default: 0.05 without --max-rms)", default=None
     ),
-    "max-rms": _limit("--max-rms", "fail if the lower confidence limit of the error (rms) exceeds X", _positive),
+    "max-rms": _limit("--max-rms", "fail if the lower confidence limit of the error (rms) exceeds X", _parse_positive),
     "confidence-level": _limit("--confidence-level", "confidence level of the intervals (default: 0.95)"),
     "adjust": _option(
         "adjustment for the number of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
     ),
-    "min-rows": _count("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
+    "min-rows": _count_flag("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
     "statistic": _option("test statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
     "compared": _option("measure to compare (default: atb)", "--measure", default="atb", metavar="NAME"),
     "measures": _option(
@@ -180,15 +180,15 @@ _OPTIONS = {
     "method": _option(
         "how to compute the p-value (default: auto)", "--method", choices=("auto", "exact", "asymptotic", "bound")
     ),
-    "n-resamples": _count("--n-resamples", "number of times to redraw the outcomes (default: 9999)"),
-    "seed": _option("seed of the random draws (default: 0)", "--seed", type=_seed, metavar="N"),
-    "max-rows": _count("--max-rows", "use at most N rows, evenly spaced in sorted order (default: 500)"),
+    "n-resamples": _count_flag("--n-resamples", "number of times to redraw the outcomes (default: 9999)"),
+    "seed": _option("seed of the random draws (default: 0)", "--seed", type=_parse_seed, metavar="N"),
+    "max-rows": _count_flag("--max-rows", "use at most N rows, evenly spaced in sorted order (default: 500)"),
     "list": _option("list all measures and their properties, without data", "--list", action="store_true"),
-    "buckets": _count("--buckets", "number of buckets, a power of two (default: 16384, or 4096 with --by)"),
+    "buckets": _count_flag("--buckets", "number of buckets, a power of two (default: 16384, or 4096 with --by)"),
     "folder": _option("folder for the data and the report (default: truthcal-demo)", "--folder", metavar="DIR"),
     "shell": _option("shell that will run the script", "shell", choices=SHELLS),
-    "json": _format("json", "print JSON with a documented, versioned schema (docs/guide/cli.md)"),
-    "markdown": _format("markdown", "print Markdown, for a pull request or a job summary"),
+    "json": _format_flag("json", "print JSON with a documented, versioned schema (docs/guide/cli.md)"),
+    "markdown": _format_flag("markdown", "print Markdown, for a pull request or a job summary"),
     "debug": _option("show a traceback if an error occurs", "--debug", action="store_true"),
     "quiet": _option("print only errors on stderr", "-q", "--quiet", action="store_true"),
 }

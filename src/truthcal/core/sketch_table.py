@@ -17,7 +17,7 @@ from truthcal.core.points import Points
 from truthcal.core.sketch import CELL_SIZE, COLUMNS, MAX_BUCKETS, Sketch, cells_are_possible, is_size, read_cells
 from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
-from truthcal.results.text import Page, Table, count, more_than, number
+from truthcal.results.text import Page, Table, count, more_rows, number
 
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -308,7 +308,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             rows.append([*map(printed, self._keys[g]), *numbers])
         header, first = [*self.by, "rows", "bias", "ATB", "noise floor", "ATB / floor"], len(self.by)
         lines = Table(header, rows, right=range(first, first + 5))
-        return Page(title, lines, more_than(len(self), _SHOWN)).text()
+        return Page(title, lines, more_rows(len(self), _SHOWN)).text()
 
     # --- files -----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_impossible_sums, refuse_more_labels, refuse_no_rows
+from truthcal.io.errors import refuse_impossible_sums, refuse_invalid_rows, refuse_more_labels
 
 _Floats = NDArray[np.float64]
 _Column = Sequence[Any] | NDArray[Any]
@@ -24,7 +24,7 @@ Groups = tuple[NDArray[Any], Sequence[tuple[Any, ...]]]  # of each line or row, 
 def build_sketch(
     table: Mapping[str, _Column], groups: Groups | None, roles: ColumnRoles, n_buckets: int, where: str
 ) -> Sketch | SketchTable:
-    """Return the sketch, or one for each group, of a table with the columns that `row_codes` describes."""
+    """Assemble the sketch, or one for each group, from a table with the columns that `row_codes` describes."""
     numbers = float_columns(table)
     refuse_invalid_rows(numbers, roles, where)
     used = numbers["code"] >= 0
@@ -50,12 +50,12 @@ def build_sketch(
     return Sketch._from_columns(n_buckets, bucket[order], columns[:, order], wrong)
 
 
-def group_rows(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:
-    """Number the distinct rows of the grouping columns; None if there are no columns."""
+def assemble_groups(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:
+    """Assemble the groups of a table of sums: number its distinct keys; None if there are no grouping columns."""
     if not columns:
         return None
     numbers: dict[tuple[Any, ...], int] = {}
-    columns = [_in_utc(column, name) for column, name in zip(columns, names, strict=True)]
+    columns = [_groups_in_utc(column, name) for column, name in zip(columns, names, strict=True)]
     try:
         index = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
     except TypeError:  # a list, which cannot be hashed; the check of keys has the message
@@ -65,18 +65,18 @@ def group_rows(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Grou
     return np.array(index, dtype=np.int64), list(numbers)
 
 
-def _in_utc(column: Sequence[Any], name: str) -> Sequence[Any]:
+def _groups_in_utc(column: Sequence[Any], name: str) -> Sequence[Any]:
     """Convert times to UTC: in a time zone, two times are equal for Python even if the clock was set back between."""
     first = next((value for value in column if value is not None), None)
     return [plain_value(value, name) for value in column] if isinstance(first, datetime) else column
 
 
 def float_columns(table: Mapping[str, _Column]) -> dict[str, _Floats]:
-    """Convert all columns but the labels to floats; missing values become nan, and a Decimal its float."""
-    return {name: _floats(column) for name, column in table.items() if name not in row_codes.OTHERS}
+    """Convert the table to assemble to floats, but for its labels; missing values become nan, a Decimal its float."""
+    return {name: _float_column(column) for name, column in table.items() if name not in row_codes.OTHERS}
 
 
-def _floats(values: _Column) -> _Floats:
+def _float_column(values: _Column) -> _Floats:
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.astype(np.float64, copy=False)
     raw = np.array(values, dtype=object)
@@ -84,20 +84,7 @@ def _floats(values: _Column) -> _Floats:
     return raw.astype(np.float64)
 
 
-def refuse_invalid_rows(numbers: Mapping[str, _Floats], roles: ColumnRoles, where: str) -> None:
-    """Raise if there are no rows, or if codes say that rows are invalid."""
-    total = int(numbers["n"].sum())
-    refuse_no_rows(total, where)
-    bad_rows: dict[int, BadRows] = {}
-    for i in np.flatnonzero(numbers["code"] < row_codes.ZERO_WEIGHT):
-        code, n, low, high = (float(numbers[name][i]) for name in ("code", "n", "low", "high"))
-        if low > high:  # some engines return this for the extremes of no numbers
-            low = high = np.nan
-        bad_rows[int(code)] = bad_rows.get(int(code), BadRows()) + BadRows(int(n), low, high)
-    refuse_bad_rows(bad_rows, total, roles, where)
-
-
 def other_labels(table: Mapping[str, _Column]) -> list[Any]:
-    """Return the known labels other than the positive one."""
+    """Return the labels in the table to assemble that are not the positive one."""
     labels = np.array([label for name in row_codes.OTHERS for label in table[name]], dtype=object)
     return list(labels[~is_missing_object(labels)])

@@ -43,9 +43,9 @@ class ColumnRoles:
     @classmethod
     def of(cls, y_true: object, y_proba: object, sample_weight: object, by: object, pos_label: object) -> "ColumnRoles":
         """Check the names themselves; `require_columns` checks that such columns exist."""
-        names = {"y_true": _column_name(y_true, "y_true"), "y_proba": _column_name(y_proba, "y_proba")}
+        names = {"y_true": _check_name_for_role(y_true, "y_true"), "y_proba": _check_name_for_role(y_proba, "y_proba")}
         if sample_weight is not None:
-            names["sample_weight"] = _column_name(sample_weight, "sample_weight")
+            names["sample_weight"] = _check_name_for_role(sample_weight, "sample_weight")
         for role, other in itertools.combinations(names, 2):
             if names[role] == names[other]:
                 raise invalid(role, f"and `{other}` both name the column {names[role]!r}; they must differ.")
@@ -54,7 +54,7 @@ class ColumnRoles:
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
             problem = f"must be one label: text, a number, True or False; got {shown(pos_label)}."
             raise invalid("pos_label", problem, TypeError)
-        groups = () if by is None else tuple(_column_name(name, "by") for name in check_by(by))
+        groups = () if by is None else tuple(_check_name_for_role(name, "by") for name in check_by(by))
         return cls(names["y_true"], (names["y_proba"],), names.get("sample_weight"), groups, pos_label)
 
     @classmethod
@@ -94,7 +94,7 @@ class ColumnRoles:
 
 
 def require_columns(named: Iterable[tuple[str, str]], available: Iterable[str], where: str) -> None:
-    """Raise if one of the `named` columns, pairs of a role and a name, does not exist or exists twice."""
+    """Check that all columns with a role, pairs of the role and the name, exist once; raise if not."""
     columns = list(available)
     counts = Counter(columns)  # one pass: a file may have 100,000 columns
     for role, name in named:
@@ -108,7 +108,7 @@ def require_columns(named: Iterable[tuple[str, str]], available: Iterable[str], 
             raise ValueError(f"{where} has {counts[name]} columns named {name!r}; rename all but one.")
 
 
-def _column_name(name: object, role: str) -> str:
+def _check_name_for_role(name: object, role: str) -> str:
     if not isinstance(name, str):
         raise invalid(role, f"must be the name of a column; got {shown(name)}.", TypeError)
     if not name:

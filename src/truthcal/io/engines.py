@@ -12,9 +12,9 @@ from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
-from truthcal.io.assemble import build_sketch, group_rows
+from truthcal.io.assemble import assemble_groups, build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles, require_columns
-from truthcal.io.errors import refuse_nested_groups, refuse_other_type_of_label, refuse_type
+from truthcal.io.errors import refuse_column_type, refuse_nested_groups, refuse_other_type_of_label
 from truthcal.io.row_codes import Check, error_codes, rules_for
 
 
@@ -77,18 +77,18 @@ def sketch_frame(
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
-    rows = with_codes(select_columns(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
-    columns = collect(_aggregate(rows, roles), as_lists=_group_names(roles))
-    groups = group_rows([columns.pop(name) for name in _group_names(roles)], roles.by)
+    rows = with_code_column(select_columns(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
+    columns = collect(_aggregate_frame(rows, roles), as_lists=_group_aliases(roles))
+    groups = assemble_groups([columns.pop(name) for name in _group_aliases(roles)], roles.by)
     return build_sketch(columns, groups, roles, n_buckets, "the frame")
 
 
-def _group_names(roles: ColumnRoles) -> list[str]:
+def _group_aliases(roles: ColumnRoles) -> list[str]:
     return [f"truthcal_by_{i}" for i in range(len(roles.by))]
 
 
 def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
-    """Wrap a frame for narwhals, or raise."""
+    """Wrap a data frame of any engine for narwhals, or raise."""
     _refuse_duplicate_names(frame)
     try:
         return cast(nw.LazyFrame[Any], nw.from_native(frame).lazy())
@@ -99,12 +99,12 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any]:
 
 
 def collect(frame: nw.LazyFrame[Any], as_lists: Sequence[str]) -> dict[str, Any]:
-    """Collect a frame as arrays of numbers; groups, named by `as_lists`, and labels as lists of Python values."""
+    """Collect a lazy frame as arrays of numbers; groups, named by `as_lists`, and labels as lists of Python values."""
     lists = {*as_lists, *row_codes.OTHERS}
-    return {x.name: x.to_list() if x.name in lists else _numbers(x) for x in frame.collect().iter_columns()}
+    return {x.name: x.to_list() if x.name in lists else _series_to_numpy(x) for x in frame.collect().iter_columns()}
 
 
-def _numbers(column: nw.Series[Any]) -> Any:
+def _series_to_numpy(column: nw.Series[Any]) -> Any:
     if not column.implementation.is_pyarrow():
         return column.to_numpy()
     native, kind = column.to_native(), column.dtype
@@ -114,7 +114,7 @@ def _numbers(column: nw.Series[Any]) -> Any:
 
 
 def _refuse_duplicate_names(frame: Any) -> None:
-    """Raise before narwhals or the engine does. For Spark p and P are the same name."""
+    """Raise for duplicate names in a frame before narwhals or the engine does. For Spark p and P are the same name."""
     library = type(frame).__module__.partition(".")[0]
     if library not in ("pandas", "pyarrow", "dask", "pyspark"):
         return
@@ -128,21 +128,21 @@ def _refuse_duplicate_names(frame: Any) -> None:
 
 
 def select_columns(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
-    """Select the columns as `y`, `p`, `w`, labels and groups, with numbers as Float64; raise for other types."""
+    """Select a frame's columns as `y`, `p`, `w`, labels and groups, with numbers as Float64; raise for other types."""
     require_columns(roles, frame.collect_schema().names(), "the frame")
     frame, roles = _with_plain_names(frame, roles)
     schema = frame.collect_schema()
-    columns = [_number(roles.y_proba, "y_proba", schema).alias("p")]
+    columns = [_number_expression(roles.y_proba, "y_proba", schema).alias("p")]
     if roles.pos_label is None:
-        columns.append(_number(roles.y_true, "y_true", schema).alias("y"))
+        columns.append(_number_expression(roles.y_true, "y_true", schema).alias("y"))
     else:
-        columns += _labels(roles, schema[roles.y_true])
+        columns += _label_expressions(roles, schema[roles.y_true])
     if roles.sample_weight is not None:
-        columns.append(_number(roles.sample_weight, "sample_weight", schema).alias("w"))
+        columns.append(_number_expression(roles.sample_weight, "sample_weight", schema).alias("w"))
     for name in roles.by:
         if schema[name].is_nested():
             refuse_nested_groups(name, str(schema[name]))
-    columns += [nw.col(name).alias(alias) for name, alias in zip(roles.by, _group_names(roles), strict=True)]
+    columns += [nw.col(name).alias(alias) for name, alias in zip(roles.by, _group_aliases(roles), strict=True)]
     return frame.select(columns)
 
 
@@ -156,25 +156,25 @@ def _with_plain_names(frame: nw.LazyFrame[Any], roles: ColumnRoles) -> tuple[nw.
     return lazy_frame(nw.to_native(frame).toDF(*plain.values())), renamed
 
 
-def _number(name: str, role: str, schema: Mapping[str, Any]) -> nw.Expr:
-    """Return a column of numbers or booleans. Text is not converted: engines differ in how they do it."""
+def _number_expression(name: str, role: str, schema: Mapping[str, Any]) -> nw.Expr:
+    """Return the expression of a column of numbers or booleans. Text is not converted: engines differ in that."""
     kind, column = schema[name], nw.col(name)
     if kind == nw.Boolean:
         return _one_or_zero(column, ~column.is_null())
     if not kind.is_numeric():
-        refuse_type(name, role, str(kind), text=_is_text(kind))
+        refuse_column_type(name, role, str(kind), text=_is_string(kind))
     return column.cast(nw.Float64)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_string(kind: Any) -> bool:
     return kind in (nw.String, nw.Categorical, nw.Enum)
 
 
-def _labels(roles: ColumnRoles, kind: Any) -> list[nw.Expr]:
-    """Return whether the label is the positive one (null where it is missing), and the label if it is another one."""
-    refuse_other_type_of_label(roles, str(kind), text=_is_text(kind), number=kind.is_numeric() or kind == nw.Boolean)
+def _label_expressions(roles: ColumnRoles, kind: Any) -> list[nw.Expr]:
+    """Return expressions for whether the label is the positive one (null if missing), and for another label."""
+    refuse_other_type_of_label(roles, str(kind), text=_is_string(kind), number=kind.is_numeric() or kind == nw.Boolean)
     label = nw.col(roles.y_true)
-    if _is_text(kind):
+    if _is_string(kind):
         label = label.cast(nw.String)
     elif kind == nw.Boolean:
         label = label.cast(nw.Int8)
@@ -187,12 +187,12 @@ def _labels(roles: ColumnRoles, kind: Any) -> list[nw.Expr]:
 
 
 def _one_or_zero(one: nw.Expr, present: nw.Expr) -> nw.Expr:
-    """Return 1.0, 0.0 or null. Without a cast: pandas, and so Dask, cannot cast booleans with missing values."""
+    """Return an expression: 1.0, 0.0 or null. No cast: pandas and Dask cannot cast booleans with missing values."""
     return nw.when(one).then(nw.lit(1.0)).otherwise(nw.when(present).then(nw.lit(0.0)))
 
 
 def _is_finite(x: nw.Expr) -> nw.Expr:
-    """Return whether x is neither nan nor infinite, by two conditions.
+    """Return an expression for whether x is neither nan nor infinite, by two conditions.
 
     DuckDB answers `p <= 1` and isnan(p) from the statistics of a Parquet file, which ignore nan. It does not do so for
     isfinite(p), but ibis writes that with isnan; nor for p * 0 = 0.
@@ -211,8 +211,8 @@ _BREAKS: dict[Check, Callable[[nw.Expr], nw.Expr]] = {
 }
 
 
-def with_codes(rows: nw.LazyFrame[Any], weighted: bool, n_buckets: int) -> nw.LazyFrame[Any]:
-    """Add the code of each row, and set `y`, `p` and `w` to null in rows that do not count."""
+def with_code_column(rows: nw.LazyFrame[Any], weighted: bool, n_buckets: int) -> nw.LazyFrame[Any]:
+    """Add the row codes to a lazy frame as a column, and set `y`, `p` and `w` to null in rows that do not count."""
     columns = {"y_true": nw.col("y"), "y_proba": nw.col("p"), "sample_weight": nw.col("w")}
     p, code = nw.col("p"), nw.col("code")
     bucket = nw.when(p >= 1.0).then(nw.lit(float(n_buckets - 1))).otherwise((p * float(n_buckets)).floor())
@@ -228,8 +228,8 @@ def with_codes(rows: nw.LazyFrame[Any], weighted: bool, n_buckets: int) -> nw.La
     return rows.with_columns(example.alias("low"), example.alias("high"), *valid)
 
 
-def _aggregate(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
-    """Add up by group and code. Products are made columns first, since Dask aggregates only columns."""
+def _aggregate_frame(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
+    """Add up a lazy frame by group and code. Products are made columns first, since Dask aggregates only columns."""
     y, p, w = nw.col("y"), nw.col("p"), nw.col("w")
     c, weighted = p - y, roles.sample_weight is not None
     wc = c * w if weighted else c
@@ -241,10 +241,10 @@ def _aggregate(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]
     else:
         terms |= {"wp": p, "wwv": p * (1.0 - p)}
     sums = [nw.len().alias("n"), *(nw.col(name).sum() for name in terms)]
-    return rows.with_columns(**terms).group_by([*_group_names(roles), "code"]).agg(*sums, *extremes(roles))
+    return rows.with_columns(**terms).group_by([*_group_aliases(roles), "code"]).agg(*sums, *extreme_expressions(roles))
 
 
-def extremes(roles: ColumnRoles) -> list[nw.Expr]:
-    """Return the smallest and largest value that `code` is about, and the first and last of the other labels."""
+def extreme_expressions(roles: ColumnRoles) -> list[nw.Expr]:
+    """Return expressions for the extreme values that `code` is about, and for the first and last other label."""
     first, last = ([name] if roles.pos_label is not None else [] for name in row_codes.OTHERS)
     return [*(nw.col(name).min() for name in ("low", *first)), *(nw.col(name).max() for name in ("high", *last))]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truthcal.core.checks import cure_outside_unit, invalid, refuse_weights_between
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.row_codes import ROW_RULES, RowRule, code_of
+from truthcal.io.row_codes import ROW_RULES, ZERO_WEIGHT, RowRule, code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,21 @@ class BadRows:
         return f"at row {self.row:.0f} of {where} ({rows} in this batch)"
 
 
+def refuse_invalid_rows(numbers: Mapping[str, NDArray[np.float64]], roles: ColumnRoles, where: str) -> None:
+    """Raise an error if a table of sums has no rows, or codes of invalid rows."""
+    total = int(numbers["n"].sum())
+    refuse_no_rows(total, where)
+    bad_rows: dict[int, BadRows] = {}
+    for i in np.flatnonzero(numbers["code"] < ZERO_WEIGHT):
+        code, n, low, high = (float(numbers[name][i]) for name in ("code", "n", "low", "high"))
+        if low > high:  # some engines return this for the extremes of no numbers
+            low = high = np.nan
+        bad_rows[int(code)] = bad_rows.get(int(code), BadRows()) + BadRows(int(n), low, high)
+    refuse_bad_rows(bad_rows, total, roles, where)
+
+
 def refuse_bad_rows(bad_rows: Mapping[int, BadRows], total: int, roles: ColumnRoles, where: str) -> None:
-    """Raise for the first rule in ROW_RULES that rows break."""
+    """Raise an error for the first rule in ROW_RULES that rows break."""
     for rule in ROW_RULES:
         if rule.code not in bad_rows or rule.check == "zero":
             continue
@@ -43,10 +57,10 @@ def refuse_bad_rows(bad_rows: Mapping[int, BadRows], total: int, roles: ColumnRo
         if rule.check in ("missing", "nonfinite"):  # engines disagree on whether nan is null: count both
             both = [bad_rows.get(code_of(rule.role, check), BadRows()) for check in ("missing", "nonfinite")]
             rows = both[0] + both[1]
-        _refuse_rows(rule, rows, column_and_role(column, rule.role), rows.place(total, where))
+        _raise_row_error(rule, rows, column_and_role(column, rule.role), rows.place(total, where))
 
 
-def _refuse_rows(rule: RowRule, rows: BadRows, name: str, place: str) -> NoReturn:
+def _raise_row_error(rule: RowRule, rows: BadRows, name: str, place: str) -> NoReturn:
     value, fix = rows.high if rows.high > 1 else rows.low, ""
     if rule.check == "extreme":
         refuse_weights_between(rows.low, rows.high, name)
@@ -63,18 +77,18 @@ def _refuse_rows(rule: RowRule, rows: BadRows, name: str, place: str) -> NoRetur
 
 
 def column_and_role(column: str | None, role: str) -> str:
-    """Return the name of a column for messages, with its role unless both are the same."""
+    """Return the name of a column for error messages, with its role unless both are the same."""
     return f"`{column}` ({role})" if column != role else f"`{role}`"
 
 
 def refuse_no_rows(total: int, where: str) -> None:
-    """Raise if there are no rows."""
+    """Raise an error if there are no rows."""
     if total == 0:
         raise ValueError(f"{where} has no rows; at least one is needed.")
 
 
 def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -> None:
-    """Raise if there is more than one label other than the positive one."""
+    """Raise an error if there is more than one label other than the positive one."""
     if len(set(others)) <= 1:
         return
     listed = ", ".join(map(repr, sorted(set(others), key=str)[:4]))
@@ -87,14 +101,14 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
 
 
 def refuse_impossible_sums(where: str) -> NoReturn:
-    """Raise for sums that no rows can have: the engine is wrong, not the rows."""
+    """Raise an error for sums that no rows can have: the engine is wrong, not the rows."""
     problem = f"{where} returned sums that no rows can have, so it must have skipped nan or miscounted."
     cure = "Please report this with the name and version of the engine. As a workaround, use another engine."
     raise ValueError(f"{problem} {cure}")
 
 
-def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:
-    """Raise for a column that holds no numbers; `word` is an example of its text."""
+def refuse_column_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:
+    """Raise an error for a column that holds no numbers; `word` is an example of its text."""
     fix = "Convert it to numbers first."
     if text:
         fix = "Numbers written as text? Convert them first."
@@ -112,7 +126,7 @@ def refuse_type(column: str, role: str, kind: str, *, text: bool, word: str = ""
 
 
 def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, number: bool) -> None:
-    """Raise if the positive label cannot be among the labels of this type."""
+    """Raise an error if the positive label cannot be among the labels of this type."""
     if not (text or number):
         problem = f"must contain labels: numbers, True/False or text; its type is {kind}."
         raise invalid("y_true", problem, TypeError, subject=f"`{roles.y_true}` (y_true)")
@@ -124,5 +138,5 @@ def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, num
 
 
 def refuse_nested_groups(name: str, kind: str) -> NoReturn:
-    """Raise for a grouping column of lists or structs."""
+    """Raise an error for a grouping column of lists or structs."""
     raise TypeError(f"`{name}` (by) must contain text, numbers or dates; it is {kind}.")

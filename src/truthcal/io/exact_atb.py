@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, read_only, refuse_no_weight, refuse_swapped
 from truthcal.core.sample import Sample
-from truthcal.io.assemble import float_columns, other_labels, refuse_invalid_rows
+from truthcal.io.assemble import float_columns, other_labels
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.engines import collect, extremes, lazy_frame, select_columns, with_codes
-from truthcal.io.errors import refuse_more_labels
+from truthcal.io.engines import collect, extreme_expressions, lazy_frame, select_columns, with_code_column
+from truthcal.io.errors import refuse_invalid_rows, refuse_more_labels
 from truthcal.measures.atb import atb_of
 
 _BUCKETS = 4096  # within which the engine accumulates the bias: in parallel, and without losing digits
@@ -53,40 +53,40 @@ def atb_frame(
     """
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, None, pos_label)
     rows = lazy_frame(frame)
-    coded = with_codes(select_columns(rows, roles), roles.sample_weight is not None, _BUCKETS)
+    coded = with_code_column(select_columns(rows, roles), roles.sample_weight is not None, _BUCKETS)
     distinct = _distinct_predictions(coded, roles)
     if not rows.implementation.is_dask() and not isinstance(nw.from_native(frame), nw.DataFrame):
-        return _atb_of_buckets(_valid_lines(_integrals(distinct, roles), roles))
+        return _atb_of_buckets(_collect_valid_lines(_bias_integrals(distinct, roles), roles))
     # Distinct predictions are weighted rows, each with its mean outcome: C(q) is the same.
-    lines = _valid_lines(distinct, roles)
+    lines = _collect_valid_lines(distinct, roles)
     y = np.clip(lines["wy"] / lines["w"], 0.0, 1.0)
     return atb_of(Sample.from_checked(Checked(read_only(lines["low"]), read_only(y), read_only(lines["w"]))))
 
 
 def _distinct_predictions(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
-    """Add up by distinct prediction. Rows that do not count have a code, and no prediction."""
+    """Add up by distinct prediction for the exact ATB. Rows that do not count have a code, and no prediction."""
     y, p, w = nw.col("y"), nw.col("p"), nw.col("w")
     if roles.sample_weight is None:
         w = nw.when(~p.is_null()).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     fractional = nw.when((y > 0.0) & (y < 1.0)).then(nw.lit(1)).otherwise(nw.lit(0))
     rows = rows.with_columns(w=w, wy=w * y, fractions=fractional)
     sums = [nw.len().alias("n"), *(nw.col(name).sum() for name in ("w", "wy", "fractions"))]
-    return rows.group_by(["code", "p"]).agg(*sums, *extremes(roles))
+    return rows.group_by(["code", "p"]).agg(*sums, *extreme_expressions(roles))
 
 
-def _integrals(distinct: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
-    """Return the integrals of x and x^2 within each bucket, where x is the cumulative bias within the bucket."""
+def _bias_integrals(distinct: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFrame[Any]:
+    """Return the integrals of x and x^2 for the exact ATB, where x is the cumulative bias within a bucket."""
     p, c, x, gap = (nw.col(name) for name in ("p", "c", "x", "gap"))
     distinct = distinct.with_columns(c=p * nw.col("w") - nw.col("wy"))
     cumulative, following = (column.over("code", order_by="p") for column in (c.cum_sum(), p.shift(-1)))
     distinct = distinct.with_columns(x=cumulative, gap=following - p)
     distinct = distinct.with_columns(linear=x * gap, square=x * x * gap)
     sums = [nw.col(name).sum() for name in ("n", "w", "wy", "c", "fractions", "linear", "square")]
-    return distinct.group_by("code").agg(*sums, *extremes(roles))
+    return distinct.group_by("code").agg(*sums, *extreme_expressions(roles))
 
 
-def _valid_lines(lines: nw.LazyFrame[Any], roles: ColumnRoles) -> dict[str, _Floats]:
-    """Collect the lines of valid rows by increasing prediction; raise if a row is invalid."""
+def _collect_valid_lines(lines: nw.LazyFrame[Any], roles: ColumnRoles) -> dict[str, _Floats]:
+    """Collect what the exact ATB needs of valid rows, by increasing prediction; raise if a row is invalid."""
     table = collect(lines, as_lists=())
     columns = float_columns(table)
     refuse_invalid_rows(columns, roles, "the frame")
@@ -102,7 +102,7 @@ def _valid_lines(lines: nw.LazyFrame[Any], roles: ColumnRoles) -> dict[str, _Flo
 
 
 def _atb_of_buckets(lines: dict[str, _Floats]) -> float:
-    """Compute ATB from buckets.
+    """Compute the exact ATB from the integrals of all buckets.
 
     With a the bias before a bucket and x within it: (a + x)^2 + (C - a - x)^2 = loss(a) + 2x (2a - C) + 2x^2.
     """

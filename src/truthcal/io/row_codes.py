@@ -55,17 +55,17 @@ ROW_RULES = (
 
 
 def rules_for(*, weighted: bool) -> list[RowRule]:
-    """Return the rules in order, those of weights only if there are weights."""
+    """Return the row code rules in order, those of weights only if there are weights."""
     return [rule for rule in ROW_RULES if weighted or rule.role != "sample_weight"]
 
 
 def code_of(role: str, check: Check) -> int:
-    """Return the code of a rule."""
+    """Return the row code of a rule."""
     return next(rule.code for rule in ROW_RULES if (rule.role, rule.check) == (role, check))
 
 
 def error_codes(role: str) -> tuple[int, int]:
-    """Return the lowest and highest code of invalid values in this column; those between are its codes, too."""
+    """Return the lowest and highest row code of invalid values in this column; those between are its codes, too."""
     codes = [rule.code for rule in ROW_RULES if rule.role == role and rule.check != "zero"]
     return min(codes), max(codes)
 

@@ -269,10 +269,10 @@ class _Query:
     def numbers(self, table: str) -> list[str]:
         """Select each column once, converted to its type."""
         columns = [[f"{self.name(name)} AS {alias}"] for name, alias in zip(self.roles.by, self.groups, strict=True)]
-        columns += [self.outcome(), _expression(self.dialect.number, self.name(self.roles.y_proba), "p")]
+        columns += [self.outcome(), _sql_expression(self.dialect.number, self.name(self.roles.y_proba), "p")]
         if self.roles.sample_weight is not None:
-            columns.append(_expression(self.dialect.number, self.name(self.roles.sample_weight), "weight"))
-        return [*_select(columns), f"FROM {self.source(table)}"]
+            columns.append(_sql_expression(self.dialect.number, self.name(self.roles.sample_weight), "weight"))
+        return [*_select_clause(columns), f"FROM {self.source(table)}"]
 
     def outcome(self) -> list[str]:
         """Return the outcome as a number, or the label as a number or text."""
@@ -282,7 +282,7 @@ class _Query:
         template = dialect.outcome or dialect.number
         if isinstance(label, bool):
             template = dialect.boolean or template
-        return _expression(template, name, "y" if label is None else "label")
+        return _sql_expression(template, name, "y" if label is None else "label")
 
     def coded(self, inner: list[str]) -> list[str]:
         """Select the code of each row, by the first rule that applies."""
@@ -292,7 +292,7 @@ class _Query:
         outcome = [["y"]] if self.roles.pos_label is None else [["label"], [f"{self.positive()} AS y"]]
         weight = [] if self.roles.sample_weight is None else [["weight"]]
         groups = [[name] for name in self.groups]
-        return [*_select([*groups, *outcome, ["p"], *weight, code]), *self.from_(inner, "numbers")]
+        return [*_select_clause([*groups, *outcome, ["p"], *weight, code]), *self.from_(inner, "numbers")]
 
     def rules(self) -> list[tuple[str, int]]:
         """Return the condition of each rule that can apply in this database, and its code."""
@@ -335,7 +335,7 @@ class _Query:
         columns.append([f"CASE {example} ELSE p END AS example"])
         if self.roles.pos_label is not None:
             columns.append(["CASE WHEN y = 0 THEN label END AS other"])
-        return [*_select([*([group] for group in self.groups), *columns]), *self.from_(inner, "coded")]
+        return [*_select_clause([*([group] for group in self.groups), *columns]), *self.from_(inner, "coded")]
 
     def sums(self, inner: list[str]) -> list[str]:
         """Select the sums by group and code, under the names in `row_codes`."""
@@ -350,7 +350,7 @@ class _Query:
         keys = [f"counted.{name}" for name in (*self.groups, "code")]
         columns = [*zip(keys, (*self.roles.by, "code"), strict=True), *((terms[name], name) for name in wanted)]
         named = [[f"{column} AS {self.name(name)}"] for column, name in columns]
-        return [*_select(named), *self.from_(inner, "counted"), f"GROUP BY {', '.join(keys)}"]
+        return [*_select_clause(named), *self.from_(inner, "counted"), f"GROUP BY {', '.join(keys)}"]
 
     def from_(self, inner: list[str], name: str) -> list[str]:
         """Wrap a subquery as a table."""
@@ -366,7 +366,7 @@ class _Query:
         """Return a quoted identifier; a closing quote inside it is doubled, or escaped in BigQuery."""
         opening, closing = tuple(self.dialect.quotes)
         if self.dialect is _DIALECTS["bigquery"]:  # only there, a backslash is an escape inside identifiers
-            return "`" + _escaped(name).replace("`", "\\`") + "`"
+            return "`" + _escape_in_sql(name).replace("`", "\\`") + "`"
         return f"{opening}{name.replace(closing, 2 * closing)}{closing}"
 
     def source(self, table: object) -> str:
@@ -386,7 +386,7 @@ class _Query:
         """Return the positive label as a literal."""
         label, dialect = self.roles.pos_label, self.dialect
         if isinstance(label, str):
-            text = _escaped(label) if dialect.backslash else label
+            text = _escape_in_sql(label) if dialect.backslash else label
             return dialect.string.format(x=text.replace("'", dialect.apostrophe))
         if isinstance(label, int):  # True is 1
             if abs(label) >= 2**53:
@@ -403,16 +403,16 @@ class _Query:
         return self.dialect.constant.format(x=repr(value).upper())
 
 
-def _escaped(text: str) -> str:
+def _escape_in_sql(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _expression(template: str, name: str, alias: str) -> list[str]:
-    """Fill in a template line by line, so that a line break in a name stays in the name."""
+def _sql_expression(template: str, name: str, alias: str) -> list[str]:
+    """Fill in a template of SQL line by line, so that a line break in a name stays in the name."""
     return [line.format(x=name) for line in f"{template} AS {alias}".split("\n")]
 
 
-def _select(columns: list[list[str]]) -> list[str]:
+def _select_clause(columns: list[list[str]]) -> list[str]:
     """Return the SELECT clause, with one column or more lines of one column per line."""
     lines = ["SELECT"]
     for column in columns:

@@ -11,7 +11,7 @@ from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
-from truthcal.io.assemble import build_sketch, group_rows
+from truthcal.io.assemble import assemble_groups, build_sketch
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.engines import collect
 from truthcal.io.errors import refuse_no_rows
@@ -55,24 +55,24 @@ def sketch_from_rows(
     Sketch(n_buckets=4096): 4 rows
     """
     roles = ColumnRoles.of("y_true", "y_proba", "sample_weight", by, pos_label)
-    columns = _columns(result, roles)
+    columns = _result_columns(result, roles)
     total, n_buckets = (_common_value(columns.pop(name), name) for name in row_codes.CHECKS)
     rows = sum(map(int, columns["n"]))
     if rows != total:
         cure = "Some tools return only the first thousand lines; fetch each line exactly once."
         raise invalid("result", f"is incomplete: its lines cover {rows:,} rows, but there are {total:,}. {cure}")
-    groups = group_rows([columns.pop(name) for name in roles.by], roles.by)
+    groups = assemble_groups([columns.pop(name) for name in roles.by], roles.by)
     return build_sketch(columns, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
 
 
 def _common_value(values: Sequence[Any], name: str) -> int:
-    """Return the value that all lines must have."""
+    """Return the value that all lines of the query's result must have."""
     if len(set(values)) != 1:
         _refuse_result(f"lines of different queries (`{name}` is not the same in all of them)")
     return int(values[0])
 
 
-def _columns(result: Any, roles: ColumnRoles) -> dict[str, Any]:
+def _result_columns(result: Any, roles: ColumnRoles) -> dict[str, Any]:
     last = (*(row_codes.OTHERS if roles.pos_label is not None else ()), *row_codes.CHECKS)
     headers = [(*roles.by, "code", *sums, *last) for sums in (row_codes.UNWEIGHTED, row_codes.WEIGHTED)]
     columns: dict[str, Any] | None = None
@@ -82,14 +82,14 @@ def _columns(result: Any, roles: ColumnRoles) -> dict[str, Any]:
         with contextlib.suppress(TypeError):  # not a data frame
             columns = collect(nw.from_native(result).lazy(), as_lists=roles.by)
     if columns is None:  # lines, or a cursor
-        columns = _from_lines(list(result), headers) if isinstance(result, Iterable) else {}
+        columns = _result_from_lines(list(result), headers) if isinstance(result, Iterable) else {}
     if not any(set(columns) == set(header) for header in headers):
         _refuse_result(f"the columns {', '.join(columns) or '(none)'}")
     return columns
 
 
-def _from_lines(lines: list[Any], headers: list[tuple[str, ...]]) -> dict[str, Any]:
-    """Return the columns of tuples in the order of the query, or of lines with column names."""
+def _result_from_lines(lines: list[Any], headers: list[tuple[str, ...]]) -> dict[str, Any]:
+    """Return the columns of a query's result from tuples in the order of the query, or from lines with column names."""
     if not lines:
         refuse_no_rows(0, "the result")
     if hasattr(lines[0], "keys") and not isinstance(lines[0], tuple):  # a dict, a row of sqlite3 or BigQuery

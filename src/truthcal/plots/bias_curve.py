@@ -74,11 +74,11 @@ class BiasCurveDisplay(ModelDisplay):
         return draw.shade(ax, band["q"], band["low"], band["high"])
 
     def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
-        style, (x, y) = draw.model_style(slot), _corners(self.curve)
+        style, (x, y) = draw.model_style(slot), _bias_curve_corners(self.curve)
         (thin,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, zorder=3)
         if self.band is None:
             return thin
-        x, y = _beyond(x, y, self.band.limit)
+        x, y = _bias_beyond_band(x, y, self.band.limit)
         (thick,) = ax.plot(x, y, color=style.color, linewidth=draw.THICK, solid_capstyle="round", zorder=4)
         thick.set_label("_outside")
         draw.tag(thick, self._KIND, slot, "outside")
@@ -89,7 +89,7 @@ class BiasCurveDisplay(ModelDisplay):
         extremes = [value for display in displays for value in display.extremes()]
         low, high = min(extremes), max(extremes)
         margin = 0.08 * ((high - low) or 0.1)
-        ax.set(xlim=axis_limits(axis_end(_largest(d.curve.q) for d in displays)), ylim=(low - margin, high + margin))
+        ax.set(xlim=axis_limits(axis_end(_curve_end(d.curve.q) for d in displays)), ylim=(low - margin, high + margin))
 
     def extremes(self) -> tuple[float, float]:
         """Return the lowest and the highest value of curve and band."""
@@ -109,16 +109,16 @@ class BiasCurveDisplay(ModelDisplay):
         return [(thick, f"outside {own_band('band', levels, 'of calibrated curves')}")] if any(levels) else []
 
 
-def _largest(q: _Array) -> Largest:
+def _curve_end(q: _Array) -> Largest:
     return Largest(float(q[-1]), float(q[-1]))
 
 
-def _corners(curve: BiasCurve) -> tuple[_Array, _Array]:
-    """Return the corners of the curve from 0 to 1: steps, or straight lines if steps are too many or unknown."""
+def _bias_curve_corners(curve: BiasCurve) -> tuple[_Array, _Array]:
+    """Return the corners of the bias curve from 0 to 1: steps, or straight lines if steps are too many or unknown."""
     q, bias = np.asarray(curve.q, np.float64), curve.bias
     straight = len(q) > _COLUMNS or curve.sketched
     if len(q) > _COLUMNS:
-        q, bias = _thinned(q, bias)
+        q, bias = _thin_bias_curve(q, bias)
     start = [0.0, q[0]] if straight else [0.0]
     if not straight:
         before = np.concatenate([[0.0], bias[:-1]])
@@ -126,9 +126,9 @@ def _corners(curve: BiasCurve) -> tuple[_Array, _Array]:
     return np.concatenate([start, q, [1.0]]), np.concatenate([np.zeros(len(start)), bias, bias[-1:]])
 
 
-def _thinned(q: _Array, bias: _Array) -> tuple[_Array, _Array]:
-    """Return the lowest and the highest point of each column of the plot, and both ends."""
-    column = np.minimum((q / axis_end([_largest(q)]) * _COLUMNS).astype(np.int64), _COLUMNS - 1)
+def _thin_bias_curve(q: _Array, bias: _Array) -> tuple[_Array, _Array]:
+    """Return the lowest and the highest point of the bias curve in each column of the plot, and both ends."""
+    column = np.minimum((q / axis_end([_curve_end(q)]) * _COLUMNS).astype(np.int64), _COLUMNS - 1)
     starts = np.flatnonzero(np.diff(column, prepend=-1))
     ends = np.append(starts[1:], len(q))
     selected = [np.array([0, len(q) - 1])]
@@ -140,8 +140,8 @@ def _thinned(q: _Array, bias: _Array) -> tuple[_Array, _Array]:
     return q[points], bias[points]
 
 
-def _beyond(x: _Array, y: _Array, limit: float) -> tuple[_Array, _Array]:
-    """Return the parts of a line outside [-limit, limit], with gaps (nan) between them."""
+def _bias_beyond_band(x: _Array, y: _Array, limit: float) -> tuple[_Array, _Array]:
+    """Return the parts of the bias curve outside the band [-limit, limit], with gaps (nan) between them."""
     position = np.arange(len(x), dtype=np.float64)
     cuts = [position]
     for level in (-limit, limit):

@@ -216,7 +216,7 @@ class ModelDisplay(Display):
 
 
 def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> str:
-    """Name the band or range of each of several models, with its level if all have the same."""
+    """Name, for the legend of several Displays, the band or range of each, with its level if all have the same."""
     level, *others = set(levels)
     if others or level is None:
         return f"its own {area}"
@@ -224,7 +224,7 @@ def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> 
 
 
 def _predict(estimator: Any, features: Any, pos_label: object) -> tuple[Any, object]:
-    """Return the probabilities of the positive class, and its label in the outcomes."""
+    """Predict for a Display from an estimator: probabilities of the positive class, and its label in the outcomes."""
     kind = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
         cure = "Wrap it in CalibratedClassifierCV, or pass its probabilities to from_predictions."

@@ -62,7 +62,7 @@ def matplotlib_module(name: str) -> Any:
 
 
 def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
-    """Return the user's axes, or those of a new figure of this size in inches."""
+    """Return the axes to draw into: the user's, or those of a new figure of this size in inches."""
     if ax is not None:
         kind: type = matplotlib_module("matplotlib.axes").Axes
         if not isinstance(ax, kind):
@@ -70,7 +70,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
             problem = f"must be one matplotlib Axes, or None for a new figure; got {shown(ax)}. {cure}"
             raise invalid("ax", problem, TypeError)
         return ax
-    inches = size[0] * _scale(), size[1] * _scale()
+    inches = size[0] * _figure_scale(), size[1] * _figure_scale()
     figure, new = matplotlib_module("matplotlib.pyplot").subplots(figsize=inches, layout="constrained")
     figure.set_gid(NEW_FIGURE)
     axes: Axes = new
@@ -78,7 +78,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
 
 
 def figure_of(ax: "Axes") -> "Figure":
-    """Return the figure that holds the axes, also if they are in a subfigure."""
+    """Return the figure into which the axes are drawn, also if they are in a subfigure."""
     figure: Any = ax.figure
     while getattr(figure, "figure", figure) not in (figure, None):
         figure = figure.figure
@@ -87,63 +87,63 @@ def figure_of(ax: "Axes") -> "Figure":
 
 
 def width_in_points(ax: "Axes") -> float:
-    """Return the width of the axes in points."""
+    """Return the width in which to draw, that of the axes, in points."""
     return float(ax.bbox.width * 72.0 / figure_of(ax).dpi)
 
 
 def resize_new_figure(ax: "Axes", height: float, legend: int = 0) -> None:
-    """Set the height of a figure that a Display created; users' figures keep their size.
+    """Set the height of a figure to draw into that a Display created; users' figures keep their size.
 
     `height` is in inches, for the normal font size and without the legend; `legend` counts the lines of the legend.
     """
     figure = figure_of(ax)
     if figure.get_gid() == NEW_FIGURE:
         lines = _LINE * legend + 0.9 * bool(legend)
-        figure.set_figheight(height * _scale() + lines * small_font_size() / 72.0)
+        figure.set_figheight(height * _figure_scale() + lines * small_font_size() / 72.0)
 
 
-def _scale() -> float:
-    """Return the factor by which figures grow for a large font."""
+def _figure_scale() -> float:
+    """Return the factor by which figures are drawn larger for a large font."""
     return max(1.0, float(matplotlib_module("matplotlib").rcParams["font.size"]) / _NORMAL_FONT)
 
 
 def small_font_size() -> float:
-    """Return matplotlib's font size "small" in points."""
+    """Return the size of small text to draw, matplotlib's font size "small", in points."""
     size: float = matplotlib_module("matplotlib.font_manager").FontProperties(size="small").get_size_in_points()
     return size
 
 
 def ink() -> str:
-    """Return the current text colour: dark on light, or light on dark."""
+    """Return the colour to draw text in, the current one: dark on light, or light on dark."""
     color: str = matplotlib_module("matplotlib").rcParams["text.color"]
     return color
 
 
 def tag(artist: "Artist", kind: str, slot: int, part: str) -> None:
-    """Set the gid of an artist, by which it is found again, for example "reliability-1-curve"."""
+    """Set the gid of a drawn artist, by which it is found again, for example "reliability-1-curve"."""
     artist.set_gid(f"{kind}-{slot}-{part}")
 
 
 def tagged(ax: "Axes", kind: str, part: str) -> "list[Artist]":
-    """Return the artists of that kind and part in the axes, one for each model."""
+    """Return the drawn artists of that kind and part in the axes, one for each model."""
     ids = [((artist.get_gid() or "").rsplit("-", 2), artist) for artist in ax.get_children()]
     return [artist for names, artist in ids if len(names) == 3 and (names[0], names[2]) == (kind, part)]
 
 
 def attach(artist: "Artist", drawn: Drawn) -> None:
-    """Store with an artist what it shows: limits and legend depend on all models in the axes."""
+    """Store with a drawn artist what it shows: limits and legend depend on all models in the axes."""
     anything: Any = artist
     anything.truthcal = drawn
 
 
 def attached(ax: "Axes", kind: str, part: str = "curve") -> list[Drawn]:
-    """Return what the artists of that kind and part show, one for each model."""
+    """Return what the drawn artists of that kind and part show, one for each model."""
     artists: list[Any] = list(tagged(ax, kind, part))
     return [artist.truthcal for artist in artists]
 
 
 def name_curves(ax: "Axes", kind: str, alone: str) -> None:
-    """Set the labels of all curves: their names; without a name, `alone` or, among several models, "model 2"."""
+    """Set the labels of all drawn curves: names; without a name, `alone` or, among several models, "model 2"."""
     curves = tagged(ax, kind, "curve")
     for slot, (curve, drawn) in enumerate(zip(curves, attached(ax, kind), strict=True)):
         unnamed = f"model {slot + 1}" if len(curves) > 1 else alone
@@ -151,7 +151,7 @@ def name_curves(ax: "Axes", kind: str, alone: str) -> None:
 
 
 def model_style(slot: int) -> Style:
-    """Return the look of a model by its number, from 0. After six models, colours repeat with other line styles."""
+    """Return the style to draw a model in by its number, from 0. After six, colours repeat with other line styles."""
     color = _COLORS[slot % len(_COLORS)]
     shifted = slot + slot // len(_COLORS)
     line, marker = _LINES[shifted % len(_LINES)], _MARKERS[shifted % len(_MARKERS)]
@@ -159,7 +159,7 @@ def model_style(slot: int) -> Style:
 
 
 def reference_line(line: Any, kind: str, part: str) -> None:
-    """Give a line the look of a reference: the diagonal or zero."""
+    """Draw a line as a reference: the diagonal or zero."""
     line.set(color=ink(), alpha=RULE_ALPHA, linewidth=0.8, zorder=2, label=f"_{part}")
     tag(line, kind, 0, part)
 
@@ -178,13 +178,13 @@ def draw_markers(ax: "Axes", x: Any, y: Any, filled: Any, style: Style, area: An
 
 
 def literal(text: object, max_length: int = 60) -> str:
-    """Return a user's name on one line, escaped and cut to `max_length` characters."""
+    """Return a user's name to draw on one line, escaped and cut to `max_length` characters."""
     plain = escape_control_characters(str(text))
     return plain if len(plain) <= max_length else plain[: max(max_length - 1, 1)].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def disable_markup(text: "Text") -> "Text":
-    """Show $ and _ in a text literally."""
+    """Draw $ and _ in a text literally."""
     text.set_parse_math(False)
     text.set_usetex(False)
     return text
@@ -226,13 +226,13 @@ def draw_legend(ax: "Axes", kind: str, models: Entries, notes: Entries) -> int:
 
 
 def _user_entries(ax: "Axes", kind: str) -> Entries:
-    """Return the legend entries of artists that are not of this kind, for example a line that the user drew."""
+    """Return the entries of the drawn legend for artists that are not of this kind, for example a line of the user."""
     entries = zip(*ax.get_legend_handles_labels(), strict=True)
     return [(handle, text) for handle, text in entries if not str(handle.get_gid() or "").startswith(f"{kind}-")]
 
 
 def _width_beside(ax: "Axes") -> float:
-    """Return the free points beside axes of equal aspect in a user's figure, or 0 if a legend does not fit there."""
+    """Return the free points to draw a legend beside axes of equal aspect in a user's figure, or 0 if too few."""
     figure = figure_of(ax)
     if figure.get_gid() == NEW_FIGURE or ax.get_aspect() == "auto":
         return 0.0
@@ -249,27 +249,27 @@ def model_entries(ax: "Axes", kind: str, *, markers: bool = False) -> Entries:
     for slot, line in enumerate(tagged(ax, kind, "curve")):
         style, handle = model_style(slot), line
         if markers:
-            handle = _handle(color=style.color, linestyle=style.line, marker=style.marker, markerfacecolor="none")
+            handle = _legend_line(color=style.color, linestyle=style.line, marker=style.marker, markerfacecolor="none")
         entries.append((handle, str(line.get_label())))
     return entries
 
 
 def thick_line(color: str) -> Any:
     """Return the legend handle for the thick parts of lines."""
-    return _handle(color=color, linewidth=THICK)
+    return _legend_line(color=color, linewidth=THICK)
 
 
 def filled_marker(color: str, **look: Any) -> Any:
     """Return the legend handle for filled markers."""
-    return _handle(color=color, linestyle="none", marker=_MARKERS[0], **look)
+    return _legend_line(color=color, linestyle="none", marker=_MARKERS[0], **look)
 
 
-def _handle(**look: Any) -> Any:
+def _legend_line(**look: Any) -> Any:
     return matplotlib_module("matplotlib.lines").Line2D([], [], **look)
 
 
 def _height_below(ax: "Axes") -> float:
-    """Return the points from the axes to below the label of the x axis."""
+    """Return the points from the drawn axes to below the label of the x axis."""
     parameters = matplotlib_module("matplotlib").rcParams
     font = matplotlib_module("matplotlib.font_manager").FontProperties(size=parameters["xtick.labelsize"])
     ticks = float(font.get_size_in_points()) + parameters["xtick.major.size"] + parameters["xtick.major.pad"]
@@ -279,7 +279,7 @@ def _height_below(ax: "Axes") -> float:
 
 
 def fit_into_figure(ax: "Axes") -> None:
-    """Shrink the axes until their labels and legend are inside the figure, unless a layout engine does so.
+    """Shrink the drawn axes until labels and legend are inside the figure, unless a layout engine does so.
 
     If too little of the axes would remain, the legend stays outside the figure, where notebooks and
     ``savefig(bbox_inches="tight")`` still show it.
@@ -287,15 +287,15 @@ def fit_into_figure(ax: "Axes") -> None:
     if figure_of(ax).get_layout_engine() is not None:
         return
     before, legend = ax.get_position(original=True), ax.get_legend()
-    if _shrink(ax) or legend is None:
+    if _shrink_axes(ax) or legend is None:
         return
     ax.set_position(before)
     legend.set_in_layout(False)
-    _shrink(ax)
+    _shrink_axes(ax)
     legend.set_in_layout(True)
 
 
-def _shrink(ax: "Axes") -> bool:
+def _shrink_axes(ax: "Axes") -> bool:
     """Shrink the axes into their figure. Returns whether enough of them is left."""
     for _ in range(4):  # axes of equal aspect shrink on both sides
         page, used, place = ax.figure.bbox, ax.get_tightbbox(), ax.get_position(original=True)
@@ -312,7 +312,7 @@ def _shrink(ax: "Axes") -> bool:
 
 
 def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> None:
-    """Write small text above the axes: on one line if it fits, else one part per line."""
+    """Draw small text above the axes: on one line if it fits, else one part per line."""
     letters = int(width_in_points(ax) / (small_font_size() * _LETTER))
     text = gap.join(parts)
     if len(text) >= letters:
@@ -322,7 +322,7 @@ def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> 
 
 
 def set_y_label(ax: "Axes", text: str) -> None:
-    """Label the y axis, in lines of about equal length that fit its height."""
+    """Draw the label of the y axis, in lines of about equal length that fit its height."""
     label: Any = ax.yaxis.label
     letters = max(int(ax.bbox.height * 72.0 / figure_of(ax).dpi / (label.get_fontsize() * _LETTER)), 12)
     lines = -(-len(text) // letters)
@@ -330,5 +330,5 @@ def set_y_label(ax: "Axes", text: str) -> None:
 
 
 def hide_frame(ax: "Axes") -> None:
-    """Hide the top and right edge of the axes."""
+    """Draw no frame at the top and right edge of the axes."""
     ax.spines[["top", "right"]].set_visible(False)

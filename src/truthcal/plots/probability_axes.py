@@ -20,7 +20,7 @@ class Largest(NamedTuple):
 
 
 def axis_end(models: Iterable[Largest]) -> float:
-    """Return the end of axes from 0 that suit all models: just above the largest value if all predictions are small.
+    """Return the end of probability axes that suits all models: just above the largest value if predictions are small.
 
     With axes to 1, predictions of rare events would be a dot in a corner.
     """
@@ -31,12 +31,12 @@ def axis_end(models: Iterable[Largest]) -> float:
 
 
 def axis_limits(end: float) -> tuple[float, float]:
-    """Return the limits of an axis from 0 to `end`, with a margin for lines along its ends."""
+    """Return the limits of a probability axis from 0 to `end`, with a margin for lines along its ends."""
     return -_MARGIN * end, (1.0 + _MARGIN) * end
 
 
 def prepare_square(ax: "Axes", kind: str) -> None:
-    """Make axes of predictions and frequencies, with the diagonal of calibrated predictions."""
+    """Make square probability axes, of predictions and frequencies, with the diagonal of calibrated predictions."""
     from truthcal.plots.ticks import probability_ticks
 
     ax.set(xlabel="predicted probability", xlim=axis_limits(1.0), ylim=axis_limits(1.0))

@@ -133,7 +133,7 @@ class ReliabilityDisplay(ModelDisplay):
         (thin,) = ax.plot(x, y, marker=style.marker if is_point else None, **look)
         if self.band is None:
             return thin
-        x, y, points = _outside(curve, self.band)
+        x, y, points = _pools_outside_band(curve, self.band)
         (thick,) = ax.plot(x, y, color=style.color, linewidth=draw.THICK, solid_capstyle="round", zorder=4)
         thick.set(marker=style.marker, markersize=_DOT, markevery=points, label="_outside")
         draw.tag(thick, self._KIND, slot, "outside")
@@ -175,8 +175,8 @@ class ReliabilityDisplay(ModelDisplay):
         return [(thick, f"outside {own_band('band', levels, 'by chance')}")] if any(levels) else []
 
 
-def _outside(curve: ReliabilityCurve, band: ConsistencyBand) -> tuple[_Array, _Array, list[int]]:
-    """Return the parts of pools outside the band, with gaps (nan) between them, and the indices of single points.
+def _pools_outside_band(curve: ReliabilityCurve, band: ConsistencyBand) -> tuple[_Array, _Array, list[int]]:
+    """Return the parts of the reliability curve outside the band, with gaps (nan), and indices of single points.
 
     A pool goes from its smallest to its largest prediction. Between pools there are no predictions.
     """

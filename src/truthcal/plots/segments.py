@@ -127,14 +127,14 @@ class SegmentsDisplay(Display):
             columns.write_name(len(segments), f"... and {left_out:,} more")
         heading = name if name is not None else self.name if self.name is not None else ", ".join(self.segments.by)
         columns.write_headings(heading)
-        _draw_axes(ax, lines, percent(segments[0].bias_interval.confidence_level), narrow=columns.number == 1)
+        _draw_forest_axes(ax, lines, percent(segments[0].bias_interval.confidence_level), narrow=columns.number == 1)
         draw.fit_into_figure(ax)
         self.ax_, self.figure_ = ax, draw.figure_of(ax)
         return self
 
 
 def _draw_segment(ax: "Axes", line: int, segment: Segment) -> None:
-    """Draw bias and interval. Miscalibrated segments differ in shape, fill and line width, not only in colour."""
+    """Draw a segment's bias and interval. Miscalibrated ones differ in shape, fill and width, not only in colour."""
     wrong = segment.miscalibrated
     color, alpha = (draw.model_style(1).color, 1.0) if wrong else (draw.ink(), 0.75)
     if not math.isnan(segment.bias_low):
@@ -147,7 +147,7 @@ def _draw_segment(ax: "Axes", line: int, segment: Segment) -> None:
     draw.tag(point, _KIND, line, "bias")
 
 
-def _draw_axes(ax: "Axes", lines: int, level: str, *, narrow: bool) -> None:
+def _draw_forest_axes(ax: "Axes", lines: int, level: str, *, narrow: bool) -> None:
     ax.set_yticks([])
     ax.locator_params(axis="x", nbins=1 if narrow else 5)
     ax.set_ylim(lines - 0.4, -0.6)

@@ -37,7 +37,7 @@ def figure_svg(
     """
     matplotlib = matplotlib_module("matplotlib")
     text = io.StringIO()
-    with matplotlib.rc_context({**_SETTINGS, **_sizes(font_size), "svg.hashsalt": salt}), warnings.catch_warnings():
+    with matplotlib.rc_context({**_SETTINGS, **_svg_sizes(font_size), "svg.hashsalt": salt}), warnings.catch_warnings():
         # The page chooses the font: glyphs that matplotlib's own font lacks do not matter.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*missing")
         figure = matplotlib_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
@@ -50,13 +50,13 @@ def figure_svg(
     return text.getvalue()
 
 
-def _sizes(font_size: float) -> dict[str, float]:
+def _svg_sizes(font_size: float) -> dict[str, float]:
     large, small = ("font.size", "axes.titlesize", "axes.labelsize"), ("xtick.labelsize", "ytick.labelsize")
     return {**dict.fromkeys(large, font_size), **dict.fromkeys((*small, "legend.fontsize"), font_size - 1.0)}
 
 
 def _simplify_areas(figure: Any) -> None:
-    """Simplify the outlines of areas: matplotlib simplifies lines on saving, but no areas."""
+    """Simplify the outlines of areas before saving as SVG: matplotlib simplifies lines then, but no areas."""
     for area in figure.findobj(matplotlib_module("matplotlib.collections").PolyCollection):
         area.axes.autoscale_view()  # the transform depends on the limits
         to_page = area.get_transform()

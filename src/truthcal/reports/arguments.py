@@ -13,80 +13,80 @@ from truthcal.results.segments import SegmentTable
 MAX_MODELS = 12
 
 
-def _require(condition: bool, parameter: str, problem: str, kind: type[Exception] = TypeError) -> None:
+def _require_argument(condition: bool, parameter: str, problem: str, kind: type[Exception] = TypeError) -> None:
     if not condition:
         raise invalid(parameter, problem, kind)
 
 
 def check_assessments(assessments: Any) -> dict[str, Assessment]:
-    """Return assessments by name, in order; a single one has the name ""."""
+    """Check the argument `assessments`; return them by name, in order: a single one has the name ""."""
     if isinstance(assessments, Assessment):
         assessments = {"": assessments}
     rule = "must be a result of truthcal.assess, or a mapping of names to such results"
-    _require(isinstance(assessments, Mapping), "assessments", f"{rule}; got {shown(assessments)}.")
-    _require(bool(assessments), "assessments", "is empty; it needs at least one model.", ValueError)
+    _require_argument(isinstance(assessments, Mapping), "assessments", f"{rule}; got {shown(assessments)}.")
+    _require_argument(bool(assessments), "assessments", "is empty; it needs at least one model.", ValueError)
     many = f"has {len(assessments)} models, but a report can show at most {MAX_MODELS}"
     cure = "choose the best of them, or write several reports."
-    _require(len(assessments) <= MAX_MODELS, "assessments", f"{many}; {cure}", ValueError)
+    _require_argument(len(assessments) <= MAX_MODELS, "assessments", f"{many}; {cure}", ValueError)
     for name, assessment in assessments.items():
         unnamed = f"must have names that are str; got {shown(name)}. Use str(name)."
-        _require(isinstance(name, str), "assessments", unnamed)
+        _require_argument(isinstance(name, str), "assessments", unnamed)
         wrong = f"must contain results of truthcal.assess; {shown(name)} is {shown(assessment)}."
-        _require(isinstance(assessment, Assessment), "assessments", wrong)
+        _require_argument(isinstance(assessment, Assessment), "assessments", wrong)
         copied = f"contains an assessment{f' of {shown(name)}' * bool(name)} without rows or sketch to draw curves from"
         cure = "because truthcal.assess did not return it. Call truthcal.assess again."
-        _require(assessment._summary is not None, "assessments", f"{copied}, {cure}", ValueError)
+        _require_argument(assessment._summary is not None, "assessments", f"{copied}, {cure}", ValueError)
     return dict(assessments)
 
 
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:
-    """Return tables of segments by the name of the model."""
+    """Check the argument `segments`; return the tables by the name of the model."""
     if isinstance(segments, SegmentTable):
         rule = f"must be a mapping of names to tables if there are {len(names)} models"
         cure = f"for example {{{names[0]!r}: segments}}."
-        _require(len(names) == 1, "segments", f"{rule}, {cure}", ValueError)
+        _require_argument(len(names) == 1, "segments", f"{rule}, {cure}", ValueError)
         segments = {names[0]: segments}
     tables = {} if segments is None else segments
     wrong = f"must be a result of truthcal.assess_segments; got {shown(segments)}."
-    _require(isinstance(tables, Mapping), "segments", wrong)
+    _require_argument(isinstance(tables, Mapping), "segments", wrong)
     for name, table in tables.items():
         _check_known(name, names, "segments")
         wrong = f"must contain results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
-        _require(isinstance(table, SegmentTable), "segments", wrong)
+        _require_argument(isinstance(table, SegmentTable), "segments", wrong)
     return dict(tables)
 
 
 def check_comparisons(comparisons: Any, names: Sequence[str]) -> dict[tuple[str, str], Comparison]:
-    """Return comparisons by the names of both models."""
+    """Check the argument `comparisons`; return them by the names of both models."""
     pairs = {} if comparisons is None else comparisons
     rule = "must be a mapping of pairs of names to results of truthcal.compare"
-    _require(isinstance(pairs, Mapping), "comparisons", f"{rule}; got {shown(comparisons)}.")
+    _require_argument(isinstance(pairs, Mapping), "comparisons", f"{rule}; got {shown(comparisons)}.")
     for pair, comparison in pairs.items():
         rule = f"must have pairs of names as keys, like ('old', 'new'); got {shown(pair)}."
-        _require(isinstance(pair, tuple) and len(pair) == 2, "comparisons", rule)
+        _require_argument(isinstance(pair, tuple) and len(pair) == 2, "comparisons", rule)
         for name in pair:
             _check_known(name, names, "comparisons")
         alone = f"compares {shown(pair[0])} with itself; it needs two models."
-        _require(pair[0] != pair[1], "comparisons", alone, ValueError)
+        _require_argument(pair[0] != pair[1], "comparisons", alone, ValueError)
         wrong = f"must contain results of truthcal.compare; {shown(pair)} is {shown(comparison)}."
-        _require(isinstance(comparison, Comparison), "comparisons", wrong)
+        _require_argument(isinstance(comparison, Comparison), "comparisons", wrong)
     return dict(pairs)
 
 
 def _check_known(name: Any, names: Sequence[str], parameter: str) -> None:
     known = ", ".join(map(repr, names)) if any(names) else "one model without a name; pass a mapping"
-    _require(name in names, parameter, f"names {shown(name)}, but `assessments` has {known}.", ValueError)
+    _require_argument(name in names, parameter, f"names {shown(name)}, but `assessments` has {known}.", ValueError)
 
 
 def check_texts(title: Any, provenance: Any, notes: Any) -> None:
-    """Raise an error unless title, provenance and notes are text."""
-    _require(title is None or isinstance(title, str), "title", f"must be str; got {shown(title)}.")
+    """Check the arguments `title`, `provenance` and `notes`: raise an error unless they are text."""
+    _require_argument(title is None or isinstance(title, str), "title", f"must be str; got {shown(title)}.")
     wrong = f"must be a mapping of str to str; got {shown(provenance)}."
-    _require(provenance is None or isinstance(provenance, Mapping), "provenance", wrong)
+    _require_argument(provenance is None or isinstance(provenance, Mapping), "provenance", wrong)
     for name, value in (provenance or {}).items():
         both = isinstance(name, str) and isinstance(value, str)
-        _require(both, "provenance", f"must map str to str; got {shown(name)}: {shown(value)}.")
+        _require_argument(both, "provenance", f"must map str to str; got {shown(name)}: {shown(value)}.")
     listed = isinstance(notes, Sequence) and not isinstance(notes, str)
-    _require(listed, "notes", f"must be a sequence of str, like ['column p was guessed']; got {shown(notes)}.")
+    _require_argument(listed, "notes", f"must be a sequence of str, like ['column p was guessed']; got {shown(notes)}.")
     for note in notes:
-        _require(isinstance(note, str), "notes", f"must contain str; got {shown(note)}.")
+        _require_argument(isinstance(note, str), "notes", f"must contain str; got {shown(note)}.")

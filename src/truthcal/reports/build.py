@@ -10,7 +10,7 @@ from truthcal.reports.arguments import check_assessments, check_comparisons, che
 from truthcal.reports.data import ModelData, report_data
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.provenance import provenance_rows
-from truthcal.reports.render import page, page_template
+from truthcal.reports.render import page_template, render_page
 from truthcal.reports.wording import (
     MEANING,
     Chip,
@@ -127,24 +127,24 @@ def report(
     models = report_data(named, tables)
     labels = {model.name: model.label for model in models}
     several = len(models) > 1
-    heading = title if title is not None else _title(list(named))
+    heading = title if title is not None else _build_title(list(named))
     content = {
         "title": shorten(heading, _MAX_HEADING),
         "several": several,
         "together": figures.reliability(models) if several else None,
-        "models": [_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
+        "models": [_build_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
         "comparisons": [named_comparison((labels[a], labels[b]), found) for (a, b), found in pairs.items()],
         "assumptions": assumptions({model.label: (model.assessment, model.sketch) for model in models}),
         "notes": [shorten(note, _MAX_NOTE) for note in notes],
         "provenance": [(shorten(k, _MAX_HEADING), shorten(v, _MAX_NOTE)) for k, v in provenance_rows(provenance)],
         "meaning": MEANING,
         "max_segments": _MAX_SEGMENTS,
-        **_measures(models),
+        **_build_measures(models),
     }
-    return Report(page(template, figures.sheet.css(), content), heading)
+    return Report(render_page(template, figures.sheet.css(), content), heading)
 
 
-def _section(place: int, model: ModelData, figures: Figures, *, alone: bool) -> _Section:
+def _build_section(place: int, model: ModelData, figures: Figures, *, alone: bool) -> _Section:
     drawn = [figures.reliability([model]), figures.bias(model.bias_curve, model.bias_band)]
     if model.profile is not None:
         drawn.append(figures.scales(model.profile))
@@ -160,7 +160,7 @@ def _section(place: int, model: ModelData, figures: Figures, *, alone: bool) -> 
     )
 
 
-def _measures(models: Sequence[ModelData]) -> dict[str, Any]:
+def _build_measures(models: Sequence[ModelData]) -> dict[str, Any]:
     tables = [model.measures for model in models]
     rows = merge_measures(tables)
     return {
@@ -172,7 +172,7 @@ def _measures(models: Sequence[ModelData]) -> dict[str, Any]:
     }
 
 
-def _title(names: Sequence[str]) -> str:
+def _build_title(names: Sequence[str]) -> str:
     if len(names) > 1:
         return f"Which of these {len(names)} models can be trusted?"
     if not names[0].strip():

@@ -47,7 +47,7 @@ class ModelData:
 
 
 def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, SegmentTable]) -> list[ModelData]:
-    """Compute what the report shows of each model."""
+    """Compute the data that the report shows of each model."""
     labels = unique_labels(assessments) if list(assessments) != [""] else [""]
     few = len(assessments) <= _MANY_MODELS
     models = []
@@ -61,7 +61,7 @@ def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, Segm
                 assessment=assessment,
                 sketch=sketch,
                 segments=None if table is None else _with_short_names(table),
-                measures=all_measures_of(summary) if sketch is None else _measures_of_sketch(sketch),
+                measures=all_measures_of(summary) if sketch is None else _compute_measures_of_sketch(sketch),
                 curve=reliability_curve_of(summary),
                 band=consistency_band_of(summary, rng=_SEED),
                 density=density_of(summary),
@@ -75,7 +75,7 @@ def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, Segm
 
 
 def unique_labels(names: Iterable[str]) -> list[str]:
-    """Return the labels of models or segments in a report: short names that are all different."""
+    """Return labels of models or segments for the report's data: short names that are all different."""
     labels: dict[str, None] = {}
     for name in names:
         label, count = one_line(name), 1
@@ -87,7 +87,7 @@ def unique_labels(names: Iterable[str]) -> list[str]:
 
 
 def _with_short_names(table: SegmentTable) -> SegmentTable:
-    """Shorten the names in a table of segments: its verdict contains some of them."""
+    """Shorten the names in the data of segments: the table's verdict contains some of them."""
     by = tuple(one_line(name, _LONGEST_SEGMENT) for name in table.by)
     segments = (
         dataclasses.replace(segment, name=one_line(segment.name, _LONGEST_SEGMENT)) for segment in table.segments
@@ -95,7 +95,7 @@ def _with_short_names(table: SegmentTable) -> SegmentTable:
     return dataclasses.replace(table, segments=tuple(segments), by=by)
 
 
-def _measures_of_sketch(sketch: Sketch) -> MeasureTable:
+def _compute_measures_of_sketch(sketch: Sketch) -> MeasureTable:
     flags = ("scale", "truthful", "continuous", "complete", "sound")
     return MeasureTable(
         tuple(

@@ -53,7 +53,7 @@ class Stylesheet:
 def inline_svg(svg: str, *, name: str, title: str, description: str, sheet: Stylesheet) -> str:
     """Convert the text of an SVG file to an element of an HTML page, with ids that start with `name`."""
     tree = ET.fromstring(clean_text(svg))
-    ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(_references(tree)))}
+    ids = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(_svg_references(tree)))}
     root = ET.Element("svg", {"viewBox": round_numbers(tree.attrib["viewBox"]), "role": "img"})
     root.set("aria-labelledby", f"{name}-t {name}-d")
     for tag, text in (("title", title), ("desc", description)):
@@ -63,12 +63,12 @@ def inline_svg(svg: str, *, name: str, title: str, description: str, sheet: Styl
 
 
 def round_numbers(text: str) -> str:
-    """Round the decimal numbers in a text to two places."""
+    """Round the decimal numbers in SVG text to two places."""
     return _DECIMAL.sub(lambda number: f"{round(float(number[0]), 2) + 0.0:g}", text)
 
 
 def compact_path(d: str) -> str:
-    """Round a path to tenths and write each point relative to the one before, which takes half the bytes."""
+    """Round an SVG path to tenths and write each point relative to the one before, which takes half the bytes."""
     if circle := _CIRCLE.fullmatch(d):
         x, low, high = (float(number) for number in circle.groups())
         arc = f"a{abs(low - high) / 2} {abs(low - high) / 2} 0 1 0 0"
@@ -86,17 +86,17 @@ def compact_path(d: str) -> str:
     return re.sub(r" (?=-)|(?<![\d.])0(?=\.)", "", text)
 
 
-def _references(tree: ET.Element) -> list[str]:
-    """List the ids that elements refer to, in order; all other ids are dropped."""
+def _svg_references(tree: ET.Element) -> list[str]:
+    """List the ids that SVG elements refer to, in order; all other ids are dropped."""
     attributes = [attribute for element in tree.iter() for attribute in element.items()]
     links = [[value[1:]] if key in (_HREF, "href") else _REFERENCE.findall(value) for key, value in attributes]
     return [old for link in links for old in link]
 
 
 def _convert_all(elements: Iterable[ET.Element], ids: Mapping[str, str], sheet: Stylesheet) -> list[ET.Element]:
-    """Convert elements; neighbouring paths that look the same become one."""
+    """Convert SVG elements; neighbouring paths that look the same become one."""
     converted: list[ET.Element] = []
-    for element in (new for old in elements for new in _convert(old, ids, sheet)):
+    for element in (new for old in elements for new in _convert_element(old, ids, sheet)):
         look = {**element.attrib, "d": ""}
         if element.tag == "path" and "id" not in look and converted and {**converted[-1].attrib, "d": ""} == look:
             converted[-1].attrib["d"] += element.attrib["d"]
@@ -105,9 +105,9 @@ def _convert_all(elements: Iterable[ET.Element], ids: Mapping[str, str], sheet: 
     return converted
 
 
-def _convert(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> list[ET.Element]:
-    """Convert an element and its children, without groups that hold no attribute and paths that draw nothing."""
-    tag, attributes = element.tag.removeprefix(_SVG), _attributes(element, ids, sheet)
+def _convert_element(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> list[ET.Element]:
+    """Convert an SVG element and its children, without groups that hold no attribute and paths that draw nothing."""
+    tag, attributes = element.tag.removeprefix(_SVG), _convert_attributes(element, ids, sheet)
     children = _convert_all(element, ids, sheet)
     if tag == "style" or (tag in ("g", "defs") and not children) or element.get("style") == "fill: none":
         return []
@@ -119,7 +119,7 @@ def _convert(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> 
     return [converted]
 
 
-def _attributes(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> dict[str, str]:
+def _convert_attributes(element: ET.Element, ids: Mapping[str, str], sheet: Stylesheet) -> dict[str, str]:
     attributes: dict[str, str] = {}
     for key, value in element.items():
         if key == "id":

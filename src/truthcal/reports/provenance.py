@@ -9,7 +9,7 @@ import truthcal
 
 
 def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str]]:
-    """Return the rows of the table that says how the report was made."""
+    """Return the rows of the provenance table, which says how the report was made."""
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
     return [
         *(provenance or {}).items(),
@@ -19,5 +19,5 @@ def provenance_rows(provenance: Mapping[str, str] | None) -> list[tuple[str, str
 
 
 def today() -> datetime.date:
-    """Return the date, the only difference between two reports of the same input."""
+    """Return the date for the provenance, the only difference between two reports of the same input."""
     return datetime.datetime.now(datetime.UTC).date()

@@ -14,7 +14,7 @@ _number = functools.partial(number, digits=3, missing=_DASH)
 
 
 def page_template() -> Any:
-    """Return the template of the page; raise an error before anything is drawn if jinja2 is missing."""
+    """Return the template to render; raise an error before anything is drawn if jinja2 is missing."""
     try:
         import jinja2
     except ImportError:
@@ -25,7 +25,7 @@ def page_template() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_clean_text,
+        finalize=_clean_rendered,
     )
     environment.filters |= {
         "number": _number,
@@ -37,19 +37,19 @@ def page_template() -> Any:
     return environment.get_template("report.html")
 
 
-def page(template: Any, css: str, content: dict[str, Any]) -> str:
-    """Return the HTML of a report. Everything that comes from data is escaped here."""
+def render_page(template: Any, css: str, content: dict[str, Any]) -> str:
+    """Render the HTML of a report. Everything that comes from data is escaped here."""
     style = importlib.resources.files("truthcal.reports").joinpath("templates/report.css").read_text("utf-8") + css
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return str(template.render(style=safe(style), digest=digest, **content))
 
 
 def safe(markup: str) -> Any:
-    """Mark text as markup that needs no escaping: our own, never the user's."""
+    """Mark markup to render without escaping: our own, never the user's."""
     import markupsafe
 
     return markupsafe.Markup(markup)
 
 
-def _clean_text(value: Any) -> Any:
+def _clean_rendered(value: Any) -> Any:
     return clean_text(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

@@ -44,7 +44,7 @@ class Chip:
 
 
 def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip]:
-    """Return the verdict on a model and, if there are any, the number of its miscalibrated segments."""
+    """Word the verdict on a model and, if there are any, the number of its miscalibrated segments."""
     a = assessment
     open_question = not detects_large_errors(a.detectable, a.mean_proba) or a.test.impossible > 0
     unsure = a.kind == "calibrated" and open_question  # no green tick if the predictions may still be wrong
@@ -56,12 +56,12 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
 
 
 def segment_chip(kind: str) -> Chip:
-    """Return the verdict on a segment. "Calibrated" would be too strong: small segments show little."""
+    """Word the verdict on a segment. "Calibrated" would be too strong: small segments show little."""
     return Chip("No sign", "neutral") if kind == "calibrated" else Chip(kind.capitalize(), mood(kind))
 
 
 def verdict_lines(assessment: Assessment, table: SegmentTable | None) -> list[str]:
-    """Return the verdict on a model, then that on its segments if any of them is miscalibrated."""
+    """Word the verdict on a model, then that on its segments if any of them is miscalibrated."""
     lines = typeset(assessment.verdict).splitlines()
     if table is not None and table.miscalibrated:
         lines.append(f"{'And' if mood(assessment.kind) == 'bad' else 'But'} {table.verdict}")
@@ -69,34 +69,34 @@ def verdict_lines(assessment: Assessment, table: SegmentTable | None) -> list[st
 
 
 def typeset(text: str) -> str:
-    """Use the sign that a terminal may not have."""
+    """Use the sign in the report's words that a terminal may not have."""
     return text.replace("<=", "\u2264")
 
 
 def named_comparison(labels: tuple[str, str], comparison: Comparison) -> Comparison:
-    """Return the comparison with short names of the models; `compare` removes the noise of measures with tents."""
+    """Word a comparison with short names of the models; `compare` removes the noise of measures with tents."""
     measure = comparison.measure
     measure = f"{MEASURES[measure].label} beyond chance" if measure in TENTS else measure
     return dataclasses.replace(comparison, names=labels, measure=measure)
 
 
 def merge_measures(tables: Sequence[MeasureTable]) -> list[tuple[MeasureValue, str, list[float]]]:
-    """Return each measure that any model has: its properties, its description, and its value for each model."""
+    """Return each measure that any model has: its properties, its description in words, and its values."""
     rows = {row.name: row for table in tables for row in table.rows}
     return [
-        (rows[name], _description(name), [table.get(name, math.nan) for table in tables])
+        (rows[name], describe_measure(name), [table.get(name, math.nan) for table in tables])
         for name in MEASURES
         if name in rows
     ]
 
 
-def _description(name: str) -> str:
-    """Return the first line of the measure's docstring; nothing if Python runs without docstrings (-OO)."""
+def describe_measure(name: str) -> str:
+    """Describe a measure in words: the first line of its docstring; nothing if Python runs without them (-OO)."""
     return (MEASURES[name].function.__doc__ or "").strip().split("\n")[0].replace("`", "")
 
 
 def merge_notes(tables: Sequence[MeasureTable]) -> dict[str, list[str]]:
-    """Return each note on a value with the names of its measures."""
+    """Return each note in words on a value, with the names of its measures."""
     notes: dict[str, list[str]] = {}
     for table in tables:
         for note, names in table.notes().items():
@@ -105,24 +105,24 @@ def merge_notes(tables: Sequence[MeasureTable]) -> dict[str, list[str]]:
 
 
 def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[str]:
-    """Return the assumptions behind the numbers; those of only some models start with the names of these models."""
+    """Word the assumptions behind the numbers; those of only some models start with the names of these models."""
     names: dict[str, list[str]] = {}
     for name, model in models.items():
-        for line in _assumptions(*model):
+        for line in _word_assumptions(*model):
             names.setdefault(line, []).append(name)
     return [line if len(some) == len(models) else f"{', '.join(some)}: {line}" for line, some in names.items()]
 
 
-def _assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
+def _word_assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
     test, interval = assessment.test, assessment.rms_interval
     error = "The interval of the error contains all sizes of the error that are consistent with these rows."
     if math.isnan(interval.low):
-        error = f"The error has no interval: {_sentence(interval.why)}"
-    method = f"The calibration test uses {test.measure} ({test.method}): {_sentence(test.why)}"
-    return [_source(assessment.n, sketch), method, error]
+        error = f"The error has no interval: {_word_sentence(interval.why)}"
+    method = f"The calibration test uses {test.measure} ({test.method}): {_word_sentence(test.why)}"
+    return [_word_source(assessment.n, sketch), method, error]
 
 
-def _source(n: int, sketch: Sketch | None) -> str:
+def _word_source(n: int, sketch: Sketch | None) -> str:
     rows = "one row" if n == 1 else count(n, "row")
     if sketch is None:
         return f"All numbers are computed from {rows} with a weight above 0, not from a sketch."
@@ -133,5 +133,5 @@ def _source(n: int, sketch: Sketch | None) -> str:
     )
 
 
-def _sentence(text: str) -> str:
+def _word_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."

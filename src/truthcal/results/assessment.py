@@ -8,7 +8,7 @@ from truthcal.results.base import Evidence, PageResult, Result, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, equal_weight, number
+from truthcal.results.text import Page, effective_rows, number
 
 # If errors of this size may go undetected, "calibrated" says little.
 _LARGE = 0.1
@@ -110,7 +110,7 @@ class Assessment(PageResult):
             line("largest bias", self.largest_bias.bias, f"{self.largest_bias}", "+"),
             line("detectable", self.detectable, power),
             line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),
-            Evidence("rows", self.n, f"{self.n:,}", equal_weight(self.n, self.n_effective)),
+            Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
         ]
 
     def _page(self) -> Page:
@@ -118,5 +118,5 @@ class Assessment(PageResult):
 
 
 def detects_large_errors(detectable: float, mean_proba: float) -> bool:
-    """Whether errors of 0.1, or of half of the rarer outcome's mean probability, would have been detected."""
+    """Whether an assessment would have detected errors of 0.1, or of half of the rarer outcome's mean probability."""
     return detectable <= min(_LARGE, min(mean_proba, 1.0 - mean_proba) / 2.0)

@@ -181,10 +181,10 @@ class Audit(PageResult, Mapping[str, AuditRow]):
 
     def __str__(self) -> str:
         choices = (self._table(lies, digits) for lies, digits in ((self.lies, 4), (self.lies, 3), ((), 4)))
-        fitting = (lines for lines in map(_ruled, choices) if max(map(len, lines)) <= _WIDTH)
-        lines = next(fitting, None) or _ruled(self._table((), 3))
-        closing = [line for sentence in self._closing() for line in _wrapped(sentence)]
-        return "\n".join([*_wrapped(self._opening()), "", *lines, "", *closing])
+        fitting = (lines for lines in map(_ruled_lines, choices) if max(map(len, lines)) <= _WIDTH)
+        lines = next(fitting, None) or _ruled_lines(self._table((), 3))
+        closing = [line for sentence in self._closing() for line in _wrap_sentence(sentence)]
+        return "\n".join([*_wrap_sentence(self._opening()), "", *lines, "", *closing])
 
     def _page(self) -> Page:
         return Page(self._opening(), self._table(self.lies, 4), self._closing())
@@ -192,14 +192,14 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     def _opening(self) -> str:
         events = count(len(self.truth), "event")
         true = f"true {plural(len(self.truth), 'probability', 'probabilities')}"
-        truth = f"{true} {_listed(self.truth)}" if len(self.truth) <= _SHOWN else f"known {true}"
+        truth = f"{true} {_list_truth(self.truth)}" if len(self.truth) <= _SHOWN else f"known {true}"
         start = f"True probabilities: {self.source}." if self.source else f"{events} with {truth}."
         below = "The table shows the expected score of each report; lower is better, and * marks the best."
         return f"{start} A forecaster who knows the truth either reports it (honest) or lies. {below}"
 
     def _table(self, lies: tuple[str, ...], digits: int) -> Table:
         """Return the table, whose headers have two lines. Without `lies`: only the best lie of each row."""
-        scores = [_two_lines(name) for name in lies] or ["best lie", "its score"]
+        scores = [_header_in_two_lines(name) for name in lies] or ["best lie", "its score"]
         header = ["measure", "honest", *scores, "does lying pay?"]
         rows = [self._cells(row, lies, digits) for row in self.rows]
         left = {0, len(header) - 1} if lies else {0, 2, len(header) - 1}
@@ -237,7 +237,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
 
     def _paying(self, paying: list[AuditRow]) -> str:
         best = max(paying, key=lambda row: -1.0 if math.isnan(row.relative_gain) else row.relative_gain)
-        lie = f"reporting {_listed(best.best_report)}" if len(self.truth) <= _SHOWN else f'"{best.best_lie}"'
+        lie = f"reporting {_list_truth(best.best_report)}" if len(self.truth) <= _SHOWN else f'"{best.best_lie}"'
         most = "" if len(paying) == 1 else f". It pays most under {best.measure}"
         names = join_words([row.measure for row in paying])
         return f"Lying pays under {names}{most}: {lie} scores {best.better} better than the truth."
@@ -251,8 +251,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         return f"{who} are means over {self.n_resamples:,} simulations, the same for all reports{rest}."
 
 
-def _two_lines(head: str) -> str:
-    """Break a column's header into two lines of about equal length."""
+def _header_in_two_lines(head: str) -> str:
+    """Break a header of the audit's table into two lines of about equal length."""
     words = head.split()
     if len(words) < 2:
         return head
@@ -260,16 +260,16 @@ def _two_lines(head: str) -> str:
     return "\n".join(min(halves, key=lambda half: max(map(len, half))))
 
 
-def _ruled(table: Table) -> list[str]:
-    """Return the table's lines with a rule below the header."""
+def _ruled_lines(table: Table) -> list[str]:
+    """Return the lines of the audit's table with a rule below the header."""
     lines = table.lines()
     start = len(lines) - len(table.rows)
     return [*lines[:start], "-" * max(map(len, lines)), *lines[start:]]
 
 
-def _listed(values: NDArray[np.float64]) -> str:
+def _list_truth(values: NDArray[np.float64]) -> str:
     return join_words([f"{value:.4g}" for value in values.tolist()])
 
 
-def _wrapped(sentence: str) -> list[str]:
+def _wrap_sentence(sentence: str) -> list[str]:
     return textwrap.wrap(sentence, _WIDTH, break_long_words=False, break_on_hyphens=False)

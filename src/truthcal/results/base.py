@@ -28,7 +28,7 @@ class Result:
         """Return columns of equal length: the arrays of a curve, else one row with all numbers and words."""
         if self._columns:
             return {name: getattr(self, name) for name in self._columns if getattr(self, name) is not None}
-        return {name: [value] for name, value in _flat(self.to_dict())}
+        return {name: [value] for name, value in _flatten_values(self.to_dict())}
 
     def frame(self) -> Any:
         """Return `table` as a data frame: of pandas if installed, else of polars, else of pyarrow."""
@@ -78,14 +78,14 @@ class Evidence:
 def evidence_page(
     heading: str, evidence: Sequence[Evidence], *, widths: Sequence[int], warnings: Sequence[str] = ()
 ) -> text.Page:
-    """Return a page with a table of evidence whose columns are at least `widths` wide."""
+    """Return a page of any result with a table of evidence whose columns are at least `widths` wide."""
     rows = [[row.name, row.text, row.explanation] for row in evidence]
     table = text.Table(("", "value", "meaning"), rows, show_header=False, indent=2, gap=1, widths=widths)
     return text.Page(heading, table, warnings=warnings)
 
 
 def data_frame(columns: dict[str, Any]) -> Any:
-    """Build a data frame with the first library that is installed."""
+    """Build the data frame of a result with the first library that is installed."""
     for library in ("pandas", "polars", "pyarrow"):
         with contextlib.suppress(ImportError):
             module = importlib.import_module(library)
@@ -94,15 +94,15 @@ def data_frame(columns: dict[str, Any]) -> Any:
 
 
 def columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn rows into columns."""
+    """Turn a result's rows into columns."""
     rows = list(rows)
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the scalars of nested dicts, with the names joined by underscores; lists are left out."""
+def _flatten_values(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the scalars of a result's nested dicts, with the names joined by underscores; lists are left out."""
     for name, value in values.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}_")
+            yield from _flatten_values(value, f"{prefix}{name}_")
         elif not isinstance(value, list):
             yield prefix + name, value

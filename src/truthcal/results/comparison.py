@@ -66,12 +66,12 @@ class Comparison(PageResult):
     @property
     def better_calibrated(self) -> str | None:
         """The better calibrated one, "a" or "b"; None if the interval of the difference contains 0."""
-        return _lower(self.low, self.high)
+        return _lower_model(self.low, self.high)
 
     @property
     def better_brier(self) -> str | None:
         """The same for the Brier score."""
-        return _lower(self.brier_low, self.brier_high)
+        return _lower_model(self.brier_low, self.brier_high)
 
     def rows(self) -> tuple["ComparisonRow", "ComparisonRow"]:
         """Return the comparison by the measure, and by the Brier score."""
@@ -109,6 +109,6 @@ class Comparison(PageResult):
         return f"{calibrated} is better calibrated, but {brier} is more skilful (Brier score)."
 
 
-def _lower(low: float, high: float) -> str | None:
-    """Return which of a and b is lower; None if the interval of a - b contains 0."""
+def _lower_model(low: float, high: float) -> str | None:
+    """Return which of the compared models a and b is lower; None if the interval of a - b contains 0."""
     return "a" if high < 0.0 else "b" if low > 0.0 else None

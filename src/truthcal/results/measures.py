@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.results.base import Evidence, PageResult, Result, columns, evidence_page
-from truthcal.results.text import Page, Table, count, equal_weight, number
+from truthcal.results.text import Page, Table, count, effective_rows, number
 
 # From this sum of p(1 - p) on, the distribution of ATB is close to its limit.
 _ENOUGH = 100
@@ -165,7 +165,7 @@ class AtbSummary(PageResult):
             line("rms", self.rms, "square root of the excess, on the scale of a probability", few),
             line("bias", self.bias, "mean prediction minus mean outcome", few, "+"),
             line("Brier score", self.brier, "mean squared error of the predictions", digits),
-            Evidence("rows", self.n, f"{self.n:,}", equal_weight(self.n, self.n_effective)),
+            Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
         ]
 
     def _page(self) -> Page:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result
 from truthcal.results.intervals import ConfidenceInterval
-from truthcal.results.text import Page, Table, count, more_than, number, p_number, p_value, percent, plural
+from truthcal.results.text import Page, Table, count, more_rows, number, p_number, p_value, percent, plural
 
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
@@ -195,4 +195,4 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
     def _page(self) -> Page:
         rows = [segment.cells() for segment in self.segments[:_SHOWN]]
         table = Table([", ".join(self.by), *_HEADER], rows, right=[1, 4, 5, 6])
-        return Page(self.verdict, table, more_than(len(self), _SHOWN))
+        return Page(self.verdict, table, more_rows(len(self), _SHOWN))

@@ -60,12 +60,12 @@ def count(n: int, noun: str) -> str:
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """Choose the word for `n` things; without `many`, add an s to `one`."""
+    """Choose the text for `n` things; without `many`, add an s to `one`."""
     return one if n == 1 else f"{one}s" if many is None else many
 
 
-def equal_weight(n: int, n_effective: float) -> str:
-    """Return the effective sample size in words; nothing if all weights are equal."""
+def effective_rows(n: int, n_effective: float) -> str:
+    """Format the effective sample size in words; nothing if all weights are equal."""
     return "" if math.isclose(n, n_effective, rel_tol=1e-9) else f"effective sample size {n_effective:,.1f}"
 
 
@@ -74,18 +74,18 @@ def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def more_than(total: int, shown: int) -> list[str]:
-    """Return the line below a table that shows `shown` of `total` rows; no line if it shows all."""
+def more_rows(total: int, shown: int) -> list[str]:
+    """Format the line below a table that shows `shown` of `total` rows; no line if it shows all."""
     return [f"... and {total - shown:,} more"] if total > shown else []
 
 
 def mood(kind: str) -> str:
-    """Classify the kind of a verdict: "good", "bad", "unsure" or "odd" (suspiciously good)."""
+    """Classify the kind of a verdict before it is formatted: "good", "bad", "unsure" or "odd" (suspiciously good)."""
     return _MOODS.get(kind, "bad")
 
 
 def escape_control_characters(text: str) -> str:
-    """Escape characters that a terminal would interpret: names may contain anything."""
+    """Escape characters in text that a terminal would interpret: names may contain anything."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 

@@ -27,7 +27,7 @@ from truthcal.io import row_codes
 from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files import parquet_arrow
-from truthcal.io.files.accumulate import BucketAccumulator, codes_of_rows
+from truthcal.io.files.accumulate import BucketAccumulator, codes_of_batch
 from truthcal.io.files.source import Source
 
 N = len(PROBA)
@@ -396,8 +396,8 @@ def test_row_codes_against_the_rules():
             return 0
         return {0.0: -1, math.inf: -9, -1.0: -10}.get(w, -8 if w != w else -11)
 
-    assert codes_of_rows(*rows).tolist() == [code(*row) for row in rows.T]
-    assert codes_of_rows(*rows[:2], None).tolist() == [code(y, p, None) for y, p, _ in rows.T]
+    assert codes_of_batch(*rows).tolist() == [code(*row) for row in rows.T]
+    assert codes_of_batch(*rows[:2], None).tolist() == [code(y, p, None) for y, p, _ in rows.T]
 
 
 # --- interrupted, and watched -----------------------------------------------------------------------------------------

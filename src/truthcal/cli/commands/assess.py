@@ -1,7 +1,7 @@
 """`truthcal assess`: the verdict in words, the evidence, and optionally the report."""
 
 from truthcal.cli.commands.report import prepare_report, write_report
-from truthcal.cli.inputs import read
+from truthcal.cli.inputs import read_inputs
 from truthcal.cli.model_result import assess_models
 from truthcal.cli.output import print_json, print_result
 from truthcal.cli.request import Request
@@ -11,7 +11,7 @@ from truthcal.results.text import escape_markdown
 def run(request: Request) -> int:
     """Run `truthcal assess`."""
     prepare_report(request, request.report)
-    data = read(request, digest=request.report is not None)
+    data = read_inputs(request, digest=request.report is not None)
     results = assess_models(request, data)
     several = len(results) > 1
     if request.format == "json":

@@ -4,7 +4,7 @@ from typing import Any
 
 import truthcal as tc
 from truthcal.cli.column_guess import guess
-from truthcal.cli.inputs import open_sources, sketches_in
+from truthcal.cli.inputs import open_inputs, sketches_in
 from truthcal.cli.output import as_rows, print_json, print_message, print_result
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
@@ -21,7 +21,7 @@ def run(request: Request) -> int:
     if request.truth:
         result = tc.audit(list(request.truth), measures, rng=request.seed)
     else:
-        result = tc.audit_on(_predictions(request), measures, rng=request.seed, max_rows=request.max_rows)
+        result = tc.audit_on(_read_predictions(request), measures, rng=request.seed, max_rows=request.max_rows)
     if request.format == "json":
         print_json("audit", {"rows": as_rows(result.table())})
     else:
@@ -29,13 +29,13 @@ def run(request: Request) -> int:
     return 0
 
 
-def _predictions(request: Request) -> Any:
-    """Read one column of predictions, without outcomes."""
+def _read_predictions(request: Request) -> Any:
+    """Read the predictions to audit, one column without outcomes."""
     if len(request.proba) > 1:
         raise ValueError("`audit` takes one column of predictions; name one with --proba.")
     if sketches_in(request.files):
         raise ValueError("`audit` needs individual predictions, which a sketch does not have; pass a file of rows.")
-    with open_sources(request.files) as sources:
+    with open_inputs(request.files) as sources:
         preview = preview_columns(sources[0], request.proba)
         sources[0] = preview.source
         guessed = guess(preview.columns, proba=request.proba, where=str(sources[0]), label_elsewhere="")

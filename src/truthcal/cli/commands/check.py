@@ -2,7 +2,7 @@
 
 import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_report
-from truthcal.cli.inputs import Data, read
+from truthcal.cli.inputs import Data, read_inputs
 from truthcal.cli.model_result import ModelResult, certified_atb, rows_or_sketch
 from truthcal.cli.output import coloured, print_json, print_result
 from truthcal.cli.output_files import refuse_unwritable
@@ -17,7 +17,7 @@ def run(request: Request) -> int:
     """Run `truthcal check`."""
     prepare_report(request, request.report)
     refuse_unwritable(request, request.summary)
-    data = read(request, digest=request.report is not None)
+    data = read_inputs(request, digest=request.report is not None)
     loaded = data.only_model("check")
     rows, weight = rows_or_sketch(loaded)
     gate = tc.check(
@@ -39,17 +39,17 @@ def run(request: Request) -> int:
         content = {**decision, "gate": {**limits, "used": used}, "input": data.to_dict(), **result.to_dict()}
         print_json("check", content)
     elif request.format == "markdown":
-        print_result(_markdown(data, gate, result))
+        print_result(_check_markdown(data, gate, result))
     else:
         print_result(f"{coloured(gate.verdict, gate.status)}\n\n{result}")
     if request.summary is not None:
-        _append(request.summary, _markdown(data, gate, result) + "\n\n")
+        _append_to_summary(request.summary, _check_markdown(data, gate, result) + "\n\n")
     if request.report is not None:
         write_report(request, request.report, data, [result])
     return status
 
 
-def _append(path: str, text: str) -> None:
+def _append_to_summary(path: str, text: str) -> None:
     try:
         with open(path, "a", encoding="utf-8") as file:
             file.write(text)
@@ -57,6 +57,6 @@ def _append(path: str, text: str) -> None:
         raise type(error)(error.errno, error.strerror, path) from None
 
 
-def _markdown(data: Data, gate: tc.Gate, result: ModelResult) -> str:
+def _check_markdown(data: Data, gate: tc.Gate, result: ModelResult) -> str:
     title = f"## {_MARKS[gate.status]} Calibration of {escape_markdown(result.name)} in {escape_markdown(data.where)}"
     return "\n\n".join([title, escape_markdown(gate.verdict), result.to_markdown()])

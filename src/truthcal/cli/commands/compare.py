@@ -8,7 +8,7 @@ from pathlib import Path
 import truthcal as tc
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.commands.report import prepare_report, write_report
-from truthcal.cli.inputs import STDIN, Data, column_roles, read, rows_in_memory, sketches_in
+from truthcal.cli.inputs import STDIN, Data, describe_columns, read_inputs, rows_in_memory, sketches_in
 from truthcal.cli.model_result import assess_models
 from truthcal.cli.output import print_formatted, print_message
 from truthcal.cli.request import Request, refuse_unknown_measures
@@ -25,7 +25,7 @@ def run(request: Request) -> int:
     """Run `truthcal compare`."""
     refuse_unknown_measures(request)
     prepare_report(request, request.report)
-    data = _two_files(request) if request.key is not None else _two_columns(request)
+    data = _read_two_files_to_compare(request) if request.key is not None else _read_two_columns_to_compare(request)
     (name_a, a), (name_b, b) = data.models.items()
     level = request.confidence_level
     comparison = tc.compare(a.y, a.p, b.p, measure=request.measure, confidence_level=level, sample_weight=a.w)
@@ -38,7 +38,7 @@ def run(request: Request) -> int:
     return 0
 
 
-def _two_columns(request: Request) -> Data:
+def _read_two_columns_to_compare(request: Request) -> Data:
     if len(request.files) == 2 and len(request.proba) < 2:
         raise ValueError(
             f"which rows of {request.files[0]} and {request.files[1]} belong together? Name a column that both have: "
@@ -46,14 +46,14 @@ def _two_columns(request: Request) -> Data:
         )
     if len(request.proba) != 2:
         raise ValueError("`compare` needs two models: name both columns, as in --proba old --proba new.")
-    data = read(request, exact_rows=None, digest=request.report is not None)
+    data = read_inputs(request, exact_rows=None, digest=request.report is not None)
     if len(data.models) != 2 or data.first.y is None:
         raise ValueError(_NO_ROWS)
     return data
 
 
-def _two_files(request: Request) -> Data:
-    sources = _sources(request)
+def _read_two_files_to_compare(request: Request) -> Data:
+    sources = _find_two_files_to_compare(request)
     key = str(request.key)
     first = _guess_in(request, 0, sources, None)
     second = _guess_in(request, 1, sources, first.y_true)
@@ -71,11 +71,11 @@ def _two_files(request: Request) -> Data:
         name: rows_in_memory(rows.y, p, rows.w)
         for name, p in zip(_model_names(sources, proba), (rows.p_a, rows.p_b), strict=True)
     }
-    columns = {**column_roles(request, first, proba), "key": key}
+    columns = {**describe_columns(request, first, proba), "key": key}
     return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
 
 
-def _sources(request: Request) -> list[Source]:
+def _find_two_files_to_compare(request: Request) -> list[Source]:
     if STDIN in request.files:
         raise ValueError("--key joins two files, and standard input cannot be one of them.")
     if sketches_in(request.files):
@@ -89,7 +89,7 @@ def _sources(request: Request) -> list[Source]:
 
 
 def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: str | None) -> Guess:
-    """Find the columns of one of the two files. The second may have no outcomes and weights of its own."""
+    """Guess the columns of one of the files to compare. The second may have no outcomes and weights of its own."""
     proba = request.proba[k : k + 1] or request.proba[:1]
     preview = preview_columns(sources[k], [*proba, str(request.key)])
     sources[k] = preview.source
@@ -110,7 +110,7 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
 
 
 def _model_names(sources: Sequence[Source], columns: list[str]) -> list[str]:
-    """Name the models by their columns; by their files if the columns have the same name."""
+    """Name the models to compare by their columns; by their files if the columns have the same name."""
     if columns[0] != columns[1]:
         return columns
     stems = [Path(source.path).name.split(".")[0] for source in sources]

@@ -30,8 +30,8 @@ def run(request: Request) -> int:
     path, page = str(folder / "predictions.csv"), str(folder / "report.html")
     prepare_report(request, page)
     print_message(request, "the first run on a machine takes a minute or two, because code is compiled.")
-    outcome, forecasts = _events()
-    data = _write_data(path, outcome, forecasts)
+    outcome, forecasts = _draw_demo_events()
+    data = _write_demo_data(path, outcome, forecasts)
     print_result(f"Three forecasters of the same {_ROWS:,} events. Can their probabilities be trusted?\n")
     results = assess_models(request, data)
     for result in results:
@@ -48,8 +48,8 @@ def run(request: Request) -> int:
     return 0
 
 
-def _write_data(path: str, outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]]) -> Data:
-    """Write the rows as CSV, and return them as if they had been read."""
+def _write_demo_data(path: str, outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]]) -> Data:
+    """Write the rows of the demo as CSV, and return them as if they had been read."""
     columns = {"outcome": outcome, **forecasts}
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     text = "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n"
@@ -60,13 +60,13 @@ def _write_data(path: str, outcome: NDArray[np.int64], forecasts: dict[str, NDAr
 
 
 def _report_request(request: Request, path: str, page: str, names: tuple[str, ...]) -> Request:
-    """Return the request that would write the same report from the data."""
+    """Return the request that would write the demo's report from its data."""
     line = ("report", path, "--label", "outcome", *(f"--proba={name}" for name in names), "-o", page)
     return dataclasses.replace(request, line=line, label="outcome", proba=names, title="Three forecasters", quiet=True)
 
 
-def _events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
-    """Draw outcomes, and make the three forecasts of them."""
+def _draw_demo_events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
+    """Draw the outcomes of the demo, and make the three forecasts of them."""
     rng = np.random.default_rng(_SEED)
     truth = rng.beta(1.2, 1.8, _ROWS).round(6)  # the true probability of each event, which real data do not have
     outcome = (rng.random(_ROWS) < truth).astype(np.int64)
@@ -80,7 +80,7 @@ def _events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
 
 
 def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]], results: list[ModelResult]) -> str:
-    """Format the usual measure next to ATB and a measure of skill."""
+    """Format the usual measure of the demo's forecasts next to ATB and a measure of skill."""
     rows = [f"  {'':<15} {'ECE, 15 bins':>12} {'ATB / chance':>13} {'error (rms)':>12} {'Brier score':>12}"]
     for result in results:
         a, ece = result.assessment, tc.binned_ece(outcome, forecasts[result.name])
@@ -89,7 +89,7 @@ def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]]
 
 
 def _expected_scores(honest: NDArray[np.float64]) -> str:
-    """Format the expected scores of honest and gamed forecasts over all possible outcomes."""
+    """Format the expected scores of the demo's honest and gamed forecasts over all possible outcomes."""
     rows = tc.audit_on(honest, ["binned_ece", "atb"], strategies={"gamed": "constant mean"}).rows
     lines = [f"  {'':<15} {'honest':>12} {'gamed':>13}   does lying pay?"]
     names = {"binned_ece": "ECE, 15 bins", "atb": "ATB"}

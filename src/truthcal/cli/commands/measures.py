@@ -1,9 +1,10 @@
 """`truthcal measures`: all measures of a file, or the list of measures and their properties."""
 
 import truthcal as tc
-from truthcal.cli.inputs import read
+from truthcal.cli.inputs import read_inputs
 from truthcal.cli.output import as_rows, print_formatted, print_json, print_result
 from truthcal.cli.request import Request, refuse_unknown_measures
+from truthcal.reports.wording import describe_measure
 from truthcal.results.text import Table
 
 _PROPERTIES = ("truthful", "continuous", "complete", "sound")
@@ -13,11 +14,11 @@ def run(request: Request) -> int:
     """Run `truthcal measures`."""
     refuse_unknown_measures(request)
     if request.list:
-        _print_list(request)
+        _print_measures(request)
         return 0
     if not request.files:
         raise ValueError("pass a file of predictions, or use --list to list all measures and their properties.")
-    data = read(request, exact_rows=None)
+    data = read_inputs(request, exact_rows=None)
     rows = data.only_model("measures")
     if rows.y is None:
         raise ValueError(
@@ -28,7 +29,7 @@ def run(request: Request) -> int:
     return 0
 
 
-def _print_list(request: Request) -> None:
+def _print_measures(request: Request) -> None:
     chosen = {name: tc.MEASURES[name] for name in tc.MEASURES if not request.measures or name in request.measures}
     if request.format == "json":
         fields = ("scale", *_PROPERTIES, "cost", "reference")
@@ -37,13 +38,8 @@ def _print_list(request: Request) -> None:
         return
     header = ["measure", "scale", *_PROPERTIES, "description"]
     cells = [
-        [name, m.scale, *("yes" if getattr(m, field) else "no" for field in _PROPERTIES), _summary(m)]
+        [name, m.scale, *("yes" if getattr(m, field) else "no" for field in _PROPERTIES), describe_measure(name)]
         for name, m in chosen.items()
     ]
     table = Table(header, cells)
     print_result(table.markdown() if request.format == "markdown" else "\n".join(table.lines()))
-
-
-def _summary(measure: tc.Measure) -> str:
-    """Return the first line of the docstring."""
-    return (measure.function.__doc__ or "").strip().splitlines()[0]

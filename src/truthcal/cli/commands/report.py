@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import truthcal as tc
-from truthcal.cli.inputs import STDIN, Data, read
+from truthcal.cli.inputs import STDIN, Data, read_inputs
 from truthcal.cli.model_result import ModelResult, assess_models
 from truthcal.cli.output import print_message, print_result
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
@@ -17,7 +17,7 @@ def run(request: Request) -> int:
     stem = "" if request.files[0] == STDIN else Path(request.files[0]).name.split(".")[0].strip("*?[]")
     path = request.output or f"{stem or 'report'}.html"
     prepare_report(request, path)
-    data = read(request, digest=True)
+    data = read_inputs(request, digest=True)
     write_report(request, path, data, assess_models(request, data))
     if path != STDOUT:
         print_result(path)
@@ -25,7 +25,7 @@ def run(request: Request) -> int:
 
 
 def prepare_report(request: Request, path: str | None) -> None:
-    """Raise before the work starts if the report could not be written after it."""
+    """Raise before the work starts if the report could not be written after it: libraries or the folder are missing."""
     if path is None:
         return
     refuse_unwritable(request, path)
@@ -43,7 +43,7 @@ def write_report(
     results: list[ModelResult],
     comparisons: dict[tuple[str, str], tc.Comparison] | None = None,
 ) -> None:
-    """Write the report completely or not at all."""
+    """Build and write the HTML report of a command, completely or not at all."""
     single = len(results) == 1
     segments = {result.name: result.segments for result in results if result.segments is not None}
     report = tc.report(
@@ -51,8 +51,8 @@ def write_report(
         segments=results[0].segments if single else segments or None,
         comparisons=_compare_with_first(data) if comparisons is None else comparisons,
         title=request.title or f"Can these probabilities be trusted? {data.title}",
-        provenance=_provenance(request, data),
-        notes=_notes(request, data),
+        provenance=_provenance_of_request(request, data),
+        notes=_notes_on_inputs(request, data),
     )
     write_file(path, report.html.encode())
     if path != STDOUT:
@@ -60,14 +60,14 @@ def write_report(
 
 
 def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
-    """Compare each further model with the first one, on the same rows."""
+    """Compare each further model of the report with the first one, on the same rows."""
     (first, a), *others = data.models.items()
     if not a.exact:
         return {}
     return {(first, name): tc.compare(a.y, a.p, b.p, sample_weight=a.w) for name, b in others}
 
 
-def _provenance(request: Request, data: Data) -> dict[str, str]:
+def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:
     more = f" and {len(data.files) - 5:,} more" if len(data.files) > 5 else ""
     origin = {
         "data": ", ".join(data.files[:5]) + more,
@@ -77,7 +77,7 @@ def _provenance(request: Request, data: Data) -> dict[str, str]:
     return origin | ({"SHA-256 of the data": data.digest} if data.digest else {})
 
 
-def _notes(request: Request, data: Data) -> list[str]:
+def _notes_on_inputs(request: Request, data: Data) -> list[str]:
     if not data.columns:
         return ["The input is a sketch: sums per bucket of predictions, not the rows themselves."]
     c = data.columns

@@ -1,7 +1,7 @@
 """`truthcal test`: a p-value for any measure."""
 
 import truthcal as tc
-from truthcal.cli.inputs import read
+from truthcal.cli.inputs import read_inputs
 from truthcal.cli.model_result import rows_or_sketch
 from truthcal.cli.output import print_formatted
 from truthcal.cli.request import Request, refuse_unknown_measures
@@ -10,7 +10,7 @@ from truthcal.cli.request import Request, refuse_unknown_measures
 def run(request: Request) -> int:
     """Run `truthcal test`."""
     refuse_unknown_measures(request)
-    data = read(request)
+    data = read_inputs(request)
     rows, weight = rows_or_sketch(data.only_model("test"))
     result = tc.calibration_test(
         *rows,

@@ -48,7 +48,7 @@ class BucketAccumulator:
             labels = _binary_labels(y) if groups is not None and w is None else None
             cells = self._cells[labels is not None]
             if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
-                _refuse_rows(y, p, w, first, self._roles, where)
+                _refuse_batch(y, p, w, first, self._roles, where)
         self._rows += len(p)
 
     def _add_binary(self, y: _Rows, p: _Rows) -> _Rows:
@@ -103,7 +103,7 @@ class _Cells:
         self._n_fields = buckets.SCRATCH_FIELDS if binary else buckets.N_FIELDS
         self.keys: dict[Any, int] = {}
         self._cell_of = np.full((1, n_buckets), -1, np.int32)
-        self._fields = [_aligned(0, self._n_fields), _aligned(0, self._n_fields)]
+        self._fields = [_new_cells(0, self._n_fields), _new_cells(0, self._n_fields)]
         self._used = [0, 0]
         self._waiting: list[tuple[_Rows, ...]] = []
 
@@ -149,7 +149,7 @@ class _Cells:
         if len(self.keys) > len(self._cell_of):
             max_groups = MAX_CELLS // self._n_buckets
             if len(self.keys) > max_groups:
-                _refuse_groups(len(self.keys), self._n_buckets)
+                _refuse_too_many_groups(len(self.keys), self._n_buckets)
             groups = min(max(len(self.keys), 2 * len(self._cell_of)), max_groups)
             more = np.full((groups, self._n_buckets), -1, np.int32)
             more[: len(self._cell_of)] = self._cell_of
@@ -159,7 +159,7 @@ class _Cells:
             limit = (len(self.keys) + 1 - parity) // 2 * self._n_buckets
             needed = min(used + rows[parity], limit)
             if needed > len(fields):
-                self._fields[parity] = _aligned(min(max(needed, 3 * len(fields) // 2), limit), self._n_fields)
+                self._fields[parity] = _new_cells(min(max(needed, 3 * len(fields) // 2), limit), self._n_fields)
                 self._fields[parity][:used] = fields[:used]
 
     def filled(self, weighted: bool) -> tuple[_Rows, _Rows, NDArray[np.float64]]:
@@ -179,7 +179,7 @@ class _Cells:
         return group, bucket, fields
 
 
-def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
+def _refuse_too_many_groups(groups: int, n_buckets: int) -> NoReturn:
     possible = 1 << max(MAX_CELLS // groups, 1).bit_length() - 1
     problem = (
         f"has {groups:,} groups so far, too many for {n_buckets:,} buckets each: that is {groups * n_buckets:,} "
@@ -191,20 +191,20 @@ def _refuse_groups(groups: int, n_buckets: int) -> NoReturn:
 
 
 def _binary_labels(y: _Rows) -> NDArray[np.uint8] | None:
-    """Return outcomes as bytes if they are all 0 or 1; else None."""
+    """Return the outcomes to accumulate as bytes if they are all 0 or 1; else None."""
     labels = np.empty(len(y), np.uint8)
     return None if kernel.binary_labels(read_only(y), labels) else labels
 
 
-def _aligned(rows: int, fields: int) -> NDArray[np.float64]:
-    """Return zeros aligned to cache lines, so that a row of eight floats is in one line, not two."""
+def _new_cells(rows: int, fields: int) -> NDArray[np.float64]:
+    """Return empty buckets to accumulate in, aligned to cache lines: a row of eight floats is in one line, not two."""
     raw = np.zeros(rows * fields * 8 + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + rows * fields * 8].view(np.float64).reshape(rows, fields)
 
 
 def _by_group(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) -> _Rows:
-    """Return the values of the first group, then those of the second, and so on, from all batches."""
+    """Return the accumulated values of all batches: those of the first group, then those of the second, and so on."""
     out = np.empty(sum(map(len, batches)), np.result_type(*batches))
     at = starts[:-1].copy()
     for values, group in zip(batches, groups, strict=True):
@@ -212,9 +212,9 @@ def _by_group(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) 
     return out
 
 
-def _refuse_rows(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
-    """Raise for the first rule that rows break, with all rows that break it."""
-    codes = codes_of_rows(y, p, w)
+def _refuse_batch(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
+    """Raise for a batch that cannot be accumulated: for the first rule that rows break, with all rows that break it."""
+    codes = codes_of_batch(y, p, w)
     columns = {"y_true": y, "y_proba": p, "sample_weight": w}
     bad_rows = {}
     for rule in rules_for(weighted=w is not None):
@@ -237,8 +237,8 @@ _BREAKS: dict[Check, Callable[[_Rows], NDArray[np.bool_]]] = {
 }
 
 
-def codes_of_rows(y: _Rows, p: _Rows, w: _Rows | None) -> NDArray[np.int64]:
-    """Return the code of each row that does not count; 0 for the others."""
+def codes_of_batch(y: _Rows, p: _Rows, w: _Rows | None) -> NDArray[np.int64]:
+    """Return the code of each row of a batch that is not accumulated; 0 for the others."""
     columns: dict[str, Any] = {"y_true": y, "y_proba": p, "sample_weight": w}
     rules = rules_for(weighted=w is not None)
     broken = [_BREAKS[rule.check](columns[rule.role]) for rule in rules]

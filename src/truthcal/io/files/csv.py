@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_type
-from truthcal.io.files.csv_quotes import QuoteCheck, swallows_lines
-from truthcal.io.files.decode import is_number
+from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_column_type
+from truthcal.io.files.csv_quotes import QuoteCheck, has_line_end, swallows_lines
+from truthcal.io.files.decode import decodes_to_numbers
 from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
@@ -27,16 +27,16 @@ _TRUE, _FALSE = {"1", "True", "TRUE", "true"}, {"0", "False", "FALSE", "false"}
 
 
 def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
-    """Yield batches of the requested columns, and the share of the file read so far."""
+    """Yield batches of the requested columns of a CSV file, and the share of the file read so far."""
     with TextInput(source, checksum) as text:
         if not source.delimiter:
             source = _with_dialect(source, text, source.columns_to_read(roles, ()))
         source.require_columns(roles, source.header)
-        if not re.search(r"[\r\n]", _decoded(_header_bytes(text)).strip()):
+        if not re.search(r"[\r\n]", _csv_text(_header_bytes(text)).strip()):
             return  # a header without rows
         options, numbers = _convert_options(source, roles, text)
         try:
-            yield from _batches(source, text, **options)
+            yield from _csv_batches(source, text, **options)
         except arrow().ArrowInvalid as error:
             if "conversion error" in str(error):
                 _refuse_text_fields(source, numbers, options["decimal_point"], roles)
@@ -44,16 +44,16 @@ def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> B
 
 
 def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return how pyarrow should convert the requested columns, and the role of each column of numbers."""
+    """Return how pyarrow should convert the requested columns of CSV, and the role of each column of numbers."""
     wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
     numbers = {name: role for role, name in roles if role != "by" and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
-    point, types = _infer_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
+    point, types = _csv_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
     # Wide types, for the whole file: integers in the first block may be followed by fractions.
     wide, kinds = arrow().float64(), arrow().types
     must = [name for name in numbers if name != roles.y_true or roles.pos_label is None]
     types |= {name: wide for name in must if kinds.is_string(types[name])}
-    widened = [name for name, kind in types.items() if is_number(kind) or kinds.is_null(kind)]
+    widened = [name for name, kind in types.items() if decodes_to_numbers(kind) or kinds.is_null(kind)]
     types |= {name: (large_label_type(roles) if name == roles.y_true else None) or wide for name in widened}
     # Groups and labels are compared as text: 007 is not 7, and the next file may hold letters. Only an empty field is
     # null there: NA may be Namibia.
@@ -62,8 +62,8 @@ def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tup
     return {"include_columns": wanted, "column_types": types, "decimal_point": point, **nulls}, numbers
 
 
-def _batches(source: Source, text: TextInput, **options: Any) -> Batches:
-    """Yield all batches, and the share of the file read so far. Raises if a quote swallows lines."""
+def _csv_batches(source: Source, text: TextInput, **options: Any) -> Batches:
+    """Yield all batches of a CSV file, and the share of it read so far. Raises if a quote swallows lines."""
     quotes = QuoteCheck(source.delimiter)
     text.on_read = quotes.feed
     for batch in _open_csv(text, source.delimiter, options):
@@ -82,8 +82,8 @@ def _open_csv(text: Any, delimiter: str, options: dict[str, Any]) -> Any:
     return pyarrow.csv.open_csv(text, read, parse, pyarrow.csv.ConvertOptions(**options))
 
 
-def _infer_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    """Return the decimal point, and the types of the columns in the first block."""
+def _csv_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Return the decimal point of a CSV file, and the types of the columns in the first block."""
 
     def infer(**options: Any) -> tuple[dict[str, Any], set[str]]:
         schema = _open_csv(arrow().BufferReader(head), delimiter, {"include_columns": wanted, **options}).schema
@@ -99,16 +99,16 @@ def _infer_types(head: bytes, delimiter: str, wanted: list[str], numbers: Iterab
 
 
 def _refuse_text_fields(source: Source, numbers: dict[str, str], point: str, roles: ColumnRoles) -> None:
-    """Read the columns of numbers as text, and raise for the first field that is not a number, or is missing."""
+    """Read CSV columns of numbers as text, and raise for the first field that is not a number, or is missing."""
     first, where = 0, str(source)
     options = {"column_types": dict.fromkeys(numbers, arrow().string()), "strings_can_be_null": True}
     with TextInput(source) as text:
-        for batch, _ in _batches(source, text, include_columns=list(numbers), **options):
+        for batch, _ in _csv_batches(source, text, include_columns=list(numbers), **options):
             for name, role in numbers.items():
                 column = batch.column(name)
                 for row, word in _text_fields(column, point):
                     kind = f"text in {where} ({word[:40]!r} at row {first + row})"
-                    refuse_type(name, role, kind, text=True, word=word)
+                    refuse_column_type(name, role, kind, text=True, word=word)
                 if column.null_count:
                     missing = BadRows(column.null_count, row=first + column.is_null().index(True).as_py())
                     model = roles.for_model(name) if role == "y_proba" else roles
@@ -117,15 +117,15 @@ def _refuse_text_fields(source: Source, numbers: dict[str, str], point: str, rol
 
 
 def _text_fields(column: Any, point: str) -> Iterator[tuple[int, str]]:
-    """Yield the fields that are not numbers, and their rows."""
+    """Yield the CSV fields that are not numbers, and their rows."""
     with contextlib.suppress(arrow().ArrowInvalid):
         column.cast(arrow().float64())
         return  # the fast way to see that all fields are numbers
-    yield from ((row, field) for row, field in enumerate(column.to_pylist()) if not _is_number(field, point))
+    yield from ((row, field) for row, field in enumerate(column.to_pylist()) if not _is_number_field(field, point))
 
 
-def _is_number(field: str | None, point: str) -> bool:
-    """Whether a field is a number, True, False or missing."""
+def _is_number_field(field: str | None, point: str) -> bool:
+    """Whether a CSV field is a number, True, False or missing."""
     try:
         return field is None or field.lower() in ("true", "false") or float(field.replace(point, ".")) is not None
     except ValueError:
@@ -133,9 +133,9 @@ def _is_number(field: str | None, point: str) -> bool:
 
 
 def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Source:
-    """Detect the delimiter and the header: those with the wanted columns, else those with the most columns."""
+    """Detect the delimiter and header of CSV: those with the wanted columns, else those with the most columns."""
     raw = _header_bytes(text)
-    first = _decoded(raw)
+    first = _csv_text(raw)
     if not first.strip():
         raise ValueError(f"{source}: the file is empty.")
     require_utf8(source, raw)
@@ -151,35 +151,25 @@ def _with_dialect(source: Source, text: TextInput, wanted: Iterable[str]) -> Sou
 
 
 def _header_bytes(text: TextInput) -> bytes:
-    """Return at least the header line, and a bit of the next line if there is one."""
+    """Return at least the header line of a CSV file, and a bit of the next line if there is one."""
     size = _HEADER
-    while len(head := text.head(size)) == size < _LONGEST_HEADER and not _has_line_end(head[: -(1 << 10)]):
+    while len(head := text.head(size)) == size < _LONGEST_HEADER and not has_line_end(head[: -(1 << 10)]):
         size *= 4
     return head
 
 
-def _decoded(raw: bytes) -> str:
+def _csv_text(raw: bytes) -> str:
     return raw.removeprefix(UTF8_MARK).decode("utf-8", "replace").lstrip("\r\n")
 
 
-def _has_line_end(text: bytes) -> bool:
-    """Whether a line ends here, outside quotes."""
-    quotes = last = 0
-    for match in re.finditer(rb"[\r\n]+", text):
-        quotes, last = quotes + text.count(b'"', last, match.start()), match.start()
-        if last and quotes % 2 == 0:
-            return True
-    return False
-
-
 def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
-    """Detect delimiter and header, and summarize the columns."""
+    """Preview the columns of a CSV file, after its delimiter and header are detected."""
     with TextInput(source) as text:
         if is_sketch(text):
             return replace(source, format=SKETCH), []
         source = _with_dialect(source, text, named)
         raw = text.head(size := max(len(_header_bytes(text)), source.BLOCK))
-    first = _decoded(raw)
+    first = _csv_text(raw)
     _refuse_excel_note(source, first)
     enough, rows = rows_to_preview(len(source.header)), list[list[str]]()
     lines = (line for line in csv.reader(io.StringIO(first, newline=""), delimiter=source.delimiter) if line)
@@ -190,22 +180,22 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
     fields = itertools.zip_longest(*rows, fillvalue="") if rows else itertools.repeat((), len(source.header))
     points = "." if source.delimiter == "," else ".,"
     # a line may have too many fields
-    return source, [_preview_fields(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
+    return source, [_preview_texts(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
 
 
 def _refuse_excel_note(source: Source, text: str) -> None:
-    """Raise if the first line is Excel's note about the delimiter, which no other program understands."""
+    """Raise if a CSV file starts with Excel's note about the delimiter, which no other program understands."""
     if note := re.match(r'"?sep=("?[^\r\n]"?)?"?[ ,;\t]*(?=[\r\n]|$)', text, re.IGNORECASE):
         problem = f"{source}: its first line, {note[0]!r}, is a directive for Excel, not the column names."
         cure = "Remove the line: `tail -n +2 file > new`."
         raise ValueError(f"{problem} {cure}")
 
 
-def _preview_fields(name: str, fields: Sequence[str], points: str) -> Column:
-    """Summarize a column from its fields: numbers if all are, with one of these decimal points."""
+def _preview_texts(name: str, fields: Sequence[str], points: str) -> Column:
+    """Preview a CSV column from its fields: numbers if all are, with one of these decimal points."""
     present = [field for field in fields if field not in _NULLS]
     for point in points:
-        if (numbers := _numbers(present, point)) is not None:
+        if (numbers := _parse_csv_numbers(present, point)) is not None:
             parsed = iter(numbers)
             return preview_values(name, [None if field in _NULLS else next(parsed) for field in fields])
     if _TRUE.union(_FALSE).issuperset(present):
@@ -213,8 +203,8 @@ def _preview_fields(name: str, fields: Sequence[str], points: str) -> Column:
     return preview_values(name, [field for field in fields if field])
 
 
-def _numbers(fields: list[str], point: str) -> list[int | float] | None:
-    """Return the fields as numbers, integers where they are; None if one is not a number."""
+def _parse_csv_numbers(fields: list[str], point: str) -> list[int | float] | None:
+    """Return CSV fields as numbers, integers where they are; None if one is not a number."""
     if any("_" in field or (point == "," and "." in field) for field in fields):  # float("1_000") is 1000.0 in Python
         return None
     try:

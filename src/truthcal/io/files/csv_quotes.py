@@ -50,7 +50,7 @@ class QuoteCheck:
 
 
 def swallows_lines(chunks: Iterable[bytes], delimiter: str) -> bool:
-    """Whether a quote is never closed, or closed on another line by one that should open a field. Slow but exact.
+    """Whether a quote is never closed, or closed on another line by a quote that should open a field. Slow but exact.
 
     Other quotes inside a field are text, as in ``5" pipe``.
     """
@@ -71,3 +71,13 @@ def swallows_lines(chunks: Iterable[bytes], delimiter: str) -> bool:
             elif window[at - 1] in edges:
                 inside, lines = True, False
     return inside
+
+
+def has_line_end(text: bytes) -> bool:
+    """Whether a line ends here, outside quotes of CSV."""
+    quotes = last = 0
+    for match in re.finditer(rb"[\r\n]+", text):
+        quotes, last = quotes + text.count(b'"', last, match.start()), match.start()
+        if last and quotes % 2 == 0:
+            return True
+    return False

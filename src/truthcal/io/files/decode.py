@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import refuse_nested_groups, refuse_other_type_of_label, refuse_type
+from truthcal.io.errors import refuse_column_type, refuse_nested_groups, refuse_other_type_of_label
 from truthcal.io.files.source import Source, arrow, errors_naming
 
 _Rows = NDArray[Any]
@@ -36,15 +36,15 @@ class BatchDecoder:
         with errors_naming(source):
             if source.format.name == "Arrow":  # memory-mapped, so that damage could crash Python
                 batch.validate(full=True)
-            ps = [_numbers(batch, name, "y_proba", source) for name in roles.y_probas]
+            ps = [_decoded(batch, name, "y_proba", source) for name in roles.y_probas]
             if not roles.has_outcomes:  # predictions are checked all the same
                 y = np.zeros(len(batch), np.uint8)
             elif roles.pos_label is None:
-                y = _numbers(batch, roles.y_true, "y_true", source)
+                y = _decoded(batch, roles.y_true, "y_true", source)
             else:
                 y = self._is_positive(storage(batch.column(roles.y_true)), source)
             weight = roles.sample_weight
-            w = _numbers(batch, weight, "sample_weight", source).astype(np.float64) if weight is not None else None
+            w = _decoded(batch, weight, "sample_weight", source).astype(np.float64) if weight is not None else None
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
             return y, ps, w, self._groups(batch, source) if roles.by else None
 
@@ -57,9 +57,9 @@ class BatchDecoder:
         types, kind, positive = arrow().types, column.type, self._roles.pos_label
         if not types.is_null(kind):  # all values missing so far
             kind = kind.value_type if types.is_dictionary(kind) else kind
-            number = types.is_boolean(kind) or is_number(kind)
-            refuse_other_type_of_label(self._roles, f"{kind} in {source}", text=is_text(kind), number=number)
-        encoded = _dictionary_encoded(column)
+            number = types.is_boolean(kind) or decodes_to_numbers(kind)
+            refuse_other_type_of_label(self._roles, f"{kind} in {source}", text=decodes_to_text(kind), number=number)
+        encoded = _decode_to_dictionary(column)
         values = encoded.dictionary.to_pylist()
         nulls = (None, "") if source.format.name == "CSV" else (None,)
         missing = [value in nulls or value != value for value in values]
@@ -80,13 +80,13 @@ class BatchDecoder:
                 rows, values = np.zeros(len(batch), np.int64), [source.partition[name]]
                 kind = arrow().scalar(values[0]).type
             else:
-                rows, values, kind = _group_values(batch.column(name), name, source)
+                rows, values, kind = _decode_groups(batch.column(name), name, source)
                 if name in source.partition:
                     _refuse_other_path(name, values, source)
             known = any(value is not None for value in values)
-            self._check_type(name, _type_name(kind) if known else "nothing", source)
+            self._check_type(name, _decoded_type_name(kind) if known else "nothing", source)
             combined = rows if keys == [()] else index.astype(np.int64) * len(values) + rows
-            occurring, index = _renumbered(combined, len(keys) * len(values))
+            occurring, index = _renumber_groups(combined, len(keys) * len(values))
             keys = [(*keys[i // len(values)], values[i % len(values)]) for i in occurring]
         return index.astype(np.int32, copy=False), keys
 
@@ -101,12 +101,12 @@ class BatchDecoder:
             raise ValueError(f"{problem} {cure}")
 
 
-def _group_values(column: Any, name: str, source: Source) -> tuple[_Rows, list[Any], Any]:
-    """Return each row's index into the distinct values of a grouping column, these values, and their type."""
+def _decode_groups(column: Any, name: str, source: Source) -> tuple[_Rows, list[Any], Any]:
+    """Decode a grouping column: each row's index into its distinct values, these values, and their type."""
     declared, column = column.type, storage(column)
     if arrow().types.is_nested(column.type):
         refuse_nested_groups(name, f"{column.type} in {source}")
-    encoded = _dictionary_encoded(column)
+    encoded = _decode_to_dictionary(column)
     values, kind = encoded.dictionary.to_pylist(), encoded.type.value_type
     if getattr(declared, "extension_name", None) == "arrow.uuid":  # as text
         values = [None if value is None else str(uuid.UUID(bytes=value)) for value in values]
@@ -115,15 +115,15 @@ def _group_values(column: Any, name: str, source: Source) -> tuple[_Rows, list[A
 
 
 def _refuse_other_path(name: str, values: list[Any], source: Source) -> None:
-    """Raise if a column is both in the file and in its path, with different values."""
+    """Raise if a decoded grouping column is also in the path of its file, with another value."""
     path = source.partition[name]
-    for other in (value for value in values if not _is_path_value(value, path)):
+    for other in (value for value in values if not _equals_path_value(value, path)):
         raise ValueError(
             f"`{name}` (by) is {other!r} in {source}, but its path says {path!r}. Rename the column, or move the file."
         )
 
 
-def _is_path_value(value: Any, path: Any) -> bool:
+def _equals_path_value(value: Any, path: Any) -> bool:
     if value is None or path is None or value == path:
         return value is path or value == path
     if isinstance(value, bool):
@@ -133,8 +133,8 @@ def _is_path_value(value: Any, path: Any) -> bool:
     return False
 
 
-def _renumbered(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
-    """Return the indices below `size` that occur, and each row's place among them, to save memory for empty groups."""
+def _renumber_groups(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
+    """Return the decoded groups below `size` that occur, and each row's place among them: empty ones take memory."""
     if size <= _FEW_GROUPS:
         return np.arange(size), index
     if size > 4 * len(index):
@@ -144,14 +144,14 @@ def _renumbered(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
 
 
 def storage(column: Any) -> Any:
-    """Return a column of an extension type as the plain type that stores it."""
+    """Decode a column of an extension type to the plain type that stores it."""
     while isinstance(column.type, arrow().BaseExtensionType):
         column = column.storage
     return column
 
 
-def _dictionary_encoded(column: Any) -> Any:
-    """Return a column as indices into its distinct values, with None among them if it occurs."""
+def _decode_to_dictionary(column: Any) -> Any:
+    """Decode a column to indices into its distinct values, with None among them if it occurs."""
     if arrow().types.is_dictionary(column.type):
         if column.null_count == 0:
             index = _array(column.indices)
@@ -163,16 +163,16 @@ def _dictionary_encoded(column: Any) -> Any:
     return column.dictionary_encode(null_encoding="encode")
 
 
-def _numbers(batch: Any, name: str, role: str, source: Source) -> _Rows:
-    """Return a column as plain numbers, without a copy where possible; nan where it is missing."""
+def _decoded(batch: Any, name: str, role: str, source: Source) -> _Rows:
+    """Decode a column to plain numbers, without a copy where possible; nan where it is missing."""
     column = storage(batch.column(name))
     types, kind = arrow().types, column.type
     if types.is_null(kind):  # all values missing so far
         return np.full(len(column), np.nan)
     if types.is_boolean(kind):
         column = column.cast(arrow().uint8())
-    elif not is_number(kind):
-        refuse_type(name, role, f"{kind} in {source}", text=is_text(kind))
+    elif not decodes_to_numbers(kind):
+        refuse_column_type(name, role, f"{kind} in {source}", text=decodes_to_text(kind))
     if types.is_decimal(kind):
         column = column.cast(arrow().string())  # a direct cast to float64 makes 0.09999999999999999 of 0.1
     elif types.is_float16(kind):
@@ -182,21 +182,21 @@ def _numbers(batch: Any, name: str, role: str, source: Source) -> _Rows:
     return _array(column.fill_null(np.nan) if column.null_count else column)
 
 
-def is_number(kind: Any) -> bool:
-    """Whether a type is numeric."""
+def decodes_to_numbers(kind: Any) -> bool:
+    """Whether columns of an Arrow type are decoded to numbers."""
     types = arrow().types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def is_text(kind: Any) -> bool:
-    """Whether a type is text, or a dictionary of text."""
+def decodes_to_text(kind: Any) -> bool:
+    """Whether columns of an Arrow type are decoded to text: also dictionaries of text."""
     types = arrow().types
     if types.is_dictionary(kind):
         kind = kind.value_type
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _type_name(kind: Any) -> str:
+def _decoded_type_name(kind: Any) -> str:
     if arrow().types.is_null(kind):
         return "nothing"
-    return "text" if is_text(kind) else "a number" if is_number(kind) else str(kind)
+    return "text" if decodes_to_text(kind) else "a number" if decodes_to_numbers(kind) else str(kind)

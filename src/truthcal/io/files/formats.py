@@ -26,24 +26,24 @@ _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{|\[\s*\{)")
 
 
 def format_of_path(path: Path) -> tuple[FileFormat | None, str]:
-    """Return the format by the extension, None if it is unknown, and the codec of compressed text or ""."""
+    """Return the file format by the extension, None if it is unknown, and the codec of compressed text or ""."""
     codec = _CODECS.get(path.suffix.lower(), "")
     return EXTENSIONS.get((path.with_suffix("") if codec else path).suffix.lower()), codec
 
 
 def codec_of_content(head: bytes) -> str:
-    """Return the codec of compressed data that start with these bytes; "" for other data."""
+    """Detect the format of compressed data by these first bytes: the codec; "" for other data."""
     return next((codec for magic, codec in _CODEC_MAGIC.items() if head.startswith(magic)), "")
 
 
 def format_of_content(head: bytes) -> FileFormat:
-    """Return the format of data that start with these bytes."""
+    """Detect the file format of data that start with these bytes."""
     text = JSON if _JSON.match(head) else CSV
     return next((format_ for format_ in (*FORMATS, SKETCH) if head.startswith(format_.magic)), text)
 
 
 def sketch_kind(path: str | os.PathLike[str]) -> str | None:
-    """Return "Sketch" or "SketchTable" if truthcal has written this file, by its first bytes; else None."""
+    """Detect the formats that truthcal writes, by the first bytes of a file: "Sketch", "SketchTable" or None."""
     if os.path.isfile(path):  # opening a named pipe could wait forever
         with contextlib.suppress(OSError), open(path, "rb") as file:  # the reader reports errors
             return READERS.get(file.read(8))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.decode import is_number, storage
+from truthcal.io.files.decode import decodes_to_numbers, storage
 from truthcal.io.files.load import KeptRows
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.scan import scan_sources
@@ -38,7 +38,7 @@ def join_files(
     """
     import pyarrow.compute
 
-    roles_b = _available_roles(b, key, roles_b)
+    roles_b = _roles_in_second(b, key, roles_b)
     rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum), _read_rows(b, key, roles_b, checksum)
     keys_a, keys_b = _with_common_type(rows_a.keys, rows_b.keys, key, (a, b))
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
@@ -53,7 +53,7 @@ def join_files(
     if rows_a.w is not None and rows_b.w is not None:
         shared.append((str(roles_a.sample_weight), rows_a.w, rows_b.w))
     for name, values_a, values_b in shared:
-        _refuse_different(name, values_a[matched_a], values_b[matched_b], keys_a.take(matched_a), key, (a, b))
+        _refuse_unequal(name, values_a[matched_a], values_b[matched_b], keys_a.take(matched_a), key, (a, b))
     w = None if rows_a.w is None else rows_a.w[matched_a]
     unmatched = len(rows_a.p) - len(matched_a), len(rows_b.p) - len(matched_b)
     return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched)
@@ -68,8 +68,8 @@ class _FileRows(NamedTuple):
     keys: Any
 
 
-def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
-    """Return the roles without outcomes and weights if the second file does not have these columns."""
+def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
+    """Return the roles in the second file to join, without outcomes and weights if it does not have these columns."""
     header = source.header or preview_columns(source, [*(name for _, name in roles), key]).source.header
     weight = roles.sample_weight if roles.sample_weight in header else None
     if roles.y_true not in header:
@@ -78,6 +78,7 @@ def _available_roles(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
 
 
 def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
+    """Read the rows of one of the files to join."""
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
     rows, chunks = KeptRows(None), []
@@ -89,13 +90,13 @@ def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum 
 
     scan_sources([source], roles, 2, add, extra_columns=(key,), checksum=checksum)
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
-    _check_keys(keys, key, source)
+    _check_join_keys(keys, key, source)
     y, (p,), w = rows.columns()
     assert y is not None
     return _FileRows(y, p, w, keys)
 
 
-def _check_keys(keys: Any, key: str, source: Source) -> None:
+def _check_join_keys(keys: Any, key: str, source: Source) -> None:
     import pyarrow.compute
 
     types = arrow().types
@@ -119,12 +120,12 @@ def _check_keys(keys: Any, key: str, source: Source) -> None:
 
 
 def _with_common_type(a: Any, b: Any, key: str, sources: tuple[Source, Source]) -> tuple[Any, Any]:
-    """Return the keys of both files with one type: unchanged, as numbers, as times, or else as text."""
+    """Return the keys of both files to join with one type: unchanged, as numbers, as times, or else as text."""
     if a.type == b.type:
         return a, b
     kind, types, both = arrow().string(), arrow().types, (a.type, b.type)
     zones = {getattr(x, "tz", None) is not None for x in both}
-    if all(map(is_number, both)):
+    if all(map(decodes_to_numbers, both)):
         kind = arrow().int64() if all(map(types.is_integer, both)) else arrow().float64()
     elif all(types.is_date(x) or types.is_timestamp(x) for x in both) and len(zones) == 1:
         kind = arrow().timestamp("us", "UTC" if zones == {True} else None)
@@ -136,7 +137,7 @@ def _with_common_type(a: Any, b: Any, key: str, sources: tuple[Source, Source]) 
         raise ValueError(f"{problem} {cure}") from error
 
 
-def _refuse_different(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:
+def _refuse_unequal(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:
     differ = a.astype(np.float64) != b.astype(np.float64)
     if differ.any():
         i = int(np.argmax(differ))

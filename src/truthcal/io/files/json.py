@@ -16,7 +16,7 @@ _IN_ROW = re.compile(r"in row (\d+)")
 
 
 def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> Batches:
-    """Yield batches of the requested columns, and the share of the file read so far."""
+    """Yield batches of the requested columns of a JSON lines file, and the share of the file read so far."""
     import pyarrow.json
 
     with TextInput(source, checksum) as text:
@@ -24,7 +24,7 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
         if not head.strip():
             return
         require_utf8(source, head)
-        schema = arrow().schema(_infer_types(source, roles, head))
+        schema = arrow().schema(_infer_json_types(source, roles, head))
         options = pyarrow.json.ReadOptions(block_size=source.BLOCK)
         parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         row = 0
@@ -39,15 +39,15 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
             raise arrow().ArrowInvalid(reason) from None
 
 
-def _infer_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, Any]:
-    """Infer the types of the requested columns from the first lines, wide enough for the whole file.
+def _infer_json_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, Any]:
+    """Infer the types of the requested JSON columns from the first lines, wide enough for the whole file.
 
     pyarrow would infer all columns, fail at one that is not needed, and take text that looks like a time for one.
     """
     complete, lines = len(head) < source.BLOCK, head.splitlines()
     rows: list[dict[str, Any]] = []
     unseen, size, row = set(source.columns_to_read(roles, ())), 0, None
-    for line, row in _parse_lines(lines if complete else lines[:-1]):
+    for line, row in _parse_json_lines(lines if complete else lines[:-1]):
         if not isinstance(row, dict):
             break  # the reader reports what is wrong
         rows.append(row)
@@ -60,11 +60,11 @@ def _infer_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, A
         where = None if complete else f"{source} (according to its first {len(rows):,} lines)"
         source.require_columns(roles, names, where)
     wanted = source.columns_to_read(roles, names)
-    return {name: _infer_type(name, [row[name] for row in rows if row.get(name) is not None], roles) for name in wanted}
+    return {name: _json_type(name, [row[name] for row in rows if row.get(name) is not None], roles) for name in wanted}
 
 
-def _parse_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
-    """Yield each line that is not blank and its value, or the error that it cannot be parsed."""
+def _parse_json_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
+    """Yield each JSON line that is not blank and its value, or the error that it cannot be parsed."""
     for line in filter(bytes.strip, lines):
         try:
             yield line, json.loads(line)
@@ -72,8 +72,8 @@ def _parse_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Any]]:
             yield line, error
 
 
-def _infer_type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
-    """Return the type of a column with such values. Integers may be followed by fractions, except in groups."""
+def _json_type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
+    """Infer the type of a JSON column with such values. Integers may be followed by fractions, except in groups."""
     pa, is_text = arrow(), name in text_columns(roles)
     if not values:
         return pa.string() if is_text else pa.float64()
@@ -90,7 +90,7 @@ def _infer_type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
 
 
 def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
-    """Summarize the columns of the first lines."""
+    """Preview the columns of a JSON lines file from its first lines."""
     with TextInput(source) as text:
         if is_sketch(text):
             return replace(source, format=SKETCH), []
@@ -98,10 +98,10 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
     require_utf8(source, head)
     rows: list[dict[str, Any]] = []
     enough = rows_to_preview(1)
-    for line, row in _parse_lines(head.removeprefix(UTF8_MARK).splitlines()):
+    for line, row in _parse_json_lines(head.removeprefix(UTF8_MARK).splitlines()):
         if not isinstance(row, dict):
             if not rows:
-                _refuse_first_line(source, head, line, row)
+                _refuse_json_line(source, head, line, row)
             break  # the reader reports what is wrong
         rows.append(row)
         enough, named = min(enough, rows_to_preview(len(row))), named - row.keys()
@@ -111,7 +111,7 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
     return source, [preview_values(name, [row.get(name) for row in rows]) for name in names]
 
 
-def _refuse_first_line(source: Source, head: bytes, line: bytes, value: Any) -> None:
+def _refuse_json_line(source: Source, head: bytes, line: bytes, value: Any) -> None:
     start = repr(line[:40].decode("utf-8", "replace"))
     reason = str(value) if isinstance(value, Exception) else f"{start} has no column names"
     fix = "each line must be one object, as `jq -c .` writes it"

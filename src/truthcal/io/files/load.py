@@ -44,7 +44,7 @@ def load(
     exact_rows: int | None = EXACT_ROWS,
     checksum: Checksum | None = None,
 ) -> dict[str, Loaded]:
-    """Read the named columns of files in one pass; return the rows of each model by its prediction column.
+    """Load the named columns of files in one pass; return the rows of each model by its prediction column.
 
     Sketches have 16,384 buckets by default, and 4096 for each group. If there are more than `exact_rows` rows, only the
     sketch is kept; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and

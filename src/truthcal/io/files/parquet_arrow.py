@@ -43,21 +43,21 @@ def read_parquet(source: Source, roles: ColumnRoles, checksum: Checksum | None) 
         options = {"read_dictionary": texts, "buffer_size": _READ_AHEAD, "pre_buffer": False}
         file = pyarrow.parquet.ParquetFile(raw, metadata=metadata, page_checksum_verification=True, **options)
         done = 0
-        with contextlib.closing(_one_ahead(file.iter_batches(BATCH, columns=wanted))) as batches:
+        with contextlib.closing(_read_ahead(file.iter_batches(BATCH, columns=wanted))) as batches:
             for batch in batches:
                 done += len(batch)
                 yield batch, done / metadata.num_rows
 
 
 def _add_to_checksum(checksum: Checksum | None, file: Any) -> None:
-    """Add all bytes of a file to the checksum, and go back to its start."""
+    """Add all bytes of a Parquet or Arrow file to the checksum, and go back to its start."""
     while checksum is not None and (block := file.read_buffer(1 << 20)).size:
         checksum.update(block)
     file.seek(0)
 
 
-def _one_ahead(batches: Iterator[Any]) -> Generator[Any, None, None]:
-    """Yield the same batches; while one is in use, the next one is read."""
+def _read_ahead(batches: Iterator[Any]) -> Generator[Any, None, None]:
+    """Yield the same batches of a Parquet file; while one is in use, the next one is read."""
     with ThreadPoolExecutor(1, thread_name_prefix="truthcal") as pool:
         coming = pool.submit(next, batches, None)
         while (batch := coming.result()) is not None:
@@ -107,7 +107,7 @@ def _arrow_reader(file: Any) -> Any:
 
 
 def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
-    """Summarize the columns of a Parquet file."""
+    """Preview the columns of a Parquet file."""
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 16) as file:
@@ -115,11 +115,11 @@ def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         if len(schema.names) > _WIDE and n_groups and len(file.schema) == len(schema.names):
             return source, _preview_statistics(schema, file.metadata.row_group(0))
         batches = file.iter_batches(rows_to_preview(len(schema.names)))
-        return source, _preview_batch(schema, next(filter(len, batches), None))
+        return source, _preview_arrow_batch(schema, next(filter(len, batches), None))
 
 
 def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
-    """Summarize the columns of an Arrow file or stream."""
+    """Preview the columns of an Arrow file or stream."""
     with arrow().memory_map(str(source.path)) as file:
         open_ = _arrow_reader(file)
         reader = open_(file)
@@ -129,10 +129,10 @@ def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         if batch is not None:
             batch = batch.slice(0, rows_to_preview(len(reader.schema.names)))
             batch.validate(full=True)  # a damaged file could crash Python
-        return source, _preview_batch(reader.schema, batch)
+        return source, _preview_arrow_batch(reader.schema, batch)
 
 
-def _preview_batch(schema: Any, batch: Any) -> list[Column]:
+def _preview_arrow_batch(schema: Any, batch: Any) -> list[Column]:
     if batch is None:
         return [Column(name, "nothing") for name in schema.names]
     columns = zip(schema.names, map(storage, batch.columns), strict=True)
@@ -140,7 +140,7 @@ def _preview_batch(schema: Any, batch: Any) -> list[Column]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether Python has numbers, text, True and False for such values."""
+    """Whether Python has numbers, text, True and False for values of this Arrow type."""
     types = arrow().types
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -149,7 +149,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _preview_statistics(schema: Any, group: Any) -> list[Column]:
-    """Summarize the columns from the statistics of the first row group. Only for integers 0 and 1 they give values."""
+    """Preview the columns of a Parquet file from statistics of the first row group: values only for 0 and 1."""
     types, columns = arrow().types, []
     for i, field in enumerate(schema):
         statistics = group.column(i).statistics

@@ -38,7 +38,7 @@ class Preview:
 
 
 def preview_columns(source: Source, named: Iterable[str] = ()) -> Preview:
-    """Summarize the columns of a file from its first thousand rows, or fewer if there are thousands of columns.
+    """Preview the columns of a file from its first thousand rows, or fewer if there are thousands of columns.
 
     Columns come in the order of the file, and two may have the same name; then come those of its path. A sketch has
     none. The `named` columns should exist: they decide between delimiters, and JSON lines are read until all were seen.
@@ -58,7 +58,7 @@ def rows_to_preview(n_columns: int) -> int:
 
 
 def preview_values(name: str, values: Iterable[Any], *, in_path: bool = False) -> Column:
-    """Summarize a column from Python values."""
+    """Preview a column from Python values: its type, its range and its first values."""
     values = list(values)
     present = [value for value in values if value is not None and value == value]
     types = {type(value) for value in present}

@@ -94,7 +94,7 @@ def scan_sources(
     extra_columns: tuple[str, ...] = (),
     checksum: Checksum | None = None,
 ) -> dict[str, Sketch | SketchTable]:
-    """Reduce all rows of these files in one pass; the result has one entry for each prediction column.
+    """Scan all rows of these files in one pass; the result has one sketch or table for each prediction column.
 
     `on_batch` is called for each batch of valid rows: with the record batch, which also holds the `extra_columns`, and
     with the arrays of outcomes, of predictions (one for each model) and of weights. `checksum`, an object of hashlib,

@@ -77,15 +77,15 @@ class Source:
             yield from self.format.read(self, roles, checksum)
 
 
-def _refuse_sketch(source: Source, *_: Any) -> Batches:
+def _refuse_sketch_as_source(source: Source, *_: Any) -> Batches:
     raise ValueError(f"{source}: is a truthcal sketch, not a file of rows; load it with Sketch.load.")
 
 
-SKETCH = FileFormat("sketch", (), tuple(READERS), _refuse_sketch, lambda source, _: (source, []))
+SKETCH = FileFormat("sketch", (), tuple(READERS), _refuse_sketch_as_source, lambda source, _: (source, []))
 
 
 def arrow() -> Any:
-    """Import pyarrow, which reads all formats."""
+    """Import pyarrow, which reads sources of all formats."""
     try:
         import pyarrow
     except ImportError:
@@ -95,25 +95,20 @@ def arrow() -> Any:
 
 @contextlib.contextmanager
 def errors_naming(source: Source) -> Iterator[None]:
-    """Put the name of the file into errors of pyarrow, csv and the operating system."""
+    """Put the name of the source into errors of pyarrow, csv and the operating system."""
+    pa = arrow()
     try:
         yield
-    except (
-        arrow().ArrowInvalid,
-        arrow().ArrowTypeError,
-        arrow().ArrowNotImplementedError,
-        UnicodeError,
-        csv.Error,
-    ) as error:
-        raise ValueError(f"{source}: could not be read as {source.format.name} ({_reason(error)}).") from error
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeError, csv.Error) as error:
+        raise ValueError(f"{source}: could not be read as {source.format.name} ({_source_error(error)}).") from error
     except (OSError, MemoryError) as error:  # a damaged file may raise OSError, or ask for more memory than there is
         if str(source) in str(error):
             raise
         kind = type(error) if isinstance(error, OSError) else MemoryError
-        raise kind(f"{source}: could not be read as {source.format.name} ({_reason(error)}).") from error
+        raise kind(f"{source}: could not be read as {source.format.name} ({_source_error(error)}).") from error
 
 
-def _reason(error: BaseException) -> str:
+def _source_error(error: BaseException) -> str:
     reason = " ".join(str(error).split())[:300].rstrip(".")
     if "straddl" in reason:
         return f"a line is longer than {Source.BLOCK:,} bytes, or a quote is opened but never closed: {reason}"

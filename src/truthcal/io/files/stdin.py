@@ -27,7 +27,7 @@ def spool_stdin(stream: BinaryIO) -> Iterator[Source]:
     """Copy standard input (any format, compressed text or a sketch) to a temporary file, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="truthcal-") as folder:
         path = Path(folder) / "data"
-        _copy(stream, path)
+        _copy_stdin(stream, path)
         with open(path, "rb") as file:
             head = file.read(1 << 12)
         if not head:
@@ -36,10 +36,10 @@ def spool_stdin(stream: BinaryIO) -> Iterator[Source]:
             compressed = Source(path, CSV, codec, name=NAME)
             with errors_naming(compressed), TextInput(compressed) as text:
                 head = text.head(1 << 12)
-        yield Source(path, _format(head, bool(codec)), codec, name=NAME)
+        yield Source(path, _stdin_format(head, bool(codec)), codec, name=NAME)
 
 
-def _copy(stream: BinaryIO, path: Path) -> None:
+def _copy_stdin(stream: BinaryIO, path: Path) -> None:
     with open(path, "xb") as file:
         try:
             shutil.copyfileobj(stream, file, 1 << 20)
@@ -50,7 +50,7 @@ def _copy(stream: BinaryIO, path: Path) -> None:
             raise OSError(f"{problem} {cure}") from error
 
 
-def _format(head: bytes, compressed: bool) -> FileFormat:
+def _stdin_format(head: bytes, compressed: bool) -> FileFormat:
     for magic, description in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise ValueError(f"{NAME} is {description}.")

@@ -78,12 +78,12 @@ class _ChecksumStream(_PythonFile):
 
 
 def is_sketch(text: TextInput) -> bool:
-    """Whether the file is a sketch of truthcal, whatever its name says."""
+    """Whether a text input is a sketch of truthcal, whatever its name says."""
     return text.head(8) in READERS
 
 
 def require_utf8(source: Source, text: bytes, names: str = "") -> None:
-    """Raise if text with these first bytes, or column names decoded with ``errors="replace"``, are not UTF-8."""
+    """Raise if a text input with these first bytes, or names decoded with ``errors="replace"``, are not UTF-8."""
     problem = f"{source}: could not be read as {source.format.name}"
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(
@@ -96,13 +96,13 @@ def require_utf8(source: Source, text: bytes, names: str = "") -> None:
 
 
 def text_columns(roles: ColumnRoles) -> set[str]:
-    """Return the columns of text files to read as text: groups, and labels if `pos_label` is text."""
+    """Return the columns of a text input to read as text: groups, and labels if `pos_label` is text."""
     texts = {*roles.by, roles.y_true} if isinstance(roles.pos_label, str) else {*roles.by} - {roles.y_true}
     return texts - {name for role, name in roles if role not in ("by", "y_true")}
 
 
 def large_label_type(roles: ColumnRoles) -> Any:
-    """Return the integer type for a `pos_label` that float64 cannot tell from the next integer; None if it can."""
+    """Return the integer type to read labels of a text input if float64 is too coarse for `pos_label`; else None."""
     label = roles.pos_label
     if isinstance(label, str) or label is None or not 2**53 <= abs(label) < 2**64 or label < -(2**63):
         return None
