@@ -78,7 +78,7 @@ def test_assess_of_several_models_names_each(quick, models, events):
 
 
 def test_assess_of_more_rows_than_are_kept_shows_certified_bounds(quick, file, events, monkeypatch):
-    monkeypatch.setitem(inputs.read.__kwdefaults__, "exact_rows", 899)
+    monkeypatch.setitem(inputs.read_inputs.__kwdefaults__, "exact_rows", 899)
     content = valid(quick("assess", file, "--json", check=0).out)
     bounds = content["models"][0]["certified_atb"]
     assert bounds["low"] <= tc.atb(events["hit"], events["score"]) <= bounds["high"]

@@ -3,15 +3,17 @@
 import dataclasses
 import functools
 import json
+import math
 import pickle
 import sys
+from datetime import date
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import truthcal as tc
-from truthcal.results.base import Result
+from truthcal.results.base import Result, to_plain
 
 rng = np.random.default_rng(5)
 P = rng.random(200)
@@ -129,3 +131,14 @@ def test_frame_is_of_the_first_library_that_is_installed(monkeypatch):
 @pytest.mark.parametrize("name", [*COLUMNS, "Assessment", "MeasureTable", "SegmentTable", "Audit", "BoundedArray"])
 def test_repr_of_large_results_is_what_is_printed(name):
     assert repr(compute(name)) == str(compute(name))
+
+
+def test_plain_values_are_those_of_json():
+    values = {("a", 1): np.array([1.5, np.nan]), "b": (np.int64(3), np.bool_(True), None), "c": date(2026, 1, 31)}
+    plain = to_plain(values)
+    assert list(plain) == ["('a', 1)", "b", "c"]
+    assert plain["b"] == [3, True, None]
+    assert (type(plain["b"][0]), type(plain["b"][1])) == (int, bool)
+    assert plain["c"] == "2026-01-31"
+    assert plain["('a', 1)"][0] == 1.5
+    assert math.isnan(plain["('a', 1)"][1])

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from datetime import date
 
 import numpy as np
 import pytest
@@ -73,17 +72,6 @@ def test_text_shows_as_it_is(given, shown):
 )
 def test_numbers_and_words(formatted, expected):
     assert formatted == expected
-
-
-def test_plain_values_are_those_of_json():
-    values = {("a", 1): np.array([1.5, np.nan]), "b": (np.int64(3), np.bool_(True), None), "c": date(2026, 1, 31)}
-    plain = text.to_plain(values)
-    assert list(plain) == ["('a', 1)", "b", "c"]
-    assert plain["b"] == [3, True, None]
-    assert (type(plain["b"][0]), type(plain["b"][1])) == (int, bool)
-    assert plain["c"] == "2026-01-31"
-    assert plain["('a', 1)"][0] == 1.5
-    assert math.isnan(plain["('a', 1)"][1])
 
 
 def test_tables_are_aligned():

@@ -82,18 +82,12 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
             return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
         sources[0] = preview.source
         guessed = _guess_input_columns(request, preview)
-        checksum = hashlib.sha256()
-        models = load(
-            sources,
-            ColumnRoles.of_models(
-                guessed.y_true, guessed.y_proba, request.weight, request.by or None, guessed.pos_label
-            ),
-            n_buckets=request.buckets,
-            exact_rows=exact_rows,
-            checksum=checksum if digest else None,
-        )
+        checksum = hashlib.sha256() if digest else None
+        by, positive = request.by or None, guessed.pos_label
+        roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive)
+        models = load(sources, roles, n_buckets=request.buckets, exact_rows=exact_rows, checksum=checksum)
         columns = describe_columns(request, guessed, guessed.y_proba)
-        return Data(models, tuple(map(str, sources)), columns, checksum.hexdigest() if digest else "")
+        return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
 
 
 def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> dict[str, Any]:
@@ -209,8 +203,7 @@ def merge_input_sketches(files: Sequence[str]) -> Sketch | SketchTable:
         raise ValueError(f"{unknown}: not a truthcal sketch{missing}; write one with: truthcal sketch FILE -o OUT")
     if len(set(kinds.values())) > 1:
         raise ValueError("some of these sketches have segments and some do not; merge only one kind.")
-    sketches: list[Any] = [
-        (SketchTable if kind == "SketchTable" else Sketch).load(path) for path, kind in kinds.items()
-    ]
+    classes: dict[str | None, Any] = {"Sketch": Sketch, "SketchTable": SketchTable}
+    sketches = [classes[kind].load(path) for path, kind in kinds.items()]
     merged: Sketch | SketchTable = functools.reduce(lambda whole, part: whole.merge(part), sketches)
     return merged

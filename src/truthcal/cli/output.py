@@ -11,7 +11,8 @@ from typing import Any
 
 from truthcal import __version__
 from truthcal.cli.request import Request
-from truthcal.results.text import escape_control_characters, mood, to_plain
+from truthcal.results.base import to_plain
+from truthcal.results.text import escape_control_characters, mood
 
 # Increased when a field is removed or changes its meaning; docs/guide/cli.md describes the schema.
 SCHEMA = 1

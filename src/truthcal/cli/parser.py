@@ -40,9 +40,7 @@ class Command:
 def parse_arguments(line: Sequence[str]) -> Request:
     """Turn the arguments into a request. Exits with a message if they are wrong."""
     fields = vars(build_parser().parse_args(line))
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
-    }
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
     return Request(line=tuple(line), **values)
 
 
@@ -131,6 +129,7 @@ def _count_flag(flag: str, help_: str) -> _Option:
 
 
 def _limit(flag: str, help_: str, convert: Callable[[str], float] = _parse_share, **settings: Any) -> _Option:
+    """Return an option of the parser for a level or a limit."""
     return _option(help_, flag, type=convert, metavar="X", **settings)
 
 

@@ -167,6 +167,7 @@ def _number_expression(name: str, role: str, schema: Mapping[str, Any]) -> nw.Ex
 
 
 def _is_string(kind: Any) -> bool:
+    """Whether a frame's column holds text."""
     return kind in (nw.String, nw.Categorical, nw.Enum)
 
 

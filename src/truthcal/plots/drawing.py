@@ -2,7 +2,7 @@
 
 import importlib
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from truthcal.core.checks import invalid
 from truthcal.core.params import shown
@@ -73,8 +73,7 @@ def axes_for(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     inches = size[0] * _figure_scale(), size[1] * _figure_scale()
     figure, new = matplotlib_module("matplotlib.pyplot").subplots(figsize=inches, layout="constrained")
     figure.set_gid(NEW_FIGURE)
-    axes: Axes = new
-    return axes
+    return cast("Axes", new)
 
 
 def figure_of(ax: "Axes") -> "Figure":
@@ -82,8 +81,7 @@ def figure_of(ax: "Axes") -> "Figure":
     figure: Any = ax.figure
     while getattr(figure, "figure", figure) not in (figure, None):
         figure = figure.figure
-    root: Figure = figure
-    return root
+    return cast("Figure", figure)
 
 
 def width_in_points(ax: "Axes") -> float:

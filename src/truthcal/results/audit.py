@@ -272,4 +272,5 @@ def _list_truth(values: NDArray[np.float64]) -> str:
 
 
 def _wrap_sentence(sentence: str) -> list[str]:
+    """Wrap a sentence of an audit to lines of the table's width."""
     return textwrap.wrap(sentence, _WIDTH, break_long_words=False, break_on_hyphens=False)

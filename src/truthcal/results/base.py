@@ -22,7 +22,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return all public fields by name in plain JSON types: results as dicts, arrays as lists, nan as nan."""
         fields = [field.name for field in dataclasses.fields(cast(Any, self)) if not field.name.startswith("_")]
-        return {name: text.to_plain(getattr(self, name)) for name in (*fields, *self._derived)}
+        return {name: to_plain(getattr(self, name)) for name in (*fields, *self._derived)}
 
     def table(self) -> dict[str, Any]:
         """Return columns of equal length: the arrays of a curve, else one row with all numbers and words."""
@@ -82,6 +82,19 @@ def evidence_page(
     rows = [[row.name, row.text, row.explanation] for row in evidence]
     table = text.Table(("", "value", "meaning"), rows, show_header=False, indent=2, gap=1, widths=widths)
     return text.Page(heading, table, warnings=warnings)
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a value to plain JSON types: results to dicts, arrays to lists, dates and the like to str; nan stays."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "tolist"):  # numpy arrays and scalars
+        return to_plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def data_frame(columns: dict[str, Any]) -> Any:

@@ -291,5 +291,5 @@ class ScaleProfile(PageResult):
 
 
 def _signed_root(x: _Array) -> _Array:
-    root: _Array = np.sign(x) * np.sqrt(np.abs(x))
-    return root
+    """Return the square roots of a curve's values, with their signs."""
+    return np.asarray(np.sign(x) * np.sqrt(np.abs(x)), np.float64)

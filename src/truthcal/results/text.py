@@ -3,9 +3,8 @@
 import html
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 # Smaller values are rounding errors of 0.
 _ZERO = 1e-15
@@ -80,7 +79,7 @@ def more_rows(total: int, shown: int) -> list[str]:
 
 
 def mood(kind: str) -> str:
-    """Classify the kind of a verdict before it is formatted: "good", "bad", "unsure" or "odd" (suspiciously good)."""
+    """Choose how text shows a verdict of this kind: as "good", "bad", "unsure" or "odd" (suspiciously good)."""
     return _MOODS.get(kind, "bad")
 
 
@@ -110,19 +109,6 @@ def shorten(text: str, longest: int) -> str:
         return text
     end = longest // 3
     return f"{text[: longest - end - 1]}\N{HORIZONTAL ELLIPSIS}{text[-end:]}"
-
-
-def to_plain(value: Any) -> Any:
-    """Convert a value to plain JSON types: results to dicts, arrays to lists, dates and the like to str; nan stays."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "tolist"):  # numpy arrays and scalars
-        return to_plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

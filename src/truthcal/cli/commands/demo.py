@@ -72,11 +72,8 @@ def _draw_demo_events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64
     outcome = (rng.random(_ROWS) < truth).astype(np.int64)
     odds = (truth / (1.0 - truth)) ** 1.6
     exaggerated = (odds / (1.0 + odds)).round(6)
-    return outcome, {
-        "honest": truth,
-        "overconfident": exaggerated,
-        "gamed": np.full(_ROWS, round(float(truth.mean()), 3)),
-    }
+    constant = np.full(_ROWS, round(float(truth.mean()), 3))
+    return outcome, {"honest": truth, "overconfident": exaggerated, "gamed": constant}
 
 
 def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]], results: list[ModelResult]) -> str:

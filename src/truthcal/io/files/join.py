@@ -138,6 +138,7 @@ def _with_common_type(a: Any, b: Any, key: str, sources: tuple[Source, Source]) 
 
 
 def _refuse_unequal(name: str, a: _Rows, b: _Rows, keys: Any, key: str, sources: tuple[Source, Source]) -> None:
+    """Raise if joined rows have different outcomes or weights in the two files."""
     differ = a.astype(np.float64) != b.astype(np.float64)
     if differ.any():
         i = int(np.argmax(differ))
