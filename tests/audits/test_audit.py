@@ -100,7 +100,7 @@ def test_best_lie_gains_nothing_exactly_where_the_table_says_truthful():
             assert row.verdict == "truthful: lying never pays (proved)"
         else:
             assert row.gain > max(1e-3, 2 * (row.standard_error + np.nan_to_num(measure.tolerance)))
-            assert row.verdict.startswith("lying pays: ")
+            assert row.verdict.startswith('lying pays; the lie "')
 
 
 @pytest.mark.parametrize("events", [1, 3, 7, 14, 60, 700])
@@ -488,8 +488,8 @@ def test_audit_is_a_mapping_and_makes_columns():
     assert frame["measure"].tolist() == ["atb", "smcal", "brier"]
     assert frame["constant mean"].tolist() == [0.09375, 0.1875, 0.25]
     assert frame["method"].tolist() == ["decomposition", "enumeration", "enumeration"]
-    assert frame["verdict"][1] == "lying pays: constant mean scores 20% better"
-    assert str(result["smcal"]) == "smcal: lying pays: constant mean scores 20% better."
+    assert frame["verdict"][1] == 'lying pays; the lie "constant mean" scores 20% better'
+    assert str(result["smcal"]) == 'smcal: lying pays; the lie "constant mean" scores 20% better.'
     with pytest.raises(KeyError, match="'ece' is not in this audit; it has atb, smcal, brier"):
         result["ece"]
 

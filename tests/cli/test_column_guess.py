@@ -121,8 +121,9 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
 
 
 CLASSES = (
-    "For one of several classes, or for the confidence in a decision, make a 0/1 column (such as `is_it = COLUMN == CLASS`, "
-    "or whether the decision was right) and name it by --label."
+    "If the model has several classes, add a 0/1 column for one of them (`is_it = COLUMN == CLASS`). If the "
+    "probability is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column "
+    "with --label."
 )
 NO_LABEL = "holds the outcomes (0/1, True/False or two labels)? Candidates: none. Name one: --label COLUMN. " + CLASSES
 
@@ -236,18 +237,20 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
     columns = {"kind": label, "pred": label, "conf": PROBAS}
     with pytest.raises(
         ValueError,
-        match=r"'kind' of file\.csv holds more than two different labels .* one of several classes, or for the confidence "
-        r"in a decision, make a 0/1 column \(such as `is_it = .* == .*`, or whether .* right\) and name it by --label\.$",
+        match=r"'kind' of file\.csv holds more than two different labels .* the model has several classes, add a 0/1 column "
+        r"for one of them \(`is_it = .* == .*`\)\. If .* confidence in a decision, .* whether it was right\. .* with --label\.$",
     ):
         guessed(tmp_path, columns, label="kind", **given)
-    with pytest.raises(ValueError, match=r"'kind' of .* `is_it = COLUMN == CLASS`.* and name it by --label\.$"):
+    with pytest.raises(
+        ValueError, match=r"'kind' of .* \(`is_it = COLUMN == CLASS`\)\..* Pass that column with --label\.$"
+    ):
         guessed(tmp_path, {"kind": label, "conf": PROBAS}, label="kind", **given)
 
 
 def test_classes_of_which_no_value_is_known_are_refused():
     columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
     with pytest.raises(
-        ValueError, match=r"'kind' of x holds more .* make a 0/1 column \(such as `is_it = COLUMN == CLASS`"
+        ValueError, match=r"'kind' of x holds more .* add a 0/1 column for one of them \(`is_it = COLUMN == CLASS`"
     ):
         guess(columns, where="x", label="kind")
 
@@ -318,11 +321,17 @@ def test_named_columns_must_be_there(tmp_path, given, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"by": ["p"]}, r"probabilities .* Candidates: none\. .* 'p' is used by --by\. All columns: 'y', 'p', 'x'\."),
-        ({"key": "p"}, r"probabilities .* 'p' is used by --key\. "),
-        ({"weight": "p"}, r"probabilities .* 'p' is used by --weight\. "),
-        ({"by": ["y"]}, r"outcomes .* Candidates: none\. .* 'y' is used by --by\. "),
-        ({"by": ["x", "p"]}, r"probabilities .* Candidates: none\. .* 'x' is used by --by\. 'p' is used by --by\. "),
+        (
+            {"by": ["p"]},
+            r"probabilities .* Candidates: none\. .* 'p' is already used for --by\. All columns: 'y', 'p', 'x'\.",
+        ),
+        ({"key": "p"}, r"probabilities .* 'p' is already used for --key\. "),
+        ({"weight": "p"}, r"probabilities .* 'p' is already used for --weight\. "),
+        ({"by": ["y"]}, r"outcomes .* Candidates: none\. .* 'y' is already used for --by\. "),
+        (
+            {"by": ["x", "p"]},
+            r"probabilities .* Candidates: none\. .* 'x' is already used for --by\. 'p' is already used for --by\. ",
+        ),
     ],
 )
 def test_a_column_in_other_use_is_told_where_it_is_missed(tmp_path, given, message):
@@ -356,7 +365,7 @@ def test_columns_of_the_path_make_groups_only(tmp_path):
     columns = preview_columns(find_sources(written(folder, {"won": BITS, "prob": PROBAS}))[0]).columns
     assert guess(columns, where="file.csv").y_true == guess(columns, where="file.csv", by=["label"]).y_true == "won"
     with pytest.raises(
-        ValueError, match=r"--label names 'label', which is in the path of file\.csv; only --by may name it"
+        ValueError, match=r"--label names 'label', which is a partition column of file\.csv; only --by may name it"
     ):
         guess(columns, where="file.csv", label="label")
 
@@ -400,7 +409,7 @@ def test_a_positive_label_is_of_the_kind_of_the_column(tmp_path, values, typed, 
         (
             ("a", "b", "c", "d"),
             None,
-            r"'label' of x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* one of several classes",
+            r"'label' of x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* the model has several classes",
         ),
     ],
 )
@@ -531,9 +540,15 @@ def test_outcomes_that_are_not_looked_at_are_told(tmp_path, others, said):
 
 def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path):
     columns = {"id": IDS, "survival_prob": PROBAS}
-    with pytest.raises(ValueError, match=r"use --proba survival_prob; if .* opposite, make a column of 1 minus it\."):
+    with pytest.raises(
+        ValueError,
+        match=r"use --proba survival_prob; if .* opposite, add a column of 1 minus these values and name that\.",
+    ):
         guessed(tmp_path, columns, key="id", label_elsewhere="died")
-    with pytest.raises(ValueError, match=r"use --proba survival_prob; if .* opposite, make a column of 1 minus it\."):
+    with pytest.raises(
+        ValueError,
+        match=r"use --proba survival_prob; if .* opposite, add a column of 1 minus these values and name that\.",
+    ):
         guessed(tmp_path, columns, key="id", label_elsewhere="died", pos_label="0")
     given = {"key": "id", "label_elsewhere": "died", "pos_label": "0", "proba": ["survival_prob"]}
     assert guessed(tmp_path, columns, **given).pos_label is None
@@ -541,7 +556,7 @@ def test_a_file_joined_to_another_is_asked_if_it_speaks_of_the_opposite(tmp_path
     assert guessed(tmp_path, columns, key="id", label_elsewhere="died").y_proba == ("prob_1",)
     columns = {"id": IDS, "pred": HARD, "prob": SURE}
     with pytest.raises(
-        ValueError, match=r"Is 'prob' of .* that 'died' is 1\? .* the confidence in a decision, make a 0/1"
+        ValueError, match=r"Is 'prob' of .* that 'died' is 1\? .* the confidence in a decision, add a 0/1"
     ):
         guessed(tmp_path, columns, key="id", label_elsewhere="died")
 

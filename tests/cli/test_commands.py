@@ -270,7 +270,7 @@ def test_help_has_examples_and_nothing_else_is_loaded(process):
     assert "truthcal assess predictions.csv" in process("--help", check=0).out
     done = process("check", "--help", check=0)
     assert "--max-rms 0.03" in done.out
-    assert "0 pass, 1 fail" in done.out
+    assert "0: pass, 1: fail" in done.out
     assert "numpy" not in process("--help", env={"PYTHONVERBOSE": "1"}, check=0).err
 
 

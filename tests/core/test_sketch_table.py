@@ -256,7 +256,7 @@ def test_cells_of_the_wrong_bucket_are_refused(bucket):
 
 def test_cells_without_a_group_are_refused():
     keys, group, bucket, columns = cells_of({"a": tc.Sketch(4).update([0], [0.1])})
-    message = "each filled bucket must have one of the 1 groups, a number and all columns"
+    message = "and each group must be one of the 1 keys"
     for wrong in (group - 1, group + 1, np.array([0, 0])):
         with pytest.raises(ValueError, match=message):
             SketchTable._from_cells(["x"], keys, wrong, bucket, columns, 4)
@@ -264,7 +264,7 @@ def test_cells_without_a_group_are_refused():
         SketchTable._from_cells(["x"], keys, group, bucket, columns[:-1], 4)
     with pytest.raises(ValueError, match="`n_buckets` must be a power of two; got 5"):
         SketchTable._from_cells(["x"], keys, group, bucket, columns, 5)
-    with pytest.raises(TypeError, match=r"a key must be a tuple of 2 values, of x, y; got \('a',\)"):
+    with pytest.raises(TypeError, match=r"a key must be a tuple of 2 values, one each for x, y; got \('a',\)"):
         SketchTable._from_cells(["x", "y"], keys, group, bucket, columns, 4)
 
 
@@ -421,7 +421,7 @@ def test_keys_of_several_columns_are_tuples(key):
     table = keyed(("a", 1), by=["x", "y"])
     assert key not in table
     if not isinstance(key, list):
-        with pytest.raises(TypeError, match=r"a key must be a tuple of 2 values, of x, y; got "):
+        with pytest.raises(TypeError, match=r"a key must be a tuple of 2 values, one each for x, y; got "):
             keyed(key, by=["x", "y"])
 
 

@@ -217,7 +217,9 @@ def test_both_better():
 
 def test_more_skilful_only():
     result = tc.compare(*drawn(informed, 3000))
-    assert str(result).startswith("a is more skilful (Brier score); 3,000 rows show no difference in calibration.\n")
+    assert str(result).startswith(
+        "a is more skilful (Brier score); no significant difference in calibration (3,000 rows).\n"
+    )
 
 
 def test_better_calibrated_only():
@@ -230,7 +232,9 @@ def test_better_calibrated_only():
     b = np.clip(0.5 + 1.75 * (truth - 0.5), 0.0, 1.0)
     result = tc.compare(y, a, b)
     assert (result.better_calibrated, result.better_brier) == ("a", None)
-    assert str(result).startswith("a is better calibrated; 3,000 rows show no difference in the Brier score.\n")
+    assert str(result).startswith(
+        "a is better calibrated; no significant difference in the Brier score (3,000 rows).\n"
+    )
 
 
 def test_calibrated_but_ignorant():
@@ -242,7 +246,7 @@ def test_calibrated_but_ignorant():
 def test_no_difference_shown():
     y, a, b = drawn(mirrored, 500)
     result = tc.compare(y, a, b)
-    assert str(result).startswith("No difference in 500 rows, neither in calibration nor in the Brier score.\n")
+    assert str(result).startswith("No significant difference in calibration or Brier score (500 rows).\n")
 
 
 def test_printing_and_json():

@@ -180,7 +180,11 @@ def test_curves_of_other_tests_and_weights():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"distances": [0.9]}, ValueError, r"can be wrong by at most 0\.\d+ in this way; got 0\.9"),
+        (
+            {"distances": [0.9]},
+            ValueError,
+            r"this family makes errors of at most 0\.\d+ for these predictions; got 0\.9",
+        ),
         ({"distances": [-0.1]}, ValueError, "`distances` must contain at least one number, and no negative ones"),
         ({"distances": []}, ValueError, "`distances` must contain at least one number, and no negative ones"),
         ({"distances": [math.nan]}, ValueError, "`distances` must contain at least one number, and no negative ones"),
@@ -373,15 +377,19 @@ def test_required_rows_for_own_family():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"effect": 0.9}, ValueError, r"can be wrong by at most 0\.\d+ in this way; got 0\.9"),
-        ({"effect": 0.3, "family": "wave"}, ValueError, " in this way; got 0.3"),
+        ({"effect": 0.9}, ValueError, r"this family makes errors of at most 0\.\d+ for these predictions; got 0\.9"),
+        ({"effect": 0.3, "family": "wave"}, ValueError, " for these predictions; got 0.3"),
         ({"effect": 0}, ValueError, "`effect` must lie strictly between 0 and 1"),
         ({"effect": 5}, ValueError, r"For 5%, pass 0\.05"),
         ({"effect": "2%"}, TypeError, "`effect` must be a number; got '2%'"),
         ({"effect": 0.1, "power": 1}, ValueError, "`power` must lie strictly between 0 and 1"),
         ({"effect": 0.1, "measure": "smcal"}, ValueError, "`measure` must be one of .*; got 'smcal'"),
         ({"effect": 0.1, "family": "tilt"}, ValueError, "`family` must be one of"),
-        ({"effect": 0.1, "y_proba": [0.0, 1.0]}, ValueError, "cannot be wrong in this way: they are all 0 or 1"),
+        (
+            {"effect": 0.1, "y_proba": [0.0, 1.0]},
+            ValueError,
+            "this family does not change these predictions: they are all 0 or 1",
+        ),
         ({"effect": 0.1, "y_proba": [2.0]}, ValueError, "`y_proba` must lie in"),
         ({"effect": 0.1, "family": lambda p, s: p + s}, ValueError, "`family` must return one probability in"),
     ],
@@ -425,5 +433,5 @@ def test_infinite_statistics_do_not_disturb():
 
 
 def test_certain_predictions_have_no_curve():
-    with pytest.raises(ValueError, match="cannot be wrong in this way: they are all 0 or 1"):
+    with pytest.raises(ValueError, match="this family does not change these predictions: they are all 0 or 1"):
         tc.validity_curve([0.0, 1.0] * 10)

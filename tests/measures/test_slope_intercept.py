@@ -65,10 +65,22 @@ def test_extreme_log_odds_converge():
             [0.4, 0.4, 0.4],
             "`y_proba` must contain at least two distinct predictions to fit a slope; all are 0.4",
         ),
-        ([1, 1, 1], [0.2, 0.4, 0.5], "contains only one class, so no finite intercept is best"),
-        ([0, 0, 1], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes perfectly, so no finite slope"),
-        ([1, 1, 0], [0.2, 0.4, 0.5], "`y_proba` separates the outcomes perfectly, so no finite slope"),
-        ([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.5], "`y_proba` separates the outcomes perfectly, so no finite slope"),
+        ([1, 1, 1], [0.2, 0.4, 0.5], "contains only one class, so the maximum-likelihood intercept is infinite"),
+        (
+            [0, 0, 1],
+            [0.2, 0.4, 0.5],
+            "`y_proba` separates the outcomes perfectly, so the maximum-likelihood slope is infinite",
+        ),
+        (
+            [1, 1, 0],
+            [0.2, 0.4, 0.5],
+            "`y_proba` separates the outcomes perfectly, so the maximum-likelihood slope is infinite",
+        ),
+        (
+            [0, 0, 1, 1],
+            [0.2, 0.4, 0.4, 0.5],
+            "`y_proba` separates the outcomes perfectly, so the maximum-likelihood slope is infinite",
+        ),
     ],
 )
 def test_slope_where_no_finite_one_exists(y, p, message):

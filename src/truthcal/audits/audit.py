@@ -83,7 +83,7 @@ def audit(
     >>> print(result["atb"])
     atb: truthful: lying never pays (proved).
     >>> print(result["smcal"])
-    smcal: lying pays: constant mean scores 20% better.
+    smcal: lying pays; the lie "constant mean" scores 20% better.
     """
     return _audit(check_proba(truth, "truth").astype(np.float64), measures, strategies, n_resamples, rng, "")
 

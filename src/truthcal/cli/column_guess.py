@@ -120,7 +120,7 @@ def guess(
     if questions:
         names = [c.name for c in columns]
         require_columns([("", c.name) for c in labels + probas], names, where)  # refuse duplicates
-        used = [f"{shown(name)} is used by {flag}." for name, flag in flags.items()]
+        used = [f"{shown(name)} is already used for {flag}." for name, flag in flags.items()]
         raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}."]))
     y_true, y_proba, positive = event.column.name, tuple(proba) or (probas[0].name,), event.positive if labels else None
     guessed = [flagged("--label", y_true)] if labels and label is None else []
@@ -217,7 +217,7 @@ def _ask_whether(proba: Column, event: _Event, where: str) -> str:
     """Return the question whether a guessed column is about the event."""
     flag = flagged("--proba", proba.name)
     inverted = f"use {flag} {flagged('--pos-label', next(iter(event.zeros), 0))}"
-    opposite = inverted if event.column.kind != "nothing" else "make a column of 1 minus it"
+    opposite = inverted if event.column.kind != "nothing" else "add a column of 1 minus these values and name that"
     question = f"Is {shown(proba.name)} of {where} the probability that {shown(event.column.name)} is {event.one!r}?"
     return f"{question} If so, use {flag}; if it is the probability of the opposite, {opposite}. {CLASSES}"
 

@@ -15,8 +15,9 @@ from truthcal.results.text import escape_control_characters, join_words
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 _BOOLS = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
 CLASSES = (
-    "For one of several classes, or for the confidence in a decision, make a 0/1 column (such as `is_it = COLUMN == "
-    "CLASS`, or whether the decision was right) and name it by --label."
+    "If the model has several classes, add a 0/1 column for one of them (`is_it = COLUMN == CLASS`). If the "
+    "probability is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column "
+    "with --label."
 )
 
 
@@ -27,7 +28,7 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
         is_group = flag in ("--by", "--key")  # these come last: they may name columns of the path, or with another role
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
-            raise ValueError(f"{flag} names {name!r}, which is in the path of {where}; only --by may name it.")
+            raise ValueError(f"{flag} names {name!r}, which is a partition column of {where}; only --by may name it.")
         if not is_group and name in flags:
             raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")
         flags.setdefault(name, flag)
@@ -43,7 +44,7 @@ def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) 
     is_value = any("." in name and 0.0 <= float(name) <= 1.0 for name in numbers)
     if is_value or (len(numbers) == len(names) and not is_numbered):
         problem = f"the first line of {where} holds numbers ({list_shown(names)}), where it should name the columns."
-        cure = f"Add a line with names at the top, or name these columns by {join_words(flags)}."
+        cure = f"Add a line with names at the top, or, if these are the names, pass them with {join_words(flags)}."
         raise ValueError(f"{problem} {cure}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from truthcal import __version__
 from truthcal.cli.request import Request
 
-_FORMATS = "CSV, TSV, Parquet, JSON lines or Arrow; a pattern or folder; `-` for stdin; or a file written by `sketch`"
+_ROWS = "CSV, TSV, Parquet, JSON lines or Arrow; a pattern or folder; or `-` for stdin"
 SHELLS = ("bash", "zsh")
 # shtab.FILE, which is not imported here.
 _COMPLETE_FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="truthcal",
         description="Can these probabilities be trusted? Prints a verdict in words, followed by the evidence.",
         epilog="examples:\n"
-        "  # assess a file of predictions and outcomes; the columns are guessed if that is unambiguous\n"
+        "  # assess a file of predictions and outcomes; the columns are guessed if the choice is unambiguous\n"
         "  truthcal assess predictions.csv\n"
         "  # name the columns and write a report\n"
         "  truthcal assess predictions.csv --proba score --label clicked --report report.html\n"
@@ -139,12 +139,13 @@ def _format_flag(name: str, help_: str) -> _Option:
 
 # Name in `Command.options` -> flags and settings of argparse. Defaults are in `Request`.
 _OPTIONS = {
-    "files": _option(_FORMATS, "files", nargs="+", metavar="FILE"),
-    "files?": _option(_FORMATS, "files", nargs="*", metavar="FILE"),
+    "files": _option(f"{_ROWS}; or a file written by `truthcal sketch`", "files", nargs="+", metavar="FILE"),
+    "rows": _option(_ROWS, "files", nargs="+", metavar="FILE"),
+    "rows?": _option(_ROWS, "files", nargs="*", metavar="FILE"),
     "sketches": _option("file written by `truthcal sketch` or `Sketch.save`", "files", nargs="+", metavar="SKETCH"),
     "label": _column_flag("--label", "outcomes: 0/1, true/false, or two labels"),
     "proba": _column_flag("--proba", "predicted probabilities", action="append"),
-    "probas": _column_flag("--proba", "predicted probabilities; repeat for more models", action="append"),
+    "probas": _column_flag("--proba", "predicted probabilities; repeat once per model", action="append"),
     "proba-as-truth": _column_flag("--proba", "predictions to use as the true probabilities", action="append"),
     "weight": _column_flag("--weight", "weights"),
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
@@ -163,7 +164,7 @@ _OPTIONS = {
     "max-rms": _limit("--max-rms", "fail if the lower confidence limit of the error (rms) exceeds X", _parse_positive),
     "confidence-level": _limit("--confidence-level", "confidence level of the intervals (default: 0.95)"),
     "adjust": _option(
-        "adjustment for the number of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
+        "correction for multiple testing of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
     ),
     "min-rows": _count_flag("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
     "statistic": _option("test statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
@@ -189,14 +190,14 @@ _OPTIONS = {
     "json": _format_flag("json", "print JSON with a documented, versioned schema (docs/guide/cli.md)"),
     "markdown": _format_flag("markdown", "print Markdown, for a pull request or a job summary"),
     "debug": _option("show a traceback if an error occurs", "--debug", action="store_true"),
-    "quiet": _option("print only errors on stderr", "-q", "--quiet", action="store_true"),
+    "quiet": _option("on stderr, print nothing but errors", "-q", "--quiet", action="store_true"),
 }
-_FILES = ("files", "files?", "sketches", "report", "page", "output", "summary")
+_FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary")
 _COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by")
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
-    columns = parser.add_argument_group("columns (guessed if that is unambiguous)")
+    columns = parser.add_argument_group("columns (--label and --proba are guessed if the choice is unambiguous)")
     # In Python 3.11 an empty group makes --help fail.
     formats = parser.add_mutually_exclusive_group() if "json" in names else parser
     for name in (*names, "debug", "quiet"):
@@ -215,7 +216,7 @@ COMMANDS = (
         "assess",
         "can these probabilities be trusted? Prints a verdict in words, followed by the evidence",
         (
-            ("the columns are guessed if that is unambiguous", f"truthcal assess {_CSV}"),
+            ("the columns are guessed if the choice is unambiguous", f"truthcal assess {_CSV}"),
             (
                 "name the columns and also assess segments",
                 f"truthcal assess {_CSV} --proba score --label hit --by region",
@@ -228,7 +229,7 @@ COMMANDS = (
     ),
     Command(
         "test",
-        "could calibrated predictions have had these outcomes? Prints a p-value for any measure",
+        "are these outcomes plausible if the predictions are calibrated? Prints a p-value for any measure",
         (
             ("test with the default statistic, multiscale ATB", f"truthcal test {_CSV}"),
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
@@ -243,7 +244,7 @@ COMMANDS = (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
         ),
-        "files label probas weight pos-label key compared confidence-level report title json markdown",
+        "rows label probas weight pos-label key compared confidence-level report title json markdown",
     ),
     Command(
         "measures",
@@ -253,7 +254,7 @@ COMMANDS = (
             ("compute two measures", f"truthcal measures {_CSV} --measure atb --measure smcal"),
             ("list all measures", "truthcal measures --list"),
         ),
-        "files? label proba weight pos-label measures list json markdown",
+        "rows? label proba weight pos-label measures list json markdown",
     ),
     Command(
         "audit",
@@ -262,7 +263,7 @@ COMMANDS = (
             ("use these predictions as the true probabilities", f"truthcal audit {_CSV} --proba score"),
             ("audit two events", "truthcal audit --truth 0.25,0.75"),
         ),
-        "files? proba-as-truth truth measures max-rows seed json markdown",
+        "rows? proba-as-truth truth measures max-rows seed json markdown",
     ),
     Command(
         "sketch",
@@ -293,7 +294,7 @@ COMMANDS = (
     ),
     Command(
         "check",
-        "gate for CI, with exit status 0 pass, 1 fail, 2 usage error or invalid data, 3 too little data",
+        "gate for CI; exit status 0: pass, 1: fail, 2: usage error or invalid data, 3: too little data",
         (
             ("fail if miscalibration is significant at level 0.01", f"truthcal check {_CSV} --alpha 0.01"),
             ("fail if the lower confidence limit of the error exceeds 0.03", f"truthcal check {_CSV} --max-rms 0.03"),

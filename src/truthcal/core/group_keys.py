@@ -58,7 +58,7 @@ def check_by(by: object) -> tuple[str, ...]:
 def checked_key(key: object, by: tuple[str, ...]) -> Key:
     """Check a key and return it with plain values, one for each column."""
     if not isinstance(key, tuple) or len(key) != len(by):
-        raise TypeError(f"a key must be a tuple of {len(by)} values, of {', '.join(by)}; got {shown(key)}.")
+        raise TypeError(f"a key must be a tuple of {len(by)} values, one each for {', '.join(by)}; got {shown(key)}.")
     return tuple(plain_value(value, name) for value, name in zip(key, by, strict=True))
 
 

@@ -187,7 +187,7 @@ class Sketch(BinaryFile):
         return self._stats().atb_l1[0]
 
     def summary(self) -> AtbSummary:
-        """ATB with its noise floor, the excess over it, and the error as a probability.
+        """ATB with its noise floor, its excess (an unbiased estimate of the population's ATB) and the root of that.
 
         The same as `atb_summary` of the rows, except that the value is the estimate of `atb`.
         """

@@ -121,8 +121,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         checked = [group_keys.checked_key(key, table.by) for key in keys]
         shaped = columns.shape == (len(COLUMNS), len(bucket)) and len(group) == len(bucket)
         if not shaped or ((group < 0) | (group >= len(checked))).any():
-            many = len(checked)
-            raise ValueError(f"each filled bucket must have one of the {many} groups, a number and all columns.")
+            shape = f"`columns` must have shape ({len(COLUMNS)}, {len(bucket)}), like `group` and `bucket`"
+            raise ValueError(f"{shape}, and each group must be one of the {len(checked)} keys.")
         columns = np.ascontiguousarray(columns, np.float64)
         possible = cells_are_possible(table.n_buckets, bucket, columns)
         if not possible.all():

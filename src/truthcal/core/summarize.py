@@ -25,7 +25,7 @@ def given_sketch(y_true: object, y_proba: object, sample_weight: object, pos_lab
         _refuse_beside_sketch(y_proba=y_proba, sample_weight=sample_weight, pos_label=pos_label)
         return y_true
     if y_proba is None:
-        cure = "Only a Sketch can be passed alone; of a SketchTable, pass one group, table[key], or table.total()."
+        cure = "Only a Sketch can be passed alone. For a SketchTable, pass one group (table[key]) or table.total()."
         raise invalid("y_proba", f"is missing: pass (y_true, y_proba). {cure}", TypeError)
     return None
 

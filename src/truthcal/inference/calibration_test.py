@@ -1,4 +1,4 @@
-"""The calibration test: could calibrated predictions have had these outcomes?
+"""The calibration test: are these outcomes plausible if the predictions are calibrated?
 
 A test chooses a method, finds both tails of its statistic with it, and describes the result: `run_test`.
 """

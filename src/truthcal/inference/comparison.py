@@ -84,7 +84,7 @@ def compare(
     >>> print(result.better_calibrated, result.better_brier)
     None a
     >>> print(str(result).splitlines()[0])
-    a is more skilful (Brier score); 3,000 rows show no difference in calibration.
+    a is more skilful (Brier score); no significant difference in calibration (3,000 rows).
     """
     check_choice(measure, "measure", (*TENTS, *NORMS))
     level = check_level(confidence_level, "confidence_level")

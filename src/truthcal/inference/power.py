@@ -70,9 +70,9 @@ def check_family(family: Any, p: _Array) -> tuple[str, Family, float]:
 def refuse_unreachable(distance: float, largest: float) -> None:
     """Reject an error larger than a family of miscalibrations can make."""
     if largest == 0.0:
-        raise ValueError("these predictions cannot be wrong in this way: they are all 0 or 1, or all 1/2.")
+        raise ValueError("this family does not change these predictions: they are all 0 or 1, or all 1/2.")
     if distance > largest:
-        raise ValueError(f"these predictions can be wrong by at most {largest:.4g} in this way; got {distance:g}.")
+        raise ValueError(f"this family makes errors of at most {largest:.4g} for these predictions; got {distance:g}.")
 
 
 def power(

@@ -27,7 +27,7 @@ class RowRule:
 
 _MISSING = "has a missing value (null or nan) {place}. Drop those rows, or impute the values."
 _NONFINITE = (
-    "must contain finite numbers; found {value!r} {place}, counting null and nan. Drop or correct those rows; "
+    "must contain finite numbers; found {value!r} {place}; null and nan are counted too. Drop or correct those rows; "
     "apply the sigmoid to log-odds first."
 )
 _NO_OUTCOME = (

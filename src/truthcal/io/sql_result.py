@@ -59,8 +59,8 @@ def sketch_from_rows(
     total, n_buckets = (_common_value(columns.pop(name), name) for name in row_codes.CHECKS)
     rows = sum(map(int, columns["n"]))
     if rows != total:
-        cure = "Some tools return only the first thousand lines; fetch each line exactly once."
-        raise invalid("result", f"is incomplete: its lines cover {rows:,} rows, but there are {total:,}. {cure}")
+        cure = "Some clients return only the first thousand lines of a result; fetch each line exactly once."
+        raise invalid("result", f"is incomplete: it accounts for {rows:,} of {total:,} rows of the table. {cure}")
     groups = assemble_groups([columns.pop(name) for name in roles.by], roles.by)
     return build_sketch(columns, groups, roles, check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS), "the result")
 

@@ -190,7 +190,7 @@ def _power_of_two_from(x: float) -> int:
 def atb_summary(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> AtbSummary:
-    """ATB with its noise floor, the excess over it, and the error as a probability.
+    """ATB with its noise floor, its excess (an unbiased estimate of the population's ATB) and the root of that.
 
     Parameters
     ----------

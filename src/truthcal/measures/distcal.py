@@ -50,7 +50,7 @@ def distcal(
     -----
     The smallest mean of ``|u - v|`` over all ways, random ones included, to replace each prediction v by a u such that
     the (u, y) are calibrated. Rows with equal predictions may get different u. O(n log n) for the sort, O(n) for the
-    certificates, and a linear programme on at most 16,384 or 1/tolerance nodes.
+    certificates, and a linear program on at most 16,384 or 1/tolerance nodes.
     Reference: Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
 
     Examples

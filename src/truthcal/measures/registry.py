@@ -35,7 +35,7 @@ _SSCE = "Haghtalab, Qiao, Yang, Zhao (2024), Truthfulness of Calibration Measure
 _WIDTHS = tuple(0.5**k for k in range(6))
 _PER_WIDTH = "O(n log n), plus one pass per width"
 _SQUARE = "O(n^2) at worst; at most 100,000 distinct predictions"
-_PROGRAMME = "O(n log n), plus a linear programme on a chain"
+_PROGRAM = "O(n log n), plus a chain-structured linear program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ _ROWS = (
     ),
     _ubse("shifted_grid_ubse", "ubse", label="Shifted-grid UBSE", tent_widths=(0.1,), reference="a UBSE, " + _PAPER),
     _smooth("smcal", "smooth", is_norm=True, relative_time=1.4, reference=_UNIFYING),
-    _slow("distcal", "distcal", tolerance=1e-5, relative_time=100.0, cost=_PROGRAMME, reference=_UNIFYING),
+    _slow("distcal", "distcal", tolerance=1e-5, relative_time=100.0, cost=_PROGRAM, reference=_UNIFYING),
     Measure("intcal", "intcal", relative_time=10.0, cost=_SQUARE, reference=_UNIFYING),
     _smooth("intcal_surrogate", "intcal", relative_time=8.0, cost=_PER_WIDTH, reference=_UNIFYING),
     _smooth("laplace_kernel_ce", "smooth", is_norm=True, reference=_UNIFYING),

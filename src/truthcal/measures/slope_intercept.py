@@ -91,7 +91,8 @@ def _check_fit_exists(groups: Groups) -> None:
     if len(r) < 2:
         raise invalid("y_proba", f"must contain at least two distinct predictions to fit a slope; all are {r[0]:g}.")
     if len(with_zeros) == 0 or len(with_ones) == 0:
-        raise invalid("y_true", "contains only one class, so no finite intercept is best; rows of both are needed.")
+        problem = "contains only one class, so the maximum-likelihood intercept is infinite; both outcomes must occur."
+        raise invalid("y_true", problem)
     if with_zeros[-1] <= with_ones[0] or with_ones[-1] <= with_zeros[0]:
-        problem = "separates the outcomes perfectly, so no finite slope is best; more rows are needed."
+        problem = "separates the outcomes perfectly, so the maximum-likelihood slope is infinite; more rows are needed."
         raise invalid("y_proba", problem)

@@ -34,7 +34,7 @@ def check_assessments(assessments: Any) -> dict[str, Assessment]:
         wrong = f"must contain results of truthcal.assess; {shown(name)} is {shown(assessment)}."
         _require_argument(isinstance(assessment, Assessment), "assessments", wrong)
         copied = f"contains an assessment{f' of {shown(name)}' * bool(name)} without rows or sketch to draw curves from"
-        cure = "because truthcal.assess did not return it. Call truthcal.assess again."
+        cure = "because truthcal.assess did not return it (it may be a copy). Call truthcal.assess again."
         _require_argument(assessment._summary is not None, "assessments", f"{copied}, {cure}", ValueError)
     return dict(assessments)
 

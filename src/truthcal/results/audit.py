@@ -108,7 +108,7 @@ class AuditRow(Result):
         if self.truthful:
             return "truthful: lying never pays (proved)"
         if self.pays:
-            return f"lying pays: {self.best_lie} scores {self.better} better"
+            return f'lying pays; the lie "{self.best_lie}" scores {self.better} better'
         return "cannot tell: too few simulations for such rare events" if self.undecided else "no lie found that pays"
 
     @property

@@ -99,11 +99,11 @@ class Comparison(PageResult):
         calibrated, brier = known[self.better_calibrated], known[self.better_brier]
         rows = count(self.n, "row")
         if calibrated is None and brier is None:
-            return f"No difference in {rows}, neither in calibration nor in the Brier score."
+            return f"No significant difference in calibration or Brier score ({rows})."
         if calibrated is None:
-            return f"{brier} is more skilful (Brier score); {rows} show no difference in calibration."
+            return f"{brier} is more skilful (Brier score); no significant difference in calibration ({rows})."
         if brier is None:
-            return f"{calibrated} is better calibrated; {rows} show no difference in the Brier score."
+            return f"{calibrated} is better calibrated; no significant difference in the Brier score ({rows})."
         if brier == calibrated:
             return f"{calibrated} is better calibrated and has the better Brier score."
         return f"{calibrated} is better calibrated, but {brier} is more skilful (Brier score)."

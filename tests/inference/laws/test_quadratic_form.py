@@ -250,7 +250,7 @@ def test_quantile_inverts_the_tail(scales):
 def test_errors():
     with pytest.raises(ValueError, match="`chance` must lie strictly between 0 and 1; found 1"):
         upper_quantile(1.0, [1.0])
-    with pytest.raises(ValueError, match="`shifts` must be as many as `scales`; found 1 and 2"):
+    with pytest.raises(ValueError, match="`shifts` and `scales` must have the same length; got 1 and 2"):
         upper_tail(1.0, [1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="`scales` must be finite"):
         lower_tail(1.0, [math.inf])

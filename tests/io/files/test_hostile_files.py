@@ -123,9 +123,7 @@ def test_unknown_endings_in_a_folder_are_refused(tmp_path, name):
     write_text(tmp_path / "a.csv.crc", "x")
     assert scan(tmp_path).n == 2
     write_text(tmp_path / "deep" / name, "x")
-    refused(
-        ValueError, rf"deep/{name}: the extension determines the format.* Name the files, or use a pattern", tmp_path
-    )
+    refused(ValueError, rf"deep/{name}: the extension is unknown.* Name the files, or use a pattern", tmp_path)
     write_text(tmp_path / "z.orc", "x")
     refused(ValueError, rf"deep/{name} and 1 more: ", tmp_path)
     assert scan(tmp_path / "*.csv").n == 2

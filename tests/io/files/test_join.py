@@ -141,7 +141,7 @@ def test_without_labels_in_the_second_file_those_of_the_first_count(tmp_path):
         (
             A,
             {**B, "id": ["2.0", "3.0", "1.0", "7.0", "8.0"]},
-            r"no row of .*a\.csv has a match in .*b\.csv: no key in 'id' is in both\. The first keys are '3' \(string\) and '2\.0'",
+            r"no row of .*a\.csv has a match in .*b\.csv: no value of 'id' occurs in both files\. The first keys are '3' \(string\) and '2\.0'",
         ),
         ({**A, "p": [0.3, 0.1, 7, 0.9]}, B, r"`p` \(y_proba\) must lie in \[0, 1\]; found 7\.0 at row 2 of .*a\.csv"),
         ({"id": [], "y": [], "p": []}, B, r"a\.csv has no rows"),

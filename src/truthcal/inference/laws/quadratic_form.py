@@ -75,7 +75,7 @@ class _Form:
         r = np.asarray(scales, dtype=np.float64).ravel()
         d = np.zeros_like(r) if shifts is None else np.asarray(shifts, dtype=np.float64).ravel()
         if d.shape != r.shape:
-            raise ValueError(f"`shifts` must be as many as `scales`; found {d.size} and {r.size}.")
+            raise ValueError(f"`shifts` and `scales` must have the same length; got {d.size} and {r.size}.")
         r, d = r[r != 0.0], d[r != 0.0]
         if not (np.all(np.isfinite(r)) and np.all(np.abs(d) < 1e100)):
             raise ValueError("`scales` must be finite and `shifts` below 1e100 in size.")

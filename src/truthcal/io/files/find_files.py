@@ -60,7 +60,7 @@ def _find_files(path_or_pattern: Any) -> list[Source]:
         raise invalid("paths", f"must contain names of files; got {path_or_pattern!r}.", TypeError)
     name = os.fspath(path_or_pattern)
     if not name:
-        raise ValueError("`paths` is empty; at least one file is needed. The working directory is '.'.")
+        raise ValueError("`paths` is empty; at least one file is needed. For the working directory, pass '.'.")
     path = Path(os.path.expanduser(name))
     if path.is_dir():
         if files := _find_in(path):
@@ -99,9 +99,9 @@ def _find_in(folder: Path) -> list[Source]:
     unknown = [file for file in files if format_of_path(file)[0] is None]
     if unknown:
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
-        problem = f"{unknown[0]}{more}: the extension determines the format, and this one is unknown"
+        problem = f"{unknown[0]}{more}: the extension is unknown, so the format cannot be determined"
         cure = "Name the files, or use a pattern such as '**/*.parquet'."
-        raise ValueError(f"{problem}; rows could be missed. {cure}")
+        raise ValueError(f"{problem}, and skipping it could lose rows. {cure}")
     return _without_empty([_find_one(file) for file in files])
 
 

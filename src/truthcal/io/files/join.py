@@ -46,7 +46,7 @@ def join_files(
     matched_b = place.drop_null().to_numpy(zero_copy_only=False)
     if not len(matched_a):
         first_a, first_b = (f"{rows.keys[0].as_py()!r} ({rows.keys.type})" for rows in (rows_a, rows_b))
-        problem = f"no row of {a} has a match in {b}: no key in {key!r} is in both."
+        problem = f"no row of {a} has a match in {b}: no value of {key!r} occurs in both files."
         cure = f"The first keys are {first_a} and {first_b}; are these the same cases, in the same format?"
         raise ValueError(f"{problem} {cure}")
     shared = [(roles_a.y_true, rows_a.y, rows_b.y)] if roles_b.has_outcomes else []

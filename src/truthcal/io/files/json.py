@@ -35,7 +35,7 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
         except arrow().ArrowInvalid as error:  # its row numbers start at this block
             reason = _IN_ROW.sub(lambda match: f"in row {row + int(match[1])}", str(error))
             if "couldn't parse" in reason:
-                reason += ", a number of another type than before, or one that does not fit in 64 bits"
+                reason += ", a number of a different type from earlier rows, or one that does not fit in 64 bits"
             raise arrow().ArrowInvalid(reason) from None
 
 
