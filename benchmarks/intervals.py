@@ -58,12 +58,12 @@ def drawn(design: str, truth: Curve, n: int, rng: np.random.Generator) -> Sample
 
 def covers(length: LengthOfMean, true: float, bias: ConfidenceInterval) -> bool:
     """Tell whether the interval of a squared error contains the true length."""
-    crossing = intervals._crossing
-    intervals._crossing = lambda rising: 0.0 if rising(true) >= 0.0 else 1.0
+    crossing = intervals._interval_end
+    intervals._interval_end = lambda rising: 0.0 if rising(true) >= 0.0 else 1.0
     try:
         low, high = length.interval(LEVEL)
     finally:
-        intervals._crossing = crossing
+        intervals._interval_end = crossing
     return low <= true <= max(high, length.of_shift * max(-bias.low, bias.high))
 
 

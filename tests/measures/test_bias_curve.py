@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truthcal as tc
-from truthcal.measures.bias_curve import _largest
+from truthcal.measures.bias_curve import _largest_biases
 
 
 def law_of_largest(p, w):
@@ -57,13 +57,13 @@ def test_many_rows_follow_brownian_motion():
 
 def test_bridges_have_the_extremes_of_brownian_bridges():
     rng = np.random.default_rng(0)
-    largest = _largest(np.zeros((20_000, 1)), np.array([0.04]), rng)
+    largest = _largest_biases(np.zeros((20_000, 1)), np.array([0.04]), rng)
     for m in (0.1, 0.2, 0.3):
         expected = (1.0 - math.exp(-2.0 * m**2 / 0.04)) ** 2  # largest and smallest drawn on their own
         assert np.mean(largest <= m) == pytest.approx(expected, abs=0.015)
-    steps = _largest(np.array([[0.5, -0.25]]), np.array([0.0, 0.0]), rng)
+    steps = _largest_biases(np.array([[0.5, -0.25]]), np.array([0.0, 0.0]), rng)
     assert steps.tolist() == [0.5]
-    assert _largest(np.array([[0.0, 0.5]]), np.array([0.0, 1e-4]), rng)[0] >= 0.5
+    assert _largest_biases(np.array([[0.0, 0.5]]), np.array([0.0, 1e-4]), rng)[0] >= 0.5
 
 
 def test_sketch_of_few_different_predictions_has_the_band_of_its_rows():

@@ -269,8 +269,8 @@ def test_netcal_clips_the_predictions():
 
 def test_torchmetrics_stops_counting_in_float32():
     rows = np.zeros(2**24 + 3, np.intp)
-    assert conventions._counted(rows, 1, np.dtype(np.float32))[0] == 2**24
-    assert conventions._counted(rows, 1, np.dtype(np.float64))[0] == 2**24 + 3
+    assert conventions._torch_counts(rows, 1, np.dtype(np.float32))[0] == 2**24
+    assert conventions._torch_counts(rows, 1, np.dtype(np.float64))[0] == 2**24 + 3
 
 
 def test_torchmetrics_adds_float32_one_by_one():

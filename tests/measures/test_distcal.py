@@ -12,7 +12,7 @@ from oracles import more_measures as more_oracles
 from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
-from truthcal.core.bucket_stats import bracket_following_from
+from truthcal.core.bucket_stats import distance_bracket
 from truthcal.kernels import distcal as kernel
 from truthcal.measures import distcal
 from truthcal.results.measures import DistanceBracket
@@ -238,7 +238,7 @@ def test_bracket_is_the_tightest_of_all():
     known = tc.Bounded
 
     def bracket(*bounds):
-        return DistanceBracket(**bracket_following_from(*(known(*numbers) for numbers in bounds)))
+        return DistanceBracket(**distance_bracket(*(known(*numbers) for numbers in bounds)))
 
     assert bracket((1, 1, 1), (1, 1, 1), (1, 1, 1)) == DistanceBracket(1, 1, 1, 1)
     loose = bracket((0.02, 0.02, 0.02), (0.2, 0.2, 0.2), (0, 0, 0))

@@ -85,7 +85,7 @@ def audit(
     >>> print(result["smcal"])
     smcal: lying pays; the lie "constant mean" scores 20% better.
     """
-    return _audit(check_proba(truth, "truth").astype(np.float64), measures, strategies, n_resamples, rng, "")
+    return _run_audit(check_proba(truth, "truth").astype(np.float64), measures, strategies, n_resamples, rng, "")
 
 
 def audit_on(
@@ -126,16 +126,16 @@ def audit_on(
     if n > max_rows:
         index = ((np.arange(max_rows) + 0.5) * (n / max_rows)).astype(np.int64)
         truth, source = np.sort(truth)[index], f"{max_rows:,} of your {n:,} predictions, evenly spaced"
-    return _audit(truth, measures, strategies, n_resamples, rng, source)
+    return _run_audit(truth, measures, strategies, n_resamples, rng, source)
 
 
-def _audit(
+def _run_audit(
     truth: _Array, measures: Measures | None, strategies: Strategies | None, n_resamples: int, rng: Any, source: str
 ) -> Audit:
     truth = read_only(truth + 0.0)  # a copy, without -0.0
-    table = _check_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
+    table = _check_audit_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
     audited = [resolve_measure(measure, "measures", name) for name, measure in table.items()]
-    lies = _lies(truth, strategies)
+    lies = _reports_to_audit(truth, strategies)
     n_resamples = check_whole(n_resamples, "n_resamples", _MIN_DRAWS)
     max_for_slow = _MAX_FOR_SLOW if measures is None else MAX_ENUMERATED
     run = _AuditRun(truth, lies, n_resamples, check_rng(rng), max_for_slow)
@@ -144,10 +144,10 @@ def _audit(
     return Audit(rows=rows, truth=truth, lies=tuple(lies), n_resamples=n_resamples, source=source)
 
 
-def _lies(truth: _Array, strategies: Strategies | None) -> dict[str, _Array | None]:
-    """Return name -> report; None for a lie to search for."""
+def _reports_to_audit(truth: _Array, strategies: Strategies | None) -> dict[str, _Array | None]:
+    """Lies to audit: name -> report; None for a lie to search for."""
     known = (*STRATEGIES, SEARCHED)
-    table = _check_table(known if strategies is None else strategies, "strategies", "['shrink', 'searched']")
+    table = _check_audit_table(known if strategies is None else strategies, "strategies", "['shrink', 'searched']")
     reports: dict[str, _Array | None] = {}
     for name, strategy in table.items():
         if name in COLUMNS:
@@ -267,8 +267,8 @@ class _AuditRun:
         return min([honest, *known.values(), result], key=lambda scored: scored.value)
 
 
-def _check_table(given: Any, name: str, example: str) -> dict[str, Any]:
-    """Convert a list of names, or a dict from names to values, to a dict with at least one entry."""
+def _check_audit_table(given: Any, name: str, example: str) -> dict[str, Any]:
+    """Convert measures or strategies of an audit, a list of names or a dict, to a dict with at least one entry."""
     rule = f"must be a list of names or a dict, such as {example}"
     if isinstance(given, str):
         given = [given]

@@ -32,11 +32,11 @@ class SortedReport:
         self.report = report
         self.order = np.argsort(report, kind="stable")
         w, exponent = (None, 0) if weight is None else relative_weights(weight)
-        self.sample = _sample(report, truth, w, exponent, self.order)
-        self.honest = _sample(truth, truth, w, exponent, np.argsort(truth))
+        self.sample = _sample_of_report(report, truth, w, exponent, self.order)
+        self.honest = _sample_of_report(truth, truth, w, exponent, np.argsort(truth))
 
 
-def _sample(p: _Array, y: _Array, w: _Array | None, exponent: int, order: NDArray[np.intp]) -> Sample:
+def _sample_of_report(p: _Array, y: _Array, w: _Array | None, exponent: int, order: NDArray[np.intp]) -> Sample:
     return Sample(p[order] + 0.0, y[order] + 0.0, None if w is None else w[order], exponent)  # -0.0 becomes 0.0
 
 
@@ -77,23 +77,23 @@ class AuditedMeasure:
 
 
 def resolve_measure(measure: Any, argument: str, name: str | None = None) -> AuditedMeasure:
-    """Look up the measure that the user named or passed."""
+    """Look up the measure whose expected score is wanted: named or passed by the user."""
     known = str(getattr(measure, "__name__", ""))
     if known in MEASURES and MEASURES[known].function is measure:  # a public function: its row says more about it
-        return _named(known, name or known)
+        return _audited_measure(known, name or known)
     if isinstance(measure, str) and measure in MEASURES:
-        return _named(measure, name or measure)
+        return _audited_measure(measure, name or measure)
     if isinstance(measure, Binning):
-        return _binned(measure, name or repr(measure))
+        return _audited_binning(measure, name or repr(measure))
     if callable(measure) and not isinstance(measure, type):
-        return _user_defined(measure, name or str(getattr(measure, "__name__", "own measure")))
+        return _audited_function(measure, name or str(getattr(measure, "__name__", "own measure")))
     if isinstance(measure, type):
         raise TypeError(f"`{argument}` got the class {measure.__name__}; pass an instance, {measure.__name__}(...).")
     rule = f"must be one of {', '.join(map(repr, MEASURES))}; or a Binning; or a function f(y_true, y_proba) -> float"
     raise invalid(argument, f"{rule}. Got {shown(measure)}.")
 
 
-def _named(key: str, name: str) -> AuditedMeasure:
+def _audited_measure(key: str, name: str) -> AuditedMeasure:
     measure = MEASURES[key]
 
     def expected(reported: SortedReport) -> float | None:
@@ -107,14 +107,14 @@ def _named(key: str, name: str) -> AuditedMeasure:
     return AuditedMeasure(
         name=name,
         truthful=measure.truthful,
-        values=lambda reported: _of_groups(reported, lambda outcomes: outcomes.values(key), not measure.batched),
+        values=lambda reported: _scores_by_group(reported, lambda outcomes: outcomes.values(key), not measure.batched),
         expected=expected,
         tolerance=measure.tolerance if measure.tolerance > 0.0 else 0.0,
         slow=measure.slow,
     )
 
 
-def _binned(binning: Binning, name: str) -> AuditedMeasure:
+def _audited_binning(binning: Binning, name: str) -> AuditedMeasure:
     def expected(reported: SortedReport) -> float | None:
         if isinstance(binning, QuantileBins) and reported.sample.weighted:  # as above
             return None
@@ -124,11 +124,11 @@ def _binned(binning: Binning, name: str) -> AuditedMeasure:
         return lambda positive: np.array([binning.ubse_of(outcomes.with_positives(row)) for row in positive])
 
     return AuditedMeasure(
-        name=name, truthful=True, values=lambda reported: _of_groups(reported, values, True), expected=expected
+        name=name, truthful=True, values=lambda reported: _scores_by_group(reported, values, True), expected=expected
     )
 
 
-def _of_groups(
+def _scores_by_group(
     reported: SortedReport, prepare: Callable[[Outcomes], Callable[[_Array], _Array]], one_by_one: bool
 ) -> Callable[[Outcomes2D], _Array]:
     outcomes = Outcomes(reported.sample)
@@ -144,7 +144,7 @@ def _of_groups(
     return of_distinct
 
 
-def _user_defined(function: Callable[[Any, Any], float], name: str) -> AuditedMeasure:
+def _audited_function(function: Callable[[Any, Any], float], name: str) -> AuditedMeasure:
     def values(reported: SortedReport) -> Callable[[Outcomes2D], _Array]:
         report = read_only(reported.report.copy())
 

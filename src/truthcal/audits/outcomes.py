@@ -29,7 +29,7 @@ class AllOutcomes:
         self.all: Outcomes2D = np.stack([side.ravel() for side in grid], axis=1).astype(np.bool_)
         self.probabilities: _Array = np.prod(np.where(self.all, truth, 1.0 - truth), axis=1)
         self.count = len(self.all)
-        self.block = _block(self.count, len(truth))
+        self.block = _block_size(self.count, len(truth))
 
     def block_at(self, first: int) -> Outcomes2D:
         """The block that starts at `first`."""
@@ -54,7 +54,7 @@ class RandomOutcomes:
     def __init__(self, truth: _Array, count: int, rng: np.random.Generator) -> None:
         self._truth, self.count = truth, count
         self._seed: list[int] = rng.integers(0, 2**63, 4).tolist()
-        self.block = _block(count, len(truth))
+        self.block = _block_size(count, len(truth))
 
     def block_at(self, first: int) -> Outcomes2D:
         """The block of outcomes that starts at `first`."""
@@ -73,8 +73,8 @@ class RandomOutcomes:
 OutcomeSet = AllOutcomes | RandomOutcomes
 
 
-def _block(count: int, events: int) -> int:
-    """Rows of a block: at least eight blocks if possible, so that two cores finish together."""
+def _block_size(count: int, events: int) -> int:
+    """Number of outcomes in a block: at least eight blocks if possible, so that two cores finish together."""
     return max(1, min(_BLOCK // events, -(-count // 8)))
 
 

@@ -17,33 +17,33 @@ SEARCH_STEPS = 20
 
 
 def constant_mean(truth: _Array) -> _Array:
-    """Report the mean for every event."""
+    """Strategy: report the mean for every event."""
     return np.full(len(truth), truth.mean())
 
 
 def shrink(truth: _Array, factor: float = 0.5) -> _Array:
-    """Multiply the distance to the mean by `factor`."""
+    """Strategy: multiply the distance to the mean by `factor`."""
     mean = truth.mean()
     return np.asarray(np.clip(mean + factor * (truth - mean), 0.0, 1.0))
 
 
 def sharpen(truth: _Array, power: float = 1.5) -> _Array:
-    """Multiply the log-odds by `power`, computed from odds so that 0 and 1 are unchanged."""
+    """Strategy: multiply the log-odds by `power`, computed from odds so that 0 and 1 are unchanged."""
     yes, no = truth**power, (1.0 - truth) ** power
     return np.asarray(yes / (yes + no))
 
 
-def on_grid(truth: _Array, parts: int = 10) -> _Array:
-    """Round to the nearest multiple of 1/parts."""
+def round_to_grid(truth: _Array, parts: int = 10) -> _Array:
+    """Strategy: round to the nearest multiple of 1/parts."""
     return np.asarray(np.round(truth * parts) / parts)
 
 
 def merge_neighbours(truth: _Array) -> _Array:
-    """Replace pairs of neighbours by their mean; a last single one is unchanged."""
-    return _averaged(truth, np.split(np.argsort(truth, kind="stable"), range(2, len(truth), 2)))
+    """Strategy: replace pairs of neighbours by their mean; a last single one is unchanged."""
+    return _report_group_means(truth, np.split(np.argsort(truth, kind="stable"), range(2, len(truth), 2)))
 
 
-def _averaged(truth: _Array, groups: list[NDArray[np.intp]]) -> _Array:
+def _report_group_means(truth: _Array, groups: list[NDArray[np.intp]]) -> _Array:
     report = truth.copy()
     for group in groups:
         report[group] = truth[group].mean()
@@ -54,28 +54,28 @@ STRATEGIES: dict[str, Callable[[_Array], _Array]] = {
     "constant mean": constant_mean,
     "shrink": shrink,
     "sharpen": sharpen,
-    "round to 0.1": on_grid,
+    "round to 0.1": round_to_grid,
     "merge neighbours": merge_neighbours,
 }
 
 
-def family(truth: _Array) -> Iterator[_Array]:
-    """Yield reports that are worth trying for any measure."""
+def reports_to_try(truth: _Array) -> Iterator[_Array]:
+    """Yield dishonest reports that are worth trying for any measure."""
     powers = (1 << k for k in range(min(len(truth) // 2, _MAX_GROUPS).bit_length()))
     order = np.argsort(truth, kind="stable")
-    yield from (_averaged(truth, np.array_split(order, groups)) for groups in powers)  # means of neighbours
+    yield from (_report_group_means(truth, np.array_split(order, groups)) for groups in powers)  # means of neighbours
     yield from (shrink(truth, factor) for factor in (0.25, 0.75, 0.9))
     yield from (sharpen(truth, power) for power in (1.1, 1.25, 2.0))
-    yield from (on_grid(truth, parts) for parts in (5, 20))
+    yield from (round_to_grid(truth, parts) for parts in (5, 20))
 
 
 def search_report(truth: _Array, known: list[_Array], score: Objective, margin: float, thorough: bool) -> _Array:
-    """Search for the report with the lowest expected score; the truth itself unless another is better by `margin`.
+    """Search for the best lie, the report with the lowest expected score; the truth unless a lie gains `margin`.
 
     For few events a pattern search starts from the best report so far; if `thorough`, from the best three.
     """
     search = _Search(score, margin)
-    start = [truth, *known, *family(truth)]
+    start = [truth, *known, *reports_to_try(truth)]
     for report in start:
         search.visit(report)
     if len(truth) > _FEW:
@@ -116,14 +116,14 @@ class _Search:
             moved = True
             while moved:
                 here = self.score(report)
-                nearby = min(_moves(report, step), key=self.score)
+                nearby = min(_nearby_reports(report, step), key=self.score)
                 moved = self.score(nearby) < here - self._margin
                 report = nearby if moved else report
         self.visit(report)
 
 
-def _moves(report: _Array, step: float) -> Iterator[_Array]:
-    """Move one event, or all events with the same report: good lies have ties, which single moves break."""
+def _nearby_reports(report: _Array, step: float) -> Iterator[_Array]:
+    """Reports near a dishonest one: move one event, or all with the same report, since good lies have ties."""
     tied = [report == value for value in np.unique(report)]
     single = list(np.eye(len(report), dtype=np.bool_))
     for moving in tied if len(tied) == len(report) else tied + single:

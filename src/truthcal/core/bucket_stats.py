@@ -14,7 +14,7 @@ _TINY = 1e-300
 
 
 def predictions_are_certain(columns: NDArray[np.float64]) -> bool:
-    """Whether all predictions in buckets with these COLUMNS are 0 or 1. Variances alone do not tell: they underflow."""
+    """Whether all predictions in buckets with these COLUMNS are 0 or 1. Variances do not show it: they underflow."""
     ends = columns[buckets.LOW :]
     return not columns[buckets.WWV].any() and bool(((ends == 0.0) | (ends == 1.0)).all())
 
@@ -66,13 +66,13 @@ class BucketStats:
         """The fields of `DistanceBracket`."""
         slack = self._bounds[6] / self.weight + _TINY
         bias = BoundedArray(self.bias, self.bias - slack, self.bias + slack)
-        return bracket_following_from(self.atb, self.atb_l1, bias)
+        return distance_bracket(self.atb, self.atb_l1, bias)
 
 
-def bracket_following_from(
+def distance_bracket(
     atb: Bounded | BoundedArray, atb_l1: Bounded | BoundedArray, bias: Bounded | BoundedArray
 ) -> dict[str, NDArray[np.float64]]:
-    """The fields of `DistanceBracket`: the tightest of all inequalities (docs/theory/foundations.md)."""
+    """The fields of `DistanceBracket`, from sums of buckets: the tightest inequalities (docs/theory/foundations.md)."""
     least = np.maximum(np.maximum(bias.low, -bias.high), 0.0)
     smcal_low = np.maximum(np.maximum((atb_l1.low + least) / 2.0, atb.low), least)
     root = np.sqrt(np.maximum(2.0 * atb.high - least**2, 0.0)) / 2.0

@@ -32,7 +32,7 @@ def invalid(
     subject: str | None = None,
     fix: tuple[object, ...] = (),
 ) -> Exception:
-    """Build an error about a parameter: "`parameter` problem".
+    """Build the error of a failed check: "`parameter` problem".
 
     The parts are attributes of the error, so that the command line can name its flag in place of the parameter.
     `subject` replaces the parameter's name at the start of the message. `fix` is another parameter to name or set, as
@@ -66,7 +66,7 @@ def check_rows(
     With `part`, these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
     truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
-    y, p = run_parts(lambda: _outcomes(truth, pos_label), lambda: _probabilities(proba, name), len(proba))
+    y, p = run_parts(lambda: _check_outcomes(truth, pos_label), lambda: _check_probabilities(proba, name), len(proba))
     if not part and y.dtype != np.uint8:
         refuse_swapped(bool(((p == 0) | (p == 1)).all()))
     return _with_weight(p, y, weight, not part)
@@ -75,15 +75,15 @@ def check_rows(
 def check_report(report: object, truth: object, sample_weight: object = None, *, name: str = "report") -> Checked:
     """Check a report (parameter `name`) and true probabilities, which take the place of outcomes."""
     reported, true, *weight = as_columns(**{name: report}, truth=truth, sample_weight=sample_weight)
-    p, y = _probabilities(reported, name), _probabilities(true, "truth")
+    p, y = _check_probabilities(reported, name), _check_probabilities(true, "truth")
     return _with_weight(p, read_only(y.astype(np.float64)), weight, True)
 
 
 def _with_weight(p: NDArray[Any], y: NDArray[Any], weight: list[NDArray[Any]], some_weight: bool) -> Checked:
-    """Add the weights, if there are any, and drop rows of weight 0."""
+    """Add checked weights to checked rows, if there are any, and drop rows of weight 0."""
     if not weight:
         return Checked(p, y, None)
-    w = _weights(weight[0])
+    w = _check_weights(weight[0])
     if w.min() > 0:
         return Checked(p, y, w)
     positive = w > 0
@@ -96,7 +96,7 @@ def _with_weight(p: NDArray[Any], y: NDArray[Any], weight: list[NDArray[Any]], s
 
 
 def as_columns(**columns: object) -> list[NDArray[Any]]:
-    """Return columns as arrays of the same length, without `sample_weight` if it is None."""
+    """Check columns and return them as arrays of the same length, without `sample_weight` if it is None."""
     columns = {name: values for name, values in columns.items() if values is not None or name != "sample_weight"}
     arrays = {name: as_vector(values, name) for name, values in columns.items()}
     for first, second in itertools.combinations(columns, 2):
@@ -108,22 +108,22 @@ def as_columns(**columns: object) -> list[NDArray[Any]]:
 
 
 def as_vector(values: object, name: str) -> NDArray[Any]:
-    """Convert a column-like object to a one-dimensional numpy array of its own type."""
-    array = values if type(values) is np.ndarray else _to_numpy(values, name)
+    """Check a column-like object and convert it to a one-dimensional numpy array of its type."""
+    array = values if type(values) is np.ndarray else _column_to_numpy(values, name)
     if array.ndim != 1:
-        raise invalid(name, f"must be one-dimensional; got {_shape_and_cure(values, array, name)}")
+        raise invalid(name, f"must be one-dimensional; got {_describe_shape(values, array, name)}")
     if array.size == 0:
         raise invalid(name, "is empty; at least one row is needed.")
     # numpy's own strings may hold missing values, which cannot be compared; as objects they are detected
     return array.astype(object) if array.dtype.kind == "T" else array
 
 
-def _to_numpy(values: Any, name: str) -> NDArray[Any]:
+def _column_to_numpy(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         _refuse_missing_values(np.ma.getmaskarray(values).ravel(), name, "masked")
     arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     if arrow and not hasattr(values, "__array__"):
-        values = _from_arrow(values, name)
+        values = _column_from_arrow(values, name)
     try:
         return np.asarray(values)
     except Exception as error:
@@ -132,7 +132,7 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         raise invalid(name, f"could not be read as an array ({cause}). {cure}", TypeError) from error
 
 
-def _from_arrow(values: object, name: str) -> object:
+def _column_from_arrow(values: object, name: str) -> object:
     try:
         import pyarrow
     except ImportError:
@@ -141,7 +141,7 @@ def _from_arrow(values: object, name: str) -> object:
     return pyarrow.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pyarrow.array(values)
 
 
-def _shape_and_cure(values: object, array: NDArray[Any], name: str) -> str:
+def _describe_shape(values: object, array: NDArray[Any], name: str) -> str:
     if array.ndim == 0:
         return f"{type(values).__name__}. Pass a list, an array or a column of a data frame."
     if name == "y_proba" and array.ndim == 2 and array.shape[1] == 2:
@@ -152,14 +152,14 @@ def _shape_and_cure(values: object, array: NDArray[Any], name: str) -> str:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view; booleans as bytes, so that kernels see one type."""
+    """Return a read-only view of a checked column; booleans as bytes, so that kernels see one type."""
     view = array.view(np.uint8) if array.dtype == np.bool_ else array.view()
     view.flags.writeable = False
     return view
 
 
 def is_plain(array: NDArray[Any]) -> bool:
-    """Tell whether a kernel can read the array without conversion."""
+    """Check whether a kernel can read a column without conversion."""
     kind = array.dtype
     return kind.kind in "biuf" and kind != np.float16 and kind.itemsize <= 8 and kind.isnative
 
@@ -203,10 +203,10 @@ def refuse_swapped(predictions_are_certain: bool) -> None:
 
 def check_proba(y_proba: object, name: str) -> NDArray[Any]:
     """Check predictions alone."""
-    return _probabilities(as_vector(y_proba, name), name)
+    return _check_probabilities(as_vector(y_proba, name), name)
 
 
-def _probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
+def _check_probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
     _refuse_other_kind(raw, name, "probabilities")
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
@@ -223,9 +223,9 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
     if raw.dtype.kind == "O":
         _refuse_missing_values(is_missing_object(raw), name, "None or NA")
     cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
-    if _is_text(raw):
+    if _is_text_column(raw):
         cure = "Numbers written as text? Convert with .astype(float)."
-    found = f"got dtype {raw.dtype} (first value {_plain(raw[0])!r})"
+    found = f"got dtype {raw.dtype} (first value {_python_value(raw[0])!r})"
     raise invalid(name, f"must contain {wanted}; {found}. {cure}", TypeError)
 
 
@@ -243,16 +243,16 @@ def cure_outside_unit(low: float, high: float) -> str:
 def _refuse_missing_values(missing: NDArray[np.bool_], name: str, what: str) -> None:
     if missing.any():
         cure = "Drop those rows, or impute the values."
-        raise invalid(name, f"has a missing value ({what}) {_at(missing)}. {cure}")
+        raise invalid(name, f"has a missing value ({what}) {_row_of_first(missing)}. {cure}")
 
 
 def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
-    """Return the first bad value and its position, for an error."""
-    return f"{values[bad.argmax()].item()!r} {_at(bad)}"
+    """Return the first bad value and its position, for the error of a check."""
+    return f"{values[bad.argmax()].item()!r} {_row_of_first(bad)}"
 
 
-def _at(bad: NDArray[np.bool_]) -> str:
-    """Row of the first bad value, and their number. Rows are counted from 0, as by numpy and pandas."""
+def _row_of_first(bad: NDArray[np.bool_]) -> str:
+    """Row of the first bad value, and their number, for an error. Rows are counted from 0, as by numpy and pandas."""
     return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 
 
@@ -266,12 +266,12 @@ def is_missing_object(raw: NDArray[Any]) -> NDArray[np.bool_]:
     return np.fromiter((is_missing(value) for value in raw), np.bool_, len(raw))
 
 
-def _plain(value: object) -> object:
-    """Convert a numpy scalar to a Python value, which prints without its type."""
+def _python_value(value: object) -> object:
+    """Convert a numpy scalar to a Python value, for the error of a check: it prints without its type."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _is_text(raw: NDArray[Any]) -> bool:
+def _is_text_column(raw: NDArray[Any]) -> bool:
     if raw.dtype.kind != "O":
         return raw.dtype.kind in "US"
     return all(isinstance(value, str) for value in raw) or all(isinstance(value, bytes) for value in raw)
@@ -280,13 +280,13 @@ def _is_text(raw: NDArray[Any]) -> bool:
 # --- outcomes ---------------------------------------------------------------------------------------------------------
 
 
-def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
-    """Return 0/1 outcomes as bytes, fractional ones as float64."""
+def _check_outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
+    """Check outcomes; return 0/1 as bytes, fractional ones as float64."""
     if pos_label is not None:
         raw = positive_labels(raw, pos_label)
-    if _is_text(raw):
+    if _is_text_column(raw):
         problem = f"contains text labels ({_examples(raw)}); name the positive one, for example"
-        raise invalid("y_true", problem, fix=("pos_label", _plain(raw[0])))
+        raise invalid("y_true", problem, fix=("pos_label", _python_value(raw[0])))
     _refuse_other_kind(raw, "y_true", "0/1, True/False or probabilities")
     if raw.dtype.itemsize == 1:
         labels = np.ascontiguousarray(raw).view(np.uint8)
@@ -304,7 +304,7 @@ def _outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
 
 
 def _readable(raw: NDArray[Any]) -> NDArray[Any]:
-    """Convert numbers to a type and layout that a kernel can read."""
+    """Convert a checked column to a type and layout that a kernel can read."""
     if raw.dtype.kind == "f" and raw.dtype.itemsize not in (4, 8):
         raw = raw.astype(np.float32 if raw.dtype.itemsize < 4 else np.float64)
     return read_only(np.ascontiguousarray(raw, dtype=raw.dtype.newbyteorder("=")))
@@ -333,7 +333,7 @@ def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
         _refuse_missing_values(is_missing_object(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
         _refuse_missing_values(np.isnan(raw), "y_true", "nan")
-    text = _is_text(raw)
+    text = _is_text_column(raw)
     if not text:
         _refuse_other_kind(raw, "y_true", "labels (numbers, True/False or text)")
     if text != isinstance(pos_label, str | bytes):
@@ -350,16 +350,15 @@ def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
 
 
 def _examples(raw: NDArray[Any]) -> str:
-    """List up to four different values, enough to recognise a column by."""
+    """List up to four different values of a column, for the error of a check."""
     seen = dict.fromkeys(raw[:1000].tolist()) | dict.fromkeys(np.unique(raw)[:4].tolist())
-    shown = [repr(value) for value in seen][:4]
-    return ", ".join(shown) + (", ..." if len(seen) > 4 else "")
+    return ", ".join([repr(value) for value in seen][:4]) + (", ..." if len(seen) > 4 else "")
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _weights(raw: NDArray[Any]) -> NDArray[np.float64]:
+def _check_weights(raw: NDArray[Any]) -> NDArray[np.float64]:
     _refuse_other_kind(raw, "sample_weight", "numbers")
     w = np.ascontiguousarray(raw, dtype=np.float64)
     low, high = float(w.min()), float(w.max())

@@ -16,7 +16,7 @@ READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write `data` to `path`. On any failure (full disk, interrupt) the previous file remains."""
+    """Write `data` to the file `path`. On any failure (full disk, interrupt) the previous file remains."""
     if Path(path).exists() and not Path(path).is_file():  # a pipe or a device must be written to, not replaced
         Path(path).write_bytes(data)
         return

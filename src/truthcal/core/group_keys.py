@@ -56,21 +56,21 @@ def check_by(by: object) -> tuple[str, ...]:
 
 
 def checked_key(key: object, by: tuple[str, ...]) -> Key:
-    """Check a key and return it with plain values, one for each column."""
+    """Check a group key and return it with plain values, one for each column."""
     if not isinstance(key, tuple) or len(key) != len(by):
         raise TypeError(f"a key must be a tuple of {len(by)} values, one each for {', '.join(by)}; got {shown(key)}.")
     return tuple(plain_value(value, name) for value, name in zip(key, by, strict=True))
 
 
 def users_key(key: object, by: tuple[str, ...]) -> Key:
-    """Check a key from the user, who passes the value itself if there is one column."""
+    """Check a group key from the user, who passes the value itself if there is one column."""
     return checked_key((key,) if len(by) == 1 else key, by)
 
 
 def plain_value(value: Any, name: str) -> Any:
-    """Convert a value to one of the types in _SORTED, or to None if it is missing."""
+    """Convert a value of a group key to one of the types in _SORTED, or to None if it is missing."""
     if isinstance(value, np.generic):
-        value = _from_numpy(value, name)
+        value = _value_from_numpy(value, name)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     kind = type(value)
@@ -83,7 +83,7 @@ def plain_value(value: Any, name: str) -> Any:
     if kind is Decimal:
         return None if value.is_nan() else value
     if isinstance(value, datetime):
-        return _moment(value, name, not getattr(value, "nanosecond", 0))
+        return _plain_datetime(value, name, not getattr(value, "nanosecond", 0))
     if isinstance(value, date):
         return date(value.year, value.month, value.day)
     raise TypeError(
@@ -92,18 +92,18 @@ def plain_value(value: Any, name: str) -> Any:
     )
 
 
-def _from_numpy(value: np.generic, name: str) -> Any:
-    """Convert a numpy scalar to Python. `item()` would turn a time in nanoseconds (pandas) into an integer."""
+def _value_from_numpy(value: np.generic, name: str) -> Any:
+    """Convert a numpy value of a group key to Python. `item()` would turn a time in nanoseconds into an integer."""
     if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
         coarse = value.astype("datetime64[us]")
-        return _moment(coarse.item(), name, coarse == value) if not np.isnat(value) else None
+        return _plain_datetime(coarse.item(), name, coarse == value) if not np.isnat(value) else None
     plain = value.item()
     # item() also turns durations, and times outside the range of Python, into integers
     return value if isinstance(value, np.datetime64 | np.timedelta64) and isinstance(plain, int) else plain
 
 
-def _moment(value: datetime, name: str, exact: bool) -> datetime:
-    """Convert to a plain datetime, in UTC if it has a time zone, so that equal times print alike."""
+def _plain_datetime(value: datetime, name: str, exact: bool) -> datetime:
+    """Convert a time in a group key to a plain datetime, in UTC if it has a time zone: equal times print alike."""
     if not exact:
         raise ValueError(f"column {name!r} has times finer than microseconds, at {value}; round them before grouping.")
     plain = datetime.combine(value.date(), value.timetz())
@@ -113,39 +113,39 @@ def _moment(value: datetime, name: str, exact: bool) -> datetime:
         raise ValueError(f"column {name!r} has a time that does not exist in UTC, {value}.") from None
 
 
-def _order(key: Key) -> list[tuple[int, Any]]:
-    """Sort key: type position first, so that only values of comparable types are compared."""
+def _key_order(key: Key) -> list[tuple[int, Any]]:
+    """Sort order of a group key: type position first, so that only values of comparable types are compared."""
     return [
         (_MISSING, 0) if v is None else (_AWARE if getattr(v, "tzinfo", None) else _SORTED[type(v)], v) for v in key
     ]
 
 
 def ordered_keys(keys: list[Key]) -> tuple[list[Key], list[int]]:
-    """Return the distinct keys, sorted, and the position of each of `keys` among them."""
+    """Return the distinct group keys, sorted, and the position of each of `keys` among them."""
     distinct: dict[Key, Key] = {}
     for key in keys:
         other = distinct.setdefault(key, key)
-        if other is not key and _spelling(key) < _spelling(other):
+        if other is not key and _key_spelling(key) < _key_spelling(other):
             distinct[key] = key
-    ordered = sorted(distinct.values(), key=_order)
+    ordered = sorted(distinct.values(), key=_key_order)
     place = {key: g for g, key in enumerate(ordered)}
     return ordered, [place[key] for key in keys]
 
 
-def _spelling(key: Key) -> list[tuple[int, str]]:
-    """Tie-break between equal keys, such as 1 and 1.0, that does not depend on their order."""
+def _key_spelling(key: Key) -> list[tuple[int, str]]:
+    """Tie-break between equal group keys, such as 1 and 1.0, that does not depend on their order."""
     return [(_SPELLED[type(value)], str(value)) for value in key]
 
 
 def to_json(value: Any) -> Any:
-    """Encode a value: None, bool, int and str unchanged, other types as text under their tag."""
+    """Encode a value of a group key: None, bool, int and str unchanged, other types as text under their tag."""
     if type(value) not in _TAGS:
         return value
     tag, write, _ = _TAGS[type(value)]
     return {tag: write(value)}
 
 
-def _from_json(value: Any) -> Any:
+def _key_value_from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((tag, text),) = value.items()
@@ -153,21 +153,21 @@ def _from_json(value: Any) -> Any:
 
 
 def names_from_json(text: bytes) -> tuple[tuple[str, ...], list[Key]]:
-    """Decode `by` and the keys; return no names if the text was not written by `to_bytes`."""
+    """Decode `by` and the group keys; return no names if the text was not written by `to_bytes`."""
     try:
         names = json.loads(text)
         by = check_by(names["by"])
-        keys = [checked_key(tuple(map(_from_json, key)), by) for key in names["keys"]]
+        keys = [checked_key(tuple(map(_key_value_from_json, key)), by) for key in names["keys"]]
         return (by, keys) if ordered_keys(keys)[0] == keys else ((), [])
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
         return (), []
 
 
 def named(key: Key) -> str:
-    """Format a key for error messages."""
+    """Format a group key for error messages."""
     return shown(key[0] if len(key) == 1 else key)
 
 
 def printed(value: Any) -> str:
-    """Format a value of a key for the printed table: one line, shortened."""
+    """Format a value of a group key for the printed table: one line, shortened."""
     return "(missing)" if value is None else shorten(escape_control_characters(str(value)), _WIDEST)

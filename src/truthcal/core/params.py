@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
 
+# All redrawn curves of a band are in memory until their quantiles are known: 20,000 at 1000 points are 160 MB.
+_MOST_RESAMPLES = 20_000
+
 
 def shown(value: object) -> str:
-    """Format a value for an error message, shortened: a column passed in the wrong place must not flood the screen."""
+    """Format a parameter's value for an error, shortened: a column in the wrong place must not flood the screen."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:60]}... ({type(value).__name__})"
 
 
 def list_shown(values: Sequence[object], *, more: bool = False) -> str:
-    """List the first values for an error message; `more` if these are not all."""
+    """List the first values of a parameter for an error message; `more` if these are not all."""
     return ", ".join([*map(shown, values[:20]), *["..."] * (more or len(values) > 20)]) or "none"
 
 
@@ -33,21 +36,21 @@ def check_counts(w: NDArray[np.float64]) -> None:
         raise invalid("sample_weight", f"{rule} {cure}")
 
 
-def refuse_too_many(different: int, most: int, advice: str) -> None:
-    """Reject input whose cost grows faster than its rows."""
-    if different > most:
-        raise invalid("y_proba", f"has {different} different values, more than {most}: {advice}")
+def refuse_too_many(different: int, limit: int, advice: str) -> None:
+    """Reject the parameter `y_proba` if it has more different values than a slow method can handle."""
+    if different > limit:
+        raise invalid("y_proba", f"has {different} different values, more than {limit}: {advice}")
 
 
 def check_flag(value: object, name: str) -> bool:
-    """Check for True or False."""
+    """Check a parameter for True or False."""
     if not isinstance(value, bool | np.bool_):
         raise invalid(name, f"must be True or False; got {shown(value)}.", TypeError)
     return bool(value)
 
 
 def check_whole(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """Check for an integer in [low, high]; numpy's integers are allowed, True and 3.0 are not."""
+    """Check a parameter for an integer in [low, high]; numpy's integers are allowed, True and 3.0 are not."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -61,7 +64,7 @@ def check_whole(value: Any, name: str, low: int, high: int | None = None) -> int
 
 
 def check_power_of_two(value: object, name: str, high: int) -> int:
-    """Check for a power of two in [1, high]."""
+    """Check a parameter for a power of two in [1, high]."""
     number = check_whole(value, name, 1, high)
     if number & (number - 1):
         below = 1 << (number.bit_length() - 1)
@@ -70,7 +73,7 @@ def check_power_of_two(value: object, name: str, high: int) -> int:
 
 
 def check_number(value: Any, name: str, least: float) -> float:
-    """Check for a finite number, at least `least`; text and booleans are not numbers."""
+    """Check a parameter for a finite number, at least `least`; text and booleans are not numbers."""
     try:
         number = None if isinstance(value, str | bytes | bool | np.bool_) else float(value)
     except OverflowError:  # a whole number beyond all floats
@@ -85,7 +88,7 @@ def check_number(value: Any, name: str, least: float) -> float:
 
 
 def check_positive(value: Any, name: str) -> float:
-    """Check for a finite number above 0."""
+    """Check a parameter for a finite number above 0."""
     number = check_number(value, name, 0.0)
     if number == 0.0:
         raise invalid(name, f"must be a positive number; got {number!r}.")
@@ -93,7 +96,7 @@ def check_positive(value: Any, name: str) -> float:
 
 
 def check_level(value: Any, name: str) -> float:
-    """Check for a probability strictly between 0 and 1."""
+    """Check a parameter for a probability strictly between 0 and 1."""
     number = check_number(value, name, 0.0)
     if not 0.0 < number < 1.0:
         cure = f" For {number:g}%, pass {number / 100:g}." if 1.0 < number < 100.0 else ""
@@ -102,7 +105,7 @@ def check_level(value: Any, name: str) -> float:
 
 
 def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str = "") -> str:
-    """Check for one of the allowed words; `where` says what narrows the choice."""
+    """Check a parameter for one of the allowed words; `where` says what narrows the choice."""
     if isinstance(value, str) and value in allowed:
         return value
     words = ", ".join(repr(word) for word in allowed)
@@ -111,7 +114,7 @@ def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str 
 
 
 def check_rng(rng: Any) -> np.random.Generator:
-    """Return a generator for a seed, a generator, or None (a fresh one)."""
+    """Check the parameter `rng`: return a generator for a seed, a generator, or None (a fresh one)."""
     problem = f"must be a whole number, a numpy Generator or None; got {shown(rng)}."
     if isinstance(rng, bool | np.bool_ | str | float | np.random.RandomState):
         raise invalid("rng", problem, TypeError)
@@ -119,3 +122,14 @@ def check_rng(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise invalid("rng", problem, TypeError) from error
+
+
+def check_band(confidence_level: float, n_resamples: int, rng: Any) -> tuple[float, int, np.random.Generator]:
+    """Check the parameters of a band. With fewer draws it would reach beyond the largest and smallest of them."""
+    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
+    n_resamples = check_whole(n_resamples, "n_resamples", 1, _MOST_RESAMPLES)
+    least = math.ceil(2.0 / (1.0 - level) - 1e-9) - 1
+    if n_resamples < least:
+        rule = f"must be at least {least} for confidence_level = {level:g}; got {n_resamples}."
+        raise invalid("n_resamples", f"{rule} Increase it, or lower the level.")
+    return level, n_resamples, generator

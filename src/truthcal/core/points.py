@@ -13,6 +13,8 @@ _Array = NDArray[np.float64]
 # 192 points of equal noise give p-values of multiscale ATB to 0.6% down to 1e-9, and of ATB to 0.01%, in 2 ms. Twice as
 # many would be four times as close, and take seconds where BLAS threads wait for a busy core.
 CELLS = 192
+# Certain outcomes are drawn as a binomial with a standard deviation below 1e-7.
+_MOST_TRIALS = 2.0**50
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +185,20 @@ class Points:
         squares = {name: getattr(self, name) / total**2 for name in _SQUARES}
         return replace(self, largest_weight=self.largest_weight / total, **linear, **squares)
 
+    def redraw_positives(self, count: int, rng: np.random.Generator) -> _Array:
+        """Draw the weight of the positives at each point `count` times, under calibration.
+
+        A point's frequency is that of a binomial whose number of trials gives its variance. If this number is not
+        whole, one of its two neighbours is drawn, with probabilities that preserve the mean of 1 / trials.
+        """
+        p, variance = self.p, self.wwv / self.weight**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            trials = np.where(variance > 0.0, p * (1.0 - p) / variance, _MOST_TRIALS).clip(1.0, _MOST_TRIALS)
+        whole = np.floor(trials)
+        fewer = whole * (whole + 1.0 - trials) / trials
+        drawn = (whole + (rng.random((count, len(p))) >= fewer)).astype(np.int64)
+        return np.asarray(self.weight * (rng.binomial(drawn, p) / drawn))
+
 
 # Columns that are sums over rows, and columns that grow with the weights or with their squares.
 _SUMS = ("n", "weight", "ww", "wp", "wy", "wcp", "wwc", "wwcc", "wwv", "bias")
@@ -191,13 +207,13 @@ _SQUARES = ("ww", "wwc", "wwcc", "wwv", "row_ww")
 
 
 def equal_cells(noise: _Array, at_most: int) -> NDArray[np.intp]:
-    """The cell of each point, numbered from 0, such that cells of neighbours have about equal noise."""
+    """Number the cells into which neighbouring points are merged, of about equal noise, for each point."""
     share = (np.cumsum(noise) - 0.5 * noise) / np.sum(noise)
     return np.unique(np.minimum((share * at_most).astype(np.int64), at_most - 1), return_inverse=True)[1]
 
 
 def thinned_runs(weight: _Array, at_most: int) -> NDArray[np.intp]:
-    """Return the starts of at most `at_most` runs of neighbours.
+    """Return the starts of at most `at_most` runs of neighbouring points.
 
     Runs have about equal shares of the weight and of the points, so that neither many light points nor a few heavy
     ones take all the room. Towards both ends they become single points, where an isotonic curve takes its steepest
@@ -217,7 +233,7 @@ def excess(value: float, self_pairs: float, one_row: float) -> float: ...
 @overload
 def excess(value: _Array, self_pairs: _Array, one_row: _Array) -> _Array: ...
 def excess(value: Any, self_pairs: Any, one_row: Any) -> Any:
-    """Unbiased estimate of the population's value of a squared measure: the pairs of a row with itself are taken out.
+    """Unbiased estimate of a squared measure in the population, from sums of points, without self-pairs of rows.
 
     ``(value - sum w^2 c^2 / W^2) / (1 - sum w^2 / W^2)``, for numbers and arrays alike; nan for a single row, whose
     sum of w^2 / W^2 is 1.

@@ -76,8 +76,8 @@ class progress:
     def _line(self, elapsed: float) -> str:
         share = min(self.done / self.total, 1.0)
         full = int(_BAR * share)
-        left = f", {_clock(elapsed * (1.0 - share) / share)} left" if share > 0.0 else ""
-        return f"{self.label} [{'#' * full}{'.' * (_BAR - full)}] {share:4.0%}, {_clock(elapsed)} so far{left}"
+        left = f", {_format_time(elapsed * (1.0 - share) / share)} left" if share > 0.0 else ""
+        return f"{self.label} [{'#' * full}{'.' * (_BAR - full)}] {share:4.0%}, {_format_time(elapsed)} so far{left}"
 
     def _write(self, line: str, end: str = "") -> None:
         if self._stream is None:
@@ -92,14 +92,14 @@ class progress:
 
 
 def _watched_stderr() -> TextIO | None:
-    """Return stderr if it is a terminal."""
+    """Return stderr for the progress bar if it is a terminal."""
     with contextlib.suppress(Exception):  # a closed stream raises; a replaced one may raise anything
         if sys.stderr is not None and sys.stderr.isatty():
             return sys.stderr
     return None
 
 
-def _clock(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -65,10 +65,10 @@ class Sample:
         if rows.w is None and rows.y.dtype == np.uint8:
             return cls(*_sort_packed(rows.p, rows.y), None)
         if rows.w is None:
-            return cls(*_sort_general(rows))
+            return cls(*_sort_rows(rows))
         refuse_wide_weight(rows.w)
         w, exponent = relative_weights(rows.w)
-        return cls(*_sort_general(rows._replace(w=w)), exponent)
+        return cls(*_sort_rows(rows._replace(w=w)), exponent)
 
     @property
     def counted(self) -> bool:
@@ -150,13 +150,13 @@ class Sample:
 
 
 def relative_weights(w: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Weights with their maximum brought into [0.5, 1), and the exponent of two that undoes it. Exact."""
+    """Weights of a sample, scaled so that the maximum is in [0.5, 1), and the exponent of two that undoes it. Exact."""
     exponent = int(np.frexp(w.max())[1])
     return np.ldexp(w, -exponent), exponent
 
 
 def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Sort (p, label) as integers: values sort several times faster than indices.
+    """Sort the rows of a sample as integers of (p, label): values sort several times faster than indices.
 
     A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
     """
@@ -169,14 +169,14 @@ def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArra
         keys.sort()
     else:
         middle = abs(np.median(p[:: max(1, n // 1001)])).astype(p.dtype)
-        keys = _sort_in_two(bits, y, int(middle.view(integer)) << 1)
+        keys = _sort_rows_in_two(bits, y, int(middle.view(integer)) << 1)
     labels = np.empty(n, np.uint8)
     in_halves(lambda first, last: kernel.unpack(keys[first:last], labels[first:last]), n)
     return keys.view(p.dtype), labels
 
 
-def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any]:
-    """Each core packs and sorts the keys on its side of a pivot, in one buffer.
+def _sort_rows_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any]:
+    """Sort the rows of a sample on two cores: each packs and sorts the keys on its side of a pivot, in one buffer.
 
     Both read all rows, which is cheap; neither waits for the other, and nothing needs merging afterwards.
     """
@@ -193,13 +193,13 @@ def _sort_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any
     return keys
 
 
-def _sort_general(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
-    """Sort whole rows by argsort, each side of a pivot on its own core."""
+def _sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
+    """Sort the rows of a sample by argsort, each side of a pivot on a core."""
     p, y, w = rows
 
-    def in_order(own: NDArray[np.intp]) -> list[NDArray[Any]]:
-        own = own[np.argsort(p[own])]
-        return [column[own].astype(np.float64) for column in (p, y, w) if column is not None]
+    def in_order(index: NDArray[np.intp]) -> list[NDArray[Any]]:
+        index = index[np.argsort(p[index])]
+        return [column[index].astype(np.float64) for column in (p, y, w) if column is not None]
 
     if use_threads(len(p)):
         below = p < np.median(p[:: max(1, len(p) // 1001)])

@@ -300,7 +300,7 @@ class Sketch(BinaryFile):
 
 
 def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
-    """Return scratch memory for `sketch_binary`, without rows."""
+    """Return scratch memory for the buckets of a sketch, without rows, for `sketch_binary`."""
     scratch = np.zeros((n_buckets, buckets.SCRATCH_FIELDS))
     scratch[:, 6], scratch[:, 7] = np.inf, -np.inf
     return scratch.reshape(-1)
@@ -330,31 +330,31 @@ def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
     [0, 1, 2, 3]
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-    return _buckets(checks.check_proba(y_proba, "y_proba"), n_buckets)
+    return _bucket_of_each(checks.check_proba(y_proba, "y_proba"), n_buckets)
 
 
-def _buckets(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
+def _bucket_of_each(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
     out = np.empty(len(p), np.int64)
     buckets.bucket_indices(p, n_buckets, out)
     return out
 
 
 def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Read the bucket numbers and COLUMNS of m filled buckets."""
+    """Read the bucket numbers and COLUMNS of m filled buckets from the bytes of a sketch."""
     filled = np.frombuffer(body, "<u4", m).astype(np.int64)
     columns = np.frombuffer(body, "<f8", m * len(COLUMNS), offset=4 * m).astype(np.float64)
     return filled, columns.reshape(len(COLUMNS), m)
 
 
 def is_size(n_buckets: int) -> bool:
-    """Return whether this is a valid number of buckets."""
+    """Return whether a sketch can have this number of buckets."""
     return 1 <= n_buckets <= MAX_BUCKETS and not n_buckets & (n_buckets - 1)
 
 
 def cells_are_possible(n_buckets: int, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether each filled bucket can have come from rows. A checksum proves only that bytes are unchanged."""
+    """Return whether each filled bucket of a sketch can come from rows. A checksum proves only unchanged bytes."""
     out = np.empty(len(bucket), np.bool_)
     buckets.possible_cells(columns, out)
     for extreme in columns[buckets.N_SUMS :]:
-        out &= _buckets(extreme, n_buckets) == bucket
+        out &= _bucket_of_each(extreme, n_buckets) == bucket
     return out

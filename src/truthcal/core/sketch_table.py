@@ -137,7 +137,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         ordered, places = group_keys.ordered_keys([keys[g] for g in used])
         place = np.zeros(len(keys), np.int64)
         place[used] = places
-        code, columns = _added_up(place[group] * self.n_buckets + bucket, columns)
+        code, columns = _merge_duplicates(place[group] * self.n_buckets + bucket, columns)
         counts = np.bincount(code // self.n_buckets, minlength=len(ordered))
         self._keys, self._place = ordered, {key: g for g, key in enumerate(ordered)}
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -189,7 +189,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def total(self) -> Sketch:
         """Return one sketch of the rows of all groups."""
-        return Sketch._from_columns(self.n_buckets, *_added_up(self._buckets, self._columns), "")
+        return Sketch._from_columns(self.n_buckets, *_merge_duplicates(self._buckets, self._columns), "")
 
     def _groups(self) -> _Ints:
         """Return the position of the group of each filled bucket."""
@@ -292,8 +292,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return f"SketchTable(by={self.by!r}, n_buckets={self.n_buckets}): {self._size()}"
 
     def _size(self, by: str = "") -> str:
-        rows = int(self.n.sum())
-        return f"{count(len(self), 'group')}{by}, {count(rows, 'row')}"
+        return f"{count(len(self), 'group')}{by}, {count(int(self.n.sum()), 'row')}"
 
     def __str__(self) -> str:
         title = self._size(f" by {', '.join(self.by)}")
@@ -333,8 +332,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return cls(by, n_buckets)._fill(keys, code // n_buckets, bucket, columns)
 
 
-def _added_up(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:
-    """Return the distinct codes, increasing, and for each the sums and extremes of its columns."""
+def _merge_duplicates(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:
+    """Merge buckets of a sketch table with equal codes: distinct codes, increasing, with sums and extremes."""
     order = np.argsort(code, kind="stable")
     increasing = code[order]
     firsts = np.flatnonzero(np.diff(increasing, prepend=-1))

@@ -20,7 +20,7 @@ TOO_MANY_TO_SORT, BUCKETS = 1 << 20, 1 << 14
 
 
 def given_sketch(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sketch | None:
-    """The sketch that was passed in place of all rows, or None if rows were passed."""
+    """The summary that was passed in place of all rows, a sketch; None if rows were passed."""
     if isinstance(y_true, Sketch):
         _refuse_beside_sketch(y_proba=y_proba, sample_weight=sample_weight, pos_label=pos_label)
         return y_true
@@ -74,7 +74,7 @@ def summarize(
 
 
 def summarize_predictions(y_proba: object, sample_weight: object = None) -> Sample | Sketch:
-    """Check and sort predictions without outcomes, or return the sketch that was passed in their place."""
+    """Summarize predictions without outcomes: check and sort them, or return the sketch passed in their place."""
     if isinstance(y_proba, Sketch):
         _refuse_beside_sketch(sample_weight=sample_weight)
         return y_proba

@@ -96,10 +96,10 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
     points, s = summary.points(), atb_summary_of(summary)
     rms = interval_of(summary, "rms", level, "auto")
     detectable = detectable_of(points, _POWER, alpha, test.measure).largest
-    kind = _kind(points, test, alpha, detectable)
+    kind = _verdict_kind(points, test, alpha, detectable)
     return Assessment(
         kind=kind,
-        verdict=_verdict(kind, points, test, rms, detectable, alpha),
+        verdict=_verdict_text(kind, points, test, rms, detectable, alpha),
         atb=s.value,
         noise_floor=s.noise_floor,
         excess=s.excess,
@@ -109,18 +109,18 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
         bias_interval=interval_of(summary, "bias", level, "auto"),
         test=test,
         detectable=detectable,
-        largest_bias=_largest_bias(points),
-        decomposition=_decomposition(summary, points, s.brier),
+        largest_bias=_most_biased_stretch(points),
+        decomposition=_assess_brier(summary, points, s.brier),
         mean_proba=points.mean_proba,
         mean_true=points.mean_true,
         n=s.n,
         n_effective=s.n_effective,
-        warnings=tuple(_warnings(points, test)),
+        warnings=tuple(_assessment_warnings(points, test)),
         _summary=summary,
     )
 
 
-def _decomposition(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
+def _assess_brier(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
     if not summary.sketched:
         return brier_decomposition_of(summary)
     # Each bucket is one row: variation within buckets is in both the score and the uncertainty.
@@ -133,7 +133,7 @@ def _decomposition(summary: Sample | Sketch, points: Points, brier: float) -> Sc
 # --- the kind of error ------------------------------------------------------------------------------------------------
 
 
-def _kind(points: Points, test: CalibrationTest, alpha: float, detectable: float) -> str:
+def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, detectable: float) -> str:
     if test.greater <= alpha:
         return kind_of_error(points, test.greater)
     if test.impossible:  # the p-value does not account for impossible outcomes
@@ -144,19 +144,19 @@ def _kind(points: Points, test: CalibrationTest, alpha: float, detectable: float
 
 
 def kind_of_error(points: Points, pvalue: float) -> str:
-    """Return the clearer of two directions of a significant error, if it explains the p-value."""
-    high, extreme = _directions(points)
+    """Kind of error in a verdict: the clearer of two directions of a significant error, if it explains the p-value."""
+    high, extreme = _error_directions(points)
     size = high**2 + extreme**2
     # The sum of two squared normals exceeds `size` with probability exp(-size / 2).
-    if size < _CLEAR**2 or size < _LEAST_SHARE * _surplus(points) or math.exp(-size / 2.0) > 10.0 * pvalue:
+    if size < _CLEAR**2 or size < _LEAST_SHARE * _excess_in_bins(points) or math.exp(-size / 2.0) > 10.0 * pvalue:
         return "miscalibrated"
     if abs(high) >= abs(extreme):
         return "too high" if high > 0.0 else "too low"
     return "overconfident" if extreme > 0.0 else "underconfident"
 
 
-def _directions(points: Points) -> tuple[float, float]:
-    """Number of standard errors by which predictions are too high, and by which they are too extreme."""
+def _error_directions(points: Points) -> tuple[float, float]:
+    """Evidence for the verdict: standard errors by which predictions are too high, and are too extreme."""
     x, c, noise = points.p, points.bias, points.wwv
     total = float(np.sum(noise))
     if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
@@ -168,20 +168,19 @@ def _directions(points: Points) -> tuple[float, float]:
     return high, extreme
 
 
-def _surplus(points: Points) -> float:
-    """Sum of the squared errors of ten bins of equal noise, in units of their variances, minus its expected value."""
+def _excess_in_bins(points: Points) -> float:
+    """Evidence for the verdict: squared errors of ten bins, in units of their variances, minus the expected value."""
     total = float(np.sum(points.wwv))
     if not total > 0.0:
         return 0.0
-    share = np.cumsum(points.wwv) - 0.5 * points.wwv
-    bins = (share * (_BINS / total)).astype(np.int64)
+    bins = ((np.cumsum(points.wwv) - 0.5 * points.wwv) * (_BINS / total)).astype(np.int64)
     noise = np.bincount(bins, points.wwv)
     filled = noise > 0.0
     return float(np.sum(np.bincount(bins, points.bias)[filled] ** 2 / noise[filled])) - np.count_nonzero(filled)
 
 
-def _largest_bias(points: Points) -> BiasedStretch:
-    """Return the interval between the lowest and the highest point of the cumulative bias curve."""
+def _most_biased_stretch(points: Points) -> BiasedStretch:
+    """Interval for the verdict: between the lowest and the highest point of the cumulative bias curve."""
     curve = np.concatenate([[0.0], np.cumsum(points.bias)])
     first, last = sorted((int(np.argmin(curve)), int(np.argmax(curve))))
     if first == last:  # no bias anywhere
@@ -193,8 +192,8 @@ def _largest_bias(points: Points) -> BiasedStretch:
     return BiasedStretch(float(points.p[first]), float(points.p[last - 1]), bias, weight / points.total)
 
 
-def _against(points: Points) -> float:
-    """Number of standard errors by which predictions and outcomes are negatively correlated."""
+def _negative_correlation(points: Points) -> float:
+    """Evidence for a warning: standard errors by which predictions and outcomes are negatively correlated."""
     w, x = points.weight / points.total, points.p - points.mean_proba
     slope = float(np.sum(w * x * (points.p - points.bias / points.weight)))
     spread = float(np.sum(w * x * x)) * points.mean_true * (1.0 - points.mean_true) * points.one_row
@@ -213,7 +212,7 @@ _WRONG = {
 }
 
 
-def _verdict(
+def _verdict_text(
     kind: str, points: Points, test: CalibrationTest, rms: ConfidenceInterval, detectable: float, alpha: float
 ) -> str:
     rows = count(points.rows, "row")
@@ -230,7 +229,7 @@ def _verdict(
             return f"{_WRONG[kind]} ({chance})."
         if kind == "miscalibrated":
             size = f"Errors change sign along the prediction axis and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
-        return f"{_WRONG[kind]} ({chance}).\n{size}.\nThe bias is largest {_largest_bias(points)}."
+        return f"{_WRONG[kind]} ({chance}).\n{size}.\nThe bias is largest {_most_biased_stretch(points)}."
     if kind == "too good":
         return (
             "Too good: predictions fit the outcomes better than the true probabilities could "
@@ -247,9 +246,9 @@ def _verdict(
     return f"Calibrated as far as {rows} can tell{little}: {power}."
 
 
-def _warnings(points: Points, test: CalibrationTest) -> list[str]:
+def _assessment_warnings(points: Points, test: CalibrationTest) -> list[str]:
     warnings, n, one_row = [], points.rows, points.one_row
-    if _against(points) > _AGAINST:
+    if _negative_correlation(points) > _AGAINST:
         warnings.append(
             "predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
         )

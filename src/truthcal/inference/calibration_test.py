@@ -170,20 +170,19 @@ def calibration_test(
 
 
 def calibration_test_of(summary: Sample | Sketch, measure: str, plan: Plan) -> CalibrationTest:
-    """The test, from sorted rows or a sketch."""
+    """The calibration test, from sorted rows or a sketch."""
     # A partial can be pickled. It keeps the summary for `CalibrationTest.confidence_interval`.
-    interval = functools.partial(_interval_at, summary, measure)
-    return run_test(statistic_of(summary, measure), plan, interval)
+    return run_test(statistic_of(summary, measure), plan, functools.partial(_interval_of_test, summary, measure))
 
 
-def _interval_at(summary: Sample | Sketch, measure: str, level: float, method: str) -> ConfidenceInterval:
+def _interval_of_test(summary: Sample | Sketch, measure: str, level: float, method: str) -> ConfidenceInterval:
     return interval_of(summary, measure, check_level(level, "confidence_level"), method)
 
 
 def run_test(statistic: Statistic, plan: Plan, interval: Interval | None = None) -> CalibrationTest:
-    """Choose a method, find both tails with it, and describe the result."""
+    """Run a calibration test: choose a method, find both tails with it, and describe the result."""
     method = _choose_method(statistic, plan)
-    tails, why = _find_tails(statistic, method, plan)
+    tails, why = _tails_of_test(statistic, method, plan)
     points = statistic.points
     if points.sketched:
         why += f"; from a sketch of {round(1.0 / points.bucket_width):,} buckets"
@@ -213,7 +212,7 @@ def run_test(statistic: Statistic, plan: Plan, interval: Interval | None = None)
 
 
 def _choose_method(statistic: Statistic, plan: Plan) -> str:
-    """The method asked for, if this statistic has it; for "auto" the best one for these rows."""
+    """The method of the test: the one asked for, if the statistic has it; for "auto" the best one for these rows."""
     known = {"exact": statistic.values, "asymptotic": statistic.limit, "bound": statistic.bound}
     points = statistic.points
     if plan.method != "auto":
@@ -227,25 +226,24 @@ def _choose_method(statistic: Statistic, plan: Plan) -> str:
 
 
 def _bound_suffices(statistic: Statistic, plan: Plan) -> bool:
-    """Whether a bound is well below any p-value that redraws could give, so that none are needed.
+    """Whether a bound on the test's p-value is well below any that redraws could give, so that none are needed.
 
     The choice depends on the bound, which adds at most the probability of such a small bound to the size of the test:
     0.000025 with 9,999 redraws. Bounds are rarely tight, so the actual amount is much smaller.
     """
     if statistic.bound is None or statistic.sample is None or "greater" not in plan.sides:
         return False
-    smallest = 1.0 / (1 + plan.n_resamples)
-    small = len(plan.sides) * statistic.bound().greater < smallest / _WELL_BELOW
+    small = len(plan.sides) * statistic.bound().greater < 1.0 / (1 + plan.n_resamples) / _WELL_BELOW
     return small and Outcomes(statistic.sample).cases > MOST_CASES
 
 
 # --- second step: find both tails -------------------------------------------------------------------------------------
 
 
-def _find_tails(statistic: Statistic, method: str, plan: Plan) -> tuple[Tails, str]:
-    """Both tails by this method, and an explanation of it."""
+def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> tuple[Tails, str]:
+    """Both tails of a test statistic by this method, and an explanation of it."""
     if method == "exact" and statistic.values and statistic.sample is not None:
-        return _tails_by_redraws(statistic, statistic.values, statistic.sample, plan)
+        return _tails_of_exact_test(statistic, statistic.values, statistic.sample, plan)
     if method == "asymptotic" and statistic.limit:
         effective = f"{statistic.points.effective_information:.4g}"
         why = f"asymptotic distribution, accurate if sum p(1 - p) is at least 100; here it is {effective}"
@@ -258,7 +256,7 @@ def _find_tails(statistic: Statistic, method: str, plan: Plan) -> tuple[Tails, s
     raise AssertionError(f"{statistic.name} has no method {method!r}")
 
 
-def _tails_by_redraws(
+def _tails_of_exact_test(
     statistic: Statistic, prepare: Callable[[Outcomes], Values], sample: Sample, plan: Plan
 ) -> tuple[Tails, str]:
     outcomes = Outcomes(sample)
@@ -285,7 +283,7 @@ def _tails_by_redraws(
 
 
 def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
-    """A measure of sorted rows or of a sketch as the statistic of a test."""
+    """A measure of sorted rows or of a sketch as the statistic of the calibration test."""
     points = summary.points()
     if summary.sketched:
         check_choice(measure, "measure", TENTS, " of a sketch")
@@ -302,9 +300,9 @@ def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
         points,
         summary,
         values=lambda outcomes: outcomes.values(measure),
-        limit=_path_limit(measure, observed, points),
+        limit=_path_limit_tails(measure, observed, points),
         # To redraw more different predictions than this would take too long: the limit, which is conservative, must do.
-        close=not row.path_limit or _steps(points) >= _MANY_STEPS or len(points) > 2 * MANY_ROWS,
+        close=not row.path_limit or _bias_steps(points) >= _MANY_STEPS or len(points) > 2 * MANY_ROWS,
         slack=row.tolerance if row.tolerance > 0.0 else 0.0,  # it may be nan
         quick=row.batched,
     )
@@ -320,29 +318,29 @@ def _tent_statistic(
         points,
         sample,
         values=(lambda outcomes: outcomes.values(measure)) if sample is not None else None,
-        limit=lambda: _tent_limit(observed, points, kernel),
+        limit=lambda: _tent_limit_tails(observed, points, kernel),
         bound=lambda: bound_tails(observed, points, variance_bound(points, kernel, moments)),
         moments=(moments.mean, moments.sd),
         kernel=kernel,
     )
 
 
-def _tent_limit(observed: float, points: Points, kernel: TentKernel) -> Tails:
-    """Tails of the weighted sum of squares of normals that the measure is for many rows."""
+def _tent_limit_tails(observed: float, points: Points, kernel: TentKernel) -> Tails:
+    """Tails of a test statistic with a tent kernel: for many rows a weighted sum of squares of normals."""
     if not points.noise_floor > 0.0:
-        return _certain_tails(observed)
+        return _tails_if_certain(observed)
     scales = kernel.null_scales(points.merged())
     sd = math.sqrt(2.0 * float(np.sum(scales**2)))
     return Tails(upper_tail(observed, scales), lower_tail(observed, scales), points.noise_floor, sd, 0)
 
 
-def _certain_tails(observed: float) -> Tails:
-    """Tails where all predictions are 0 or 1: any error is impossible."""
+def _tails_if_certain(observed: float) -> Tails:
+    """Tails of a test statistic if all predictions are 0 or 1: any error is impossible."""
     return Tails(float(observed == 0.0), 1.0, 0.0, 0.0, 0)
 
 
-def _path_limit(measure: str, observed: float, points: Points) -> Callable[[], Tails] | None:
-    """For many distinct predictions the cumulative bias moves like a Brownian motion.
+def _path_limit_tails(measure: str, observed: float, points: Points) -> Callable[[], Tails] | None:
+    """Tails of a test statistic of the cumulative bias, for many distinct predictions a Brownian motion.
 
     With ties it jumps, and its extremes are smaller: the p-value of large ones is then too large, never too small.
     """
@@ -354,16 +352,16 @@ def _path_limit(measure: str, observed: float, points: Points) -> Callable[[], T
 
     def limit() -> Tails:
         if unit == 0.0:
-            return _certain_tails(observed)
+            return _tails_if_certain(observed)
         x = observed / unit
-        less = path.head(x) if _steps(points) >= _MANY_STEPS else 1.0  # with ties small values are more frequent
+        less = path.head(x) if _bias_steps(points) >= _MANY_STEPS else 1.0  # with ties small values are more frequent
         return Tails(path.tail(x), less, path.mean * unit, math.sqrt(path.square - path.mean**2) * unit, 0)
 
     return limit
 
 
-def _steps(points: Points) -> float:
-    """Effective number of steps of equal size in which the cumulative bias moves."""
+def _bias_steps(points: Points) -> float:
+    """Effective number of equal steps of the cumulative bias: whether its Brownian limit fits in the test."""
     variances = points.weight * points.p * (1.0 - points.p)
     total = float(np.sum(variances))
     return total**2 / float(np.sum(variances**2)) if total > 0.0 else 0.0
@@ -373,7 +371,7 @@ def _steps(points: Points) -> float:
 
 
 def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> float:
-    """Upper limit of the null variance: the variance itself for sorted rows."""
+    """Upper limit of a test statistic's null variance: the variance itself for sorted rows."""
     if not points.sketched:
         return moments.sd**2
     # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
@@ -383,7 +381,7 @@ def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> 
 
 
 def bound_tails(observed: float, points: Points, variance: float) -> Tails:
-    """The smallest of several bounds that always hold; proofs in docs/theory/inference.md.
+    """Tails of a test statistic by the smallest of several bounds that always hold (docs/theory/inference.md).
 
     Above the mean: Markov; Cantelli; McDiarmid and Bernstein for the length of a sum of independent vectors. Below it:
     Cantelli.

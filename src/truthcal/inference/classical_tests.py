@@ -67,8 +67,8 @@ def spiegelhalter_test(
     >>> print(f"{tc.spiegelhalter_test([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]).statistic:.4f}")
     -1.0050
     """
-    plan = _checked_plan(method, alternative, n_resamples, rng)
-    return run_test(spiegelhalter_of(_binary_sample(y_true, y_proba, sample_weight, pos_label)), plan)
+    plan = _classical_plan(method, alternative, n_resamples, rng)
+    return run_test(spiegelhalter_of(_classical_sample(y_true, y_proba, sample_weight, pos_label)), plan)
 
 
 def spiegelhalter_of(sample: Sample) -> Statistic:
@@ -145,9 +145,9 @@ def hosmer_lemeshow_test(
     >>> print(f"{result.statistic:.4f}")
     1.3333
     """
-    plan = _checked_plan(method, alternative, n_resamples, rng)
+    plan = _classical_plan(method, alternative, n_resamples, rng)
     n_bins, ddof = check_whole(n_bins, "n_bins", 1), check_whole(ddof, "ddof", 0)
-    sample = _binary_sample(y_true, y_proba, sample_weight, pos_label)
+    sample = _classical_sample(y_true, y_proba, sample_weight, pos_label)
     return run_test(hosmer_lemeshow_of(sample, n_bins, ddof), plan)
 
 
@@ -179,21 +179,21 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
     )
 
 
-def _checked_plan(method: str, alternative: str, n_resamples: int, rng: Any) -> Plan:
+def _classical_plan(method: str, alternative: str, n_resamples: int, rng: Any) -> Plan:
     check_choice(method, "method", _METHODS)
     check_choice(alternative, "alternative", ALTERNATIVES)
     return Plan(method, alternative, check_whole(n_resamples, "n_resamples", 1), check_rng(rng))
 
 
-def _binary_sample(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sample:
-    """Check rows with 0/1 outcomes and sort them."""
+def _classical_sample(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sample:
+    """Check and sort the rows of a classical test, whose outcomes must be 0/1."""
     rows = check_rows(y_true, y_proba, sample_weight, pos_label)
     refuse_fractional(rows.y)
     return Sample.from_checked(rows)
 
 
 def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.int64], _Array]:
-    """Return the starts of bins of equal count among the different predictions, and the variance of their counts."""
+    """Starts of the Hosmer-Lemeshow bins of equal count among the distinct predictions; variance of their counts."""
     groups, begins = sample.groups, sample.starts
     ends = np.append(begins[1:], sample.n)
     bins = (begins + ends) * n_bins // (2 * sample.n)  # the bin of a group's middle row

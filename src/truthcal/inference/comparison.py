@@ -97,10 +97,10 @@ def compare(
     if not samples[0].points().one_row < 1.0:
         raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
     if measure in TENTS:
-        calibration = _of_squares(a, b, samples, measure, level)
+        calibration = _compare_squares(a, b, samples, measure, level)
     else:
-        calibration = _of_norms(samples, measure, level, n_resamples, generator)
-    differences = calibration.fields("") | _of_brier(a, b, level).fields("brier_")
+        calibration = _compare_norms(samples, measure, level, n_resamples, generator)
+    differences = calibration.fields("") | _compare_brier(a, b, level).fields("brier_")
     return Comparison(measure=measure, confidence_level=level, n=len(a.p), **differences)
 
 
@@ -141,8 +141,7 @@ class _Side(NamedTuple):
         number = np.zeros(_BUCKETS, np.int64)
         number[filled] = equal_cells(noise[filled], _CELLS) if len(filled) > _CELLS else np.arange(len(filled))
         cell = number[bucket]
-        x = np.bincount(cell, w * p) / np.bincount(cell, w)
-        return cls(cell, kernel.axes(x), w, p, w * (p - rows.y))
+        return cls(cell, kernel.axes(np.bincount(cell, w * p) / np.bincount(cell, w)), w, p, w * (p - rows.y))
 
     def mean(self) -> _Array:
         """The mean of w c phi."""
@@ -155,8 +154,8 @@ class _Side(NamedTuple):
         return self.phi.T @ table.reshape(shape) @ other.phi
 
 
-def _covariance(a: _Side, b: _Side) -> _Array:
-    """Joint covariance of both mean errors.
+def _joint_covariance(a: _Side, b: _Side) -> _Array:
+    """Joint covariance of both forecasters' mean errors.
 
     It is computed from the observed products or, if larger, from those expected if the truth is halfway between the
     forecasters: if few events occurred, the observed products are too small.
@@ -170,8 +169,8 @@ def _covariance(a: _Side, b: _Side) -> _Array:
     return np.block([[a.products(a, aa), cross], [cross.T, b.products(b, bb)]])
 
 
-def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
-    """Values without noise, and the distribution of the error of their difference.
+def _compare_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
+    """Compare two forecasters by a squared error: values without noise, and the distribution of their difference.
 
     With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. Products
     of rows are not centred by the mean, which makes the variance of Z slightly too large.
@@ -179,11 +178,11 @@ def _of_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure:
     points = [sample.points() for sample in samples]
     sides = [_Side.of(rows, TentKernel.of(measure, p)) for rows, p in zip((a, b), points, strict=True)]
     means = [side.mean() for side in sides]
-    covariance = _covariance(*sides)
+    covariance = _joint_covariance(*sides)
     rest, squares = 1.0 - points[0].one_row, [MEASURES[measure].of_sample(sample) for sample in samples]
     values = [excess(square, p.self_pairs, p.one_row) for square, p in zip(squares, points, strict=True)]
     sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
-    mean = _without_noise(np.concatenate(means), covariance, sign)
+    mean = _shorten_means(np.concatenate(means), covariance, sign)
     scales, axes = np.linalg.eigh(covariance)
     uncertain = scales > CERTAIN * scales[-1]
     root = axes[:, uncertain] * np.sqrt(scales[uncertain])
@@ -229,13 +228,12 @@ class _Law(NamedTuple):
         """Two-sided p-value of `value`."""
         if len(self.scales) == 0:
             return float(value == 0.0)
-        x = value + self.offset
-        tails = (tail(x, self.scales, self.shifts) for tail in (upper_tail, lower_tail))
+        tails = (tail(value + self.offset, self.scales, self.shifts) for tail in (upper_tail, lower_tail))
         return min(1.0, 2.0 * min(tails))
 
 
-def _without_noise(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
-    """Shorten both means by one factor so that the estimated variance of the linear part is unbiased or too large.
+def _shorten_means(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
+    """Shorten both forecasters' means so that the estimated variance of the linear part is unbiased or too large.
 
     That variance is 4 x'Cx with x = J m. With M in place of m, noise adds the trace of C J C J, which is large for
     forecasters whose errors have little in common and almost 0 for nearly equal ones.
@@ -248,10 +246,10 @@ def _without_noise(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
 # --- norms and the Brier score ----------------------------------------------------------------------------------------
 
 
-def _of_norms(
+def _compare_norms(
     samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
 ) -> _Difference:
-    """Compare two norms: each forecaster's noise gets half of the allowed error."""
+    """Compare two forecasters by a norm: each one's noise gets half of the allowed error."""
     if any(has_no_population(sample, measure) for sample in samples):
         raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or binned_ece.")
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
@@ -260,14 +258,13 @@ def _of_norms(
     difference = values[0] - values[1]
     # The p-value is the smallest allowed error at which the interval excludes 0.
     together = draws[0] + draws[1]
-    beyond = int(np.count_nonzero(together >= abs(difference)))
-    pvalue = min(1.0, 2.0 * (1 + beyond) / (1 + len(together)))
+    pvalue = min(1.0, 2.0 * (1 + int(np.count_nonzero(together >= abs(difference)))) / (1 + len(together)))
     low, high = max(difference - reach, -1.0), min(difference + reach, 1.0)
     return _Difference(values[0], values[1], low, high, pvalue)
 
 
-def _of_brier(a: Checked, b: Checked, level: float) -> _Difference:
-    """Brier scores, and Student's interval and p-value of their difference."""
+def _compare_brier(a: Checked, b: Checked, level: float) -> _Difference:
+    """Compare two forecasters by Brier scores: Student's interval and p-value of their difference."""
     w = np.full(len(a.p), 1.0 / len(a.p)) if a.w is None else a.w / np.sum(a.w)
     squares = [(rows.p.astype(np.float64) - rows.y) ** 2 for rows in (a, b)]
     scores = [float(np.sum(w * square)) for square in squares]

@@ -81,7 +81,7 @@ def check(
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
     whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, **levels)
     table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
-    status, reasons = _decide(limits, whole, table)
+    status, reasons = _decide_gate(limits, whole, table)
     return Gate(
         status=status,
         reasons=tuple(reasons),
@@ -124,21 +124,20 @@ class _Limits:
     @property
     def used_confidence_level(self) -> float:
         """Bonferroni's share of the error for each interval that is compared with `max_rms`."""
-        intervals = 1 if self.max_rms is None else 1 + self.n_segments
-        return 1.0 - (1.0 - self.confidence_level) / intervals
+        return 1.0 - (1.0 - self.confidence_level) / (1 if self.max_rms is None else 1 + self.n_segments)
 
     @property
     def level_text(self) -> str:
         return f"{self.used_alpha:g} (half of {self.alpha:g})" if self.n_segments else f"{self.alpha:g}"
 
 
-def _decide(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> tuple[str, list[str]]:
-    """Return status and reasons."""
-    errors = _error_intervals(limits, whole, segments)
-    failures = [*_significant(limits, whole, segments), *_too_large(limits, errors)]
+def _decide_gate(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> tuple[str, list[str]]:
+    """Return the status of the gate and its reasons."""
+    errors = _gate_intervals(limits, whole, segments)
+    failures = [*_gate_test_failures(limits, whole, segments), *_gate_size_failures(limits, errors)]
     if failures:
         return "fail", failures
-    doubts = _doubts(limits, whole, segments, errors)
+    doubts = _gate_doubts(limits, whole, segments, errors)
     if doubts:
         return "unclear", doubts
     if limits.max_rms is None:
@@ -147,18 +146,16 @@ def _decide(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -
     return "pass", [f"the error (rms) is at most {high:.2g}, within the limit of {limits.max_rms:g}"]
 
 
-def _error_intervals(
-    limits: _Limits, whole: Assessment, segments: SegmentTable | None
-) -> dict[str, ConfidenceInterval]:
-    """Intervals of the errors that must be small, by their name in messages."""
+def _gate_intervals(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> dict[str, ConfidenceInterval]:
+    """Intervals of the errors that the gate limits, by their name in messages."""
     errors = {"the error": whole.rms_interval}
     if segments is not None and limits.max_rms is not None:
         errors |= {f"the error of segment {segment.name}": segment.rms_interval for segment in segments.tested}
     return errors
 
 
-def _significant(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> list[str]:
-    """Failures of the test at level alpha."""
+def _gate_test_failures(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> list[str]:
+    """Reasons to fail the gate: significant miscalibration at level alpha."""
     if limits.alpha is None:
         return []
     test, failures = whole.test, []
@@ -175,7 +172,7 @@ def _significant(limits: _Limits, whole: Assessment, segments: SegmentTable | No
     return failures
 
 
-def _too_large(limits: _Limits, errors: dict[str, ConfidenceInterval]) -> list[str]:
+def _gate_size_failures(limits: _Limits, errors: dict[str, ConfidenceInterval]) -> list[str]:
     if limits.max_rms is None:
         return []
     return [
@@ -185,10 +182,10 @@ def _too_large(limits: _Limits, errors: dict[str, ConfidenceInterval]) -> list[s
     ]
 
 
-def _doubts(
+def _gate_doubts(
     limits: _Limits, whole: Assessment, segments: SegmentTable | None, errors: dict[str, ConfidenceInterval]
 ) -> list[str]:
-    """Reasons why a pass would mean nothing."""
+    """Reasons why passing the gate would mean nothing."""
     allowed = _NOTABLE_ERROR if limits.max_rms is None else limits.max_rms
     doubts = []
     for name, interval in errors.items():

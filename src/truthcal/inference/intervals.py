@@ -134,7 +134,7 @@ class LengthOfMean:
             first, last = (axes.tail(self.square, axes.observed * (length / size), upper_tail) for axes in both)
             return (1.0 - share) * first + share * last - chance
 
-        return _crossing(rising)
+        return _interval_end(rising)
 
     def _high(self, chance: float, size: float) -> float:
         """The largest length at which the lower tail does not reject the observed value.
@@ -151,11 +151,11 @@ class LengthOfMean:
         direction[-1] += math.copysign(math.sqrt(1.0 - signal), axes.observed[-1])  # largest variance on the last axis
         direction /= math.sqrt(float(direction @ direction))
         squared_length = max(size**2, noise)
-        return _crossing(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
+        return _interval_end(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
 
 
-def _crossing(rising: Callable[[float], float]) -> float:
-    """Root of an increasing function on [0, 1]; an end of the interval if there is none.
+def _interval_end(rising: Callable[[float], float]) -> float:
+    """End of a confidence interval: root of an increasing function on [0, 1], or an end of [0, 1] if it has none.
 
     Lengths are much smaller than 1, so dividing by 4 brackets the root faster than Brent's method alone.
     """
@@ -239,7 +239,7 @@ def interval_of(
     *,
     at_most: int = CELLS,
 ) -> ConfidenceInterval:
-    """Compute the interval from sorted rows or a sketch, with neighbouring points merged down to a maximum number."""
+    """Confidence interval from sorted rows or a sketch, with neighbouring points merged down to a maximum number."""
     if summary.sketched:
         check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
     known = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
@@ -249,23 +249,23 @@ def interval_of(
     if points.rows < 2 or one_row >= 1.0 or (one_row * points.rows > 2.0 and one_row * _FEW > 1.0):
         estimate = float(np.sum(cells.bias)) if measure == "bias" else math.nan
         why = "an interval needs two rows" if points.rows < 2 else "a few rows have nearly all of the weight"
-        return _none(measure, estimate, confidence_level, why)
+        return _no_interval(measure, estimate, confidence_level, why)
     if measure == "bias":
-        return _of_bias(cells, confidence_level)
+        return _bias_interval(cells, confidence_level)
     if measure in NORMS and not summary.sketched:
-        return _of_norm(summary, cells, measure, confidence_level, n_resamples, rng)
+        return _norm_interval(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
-        return _of_square(summary, points, cells, measure, confidence_level)
+        return _square_interval(summary, points, cells, measure, confidence_level)
     why = f"no interval for {measure} has known coverage near calibration; use rms, smcal or binned_ece"
-    return _none(measure, MEASURES[measure].of_sample(summary), confidence_level, why)
+    return _no_interval(measure, MEASURES[measure].of_sample(summary), confidence_level, why)
 
 
-def _none(measure: str, estimate: float, level: float, why: str) -> ConfidenceInterval:
+def _no_interval(measure: str, estimate: float, level: float, why: str) -> ConfidenceInterval:
     return ConfidenceInterval(math.nan, math.nan, level, measure, estimate, "none", why)
 
 
-def _of_bias(cells: Points, level: float) -> ConfidenceInterval:
-    """All biases that are consistent with these rows, by Student's quantile of a score.
+def _bias_interval(cells: Points, level: float) -> ConfidenceInterval:
+    """Confidence interval of the bias: all that are consistent with these rows, by Student's quantile of a score.
 
     The variance is the estimated one or, if larger, that of outcomes with the assumed bias: if few or no events
     occurred, the estimated variance is too small.
@@ -280,12 +280,12 @@ def _of_bias(cells: Points, level: float) -> ConfidenceInterval:
         truth = np.clip(cells.p - bias - sign * distance, 0.0, 1.0)
         return distance - quantile * math.sqrt(max(variance, float(np.sum(cells.ww * truth * (1.0 - truth)))))
 
-    low, high = (bias + sign * _crossing(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
+    low, high = (bias + sign * _interval_end(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
     why = "all biases that are consistent with the mean of these rows"
     return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
 
-def _of_square(
+def _square_interval(
     summary: Sample | Sketch, points: Points, cells: Points, measure: str, level: float
 ) -> ConfidenceInterval:
     name = "atb" if measure in _OTHERS else measure
@@ -294,7 +294,7 @@ def _of_square(
     length = LengthOfMean.of(cells, kernel, square)
     estimate = length.excess
     low, high = length.interval(level)
-    bias = _of_bias(cells, level)  # accounts for events that could have occurred but did not
+    bias = _bias_interval(cells, level)  # accounts for events that could have occurred but did not
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
     low = min(low, math.sqrt(max(estimate, 0.0)))  # with two or three rows, impossible outcomes may still cancel
     why = "all sizes of the mean error that are consistent with these rows"
@@ -304,27 +304,27 @@ def _of_square(
     return ConfidenceInterval(*ends, level, measure, estimate, "quadratic", why, noise_removed=removed)
 
 
-def _of_norm(
+def _norm_interval(
     sample: Sample, cells: Points, measure: str, level: float, n_resamples: int, rng: Any
 ) -> ConfidenceInterval:
     value = MEASURES[measure].of_sample(sample)
     if has_no_population(sample, measure):
-        return _none(measure, value, level, "most predictions are unique, so this ECE has no population value")
+        return _no_interval(measure, value, level, "most predictions are unique, so this ECE has no population value")
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     margin = float(np.quantile(draws, level, method="higher"))
     why = "conservative: noise changes the measure by at most the measure of the noise itself"
-    bias = _of_bias(cells, level)  # no norm is much smaller than the bias, whose interval accounts for unseen events
+    bias = _bias_interval(cells, level)  # no norm is much below the bias, whose interval accounts for unseen events
     low, high = max(value - margin, 0.0), min(max(value + margin, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
 
 
 def has_no_population(sample: Sample, measure: str) -> bool:
-    """Whether the measure is incomplete (the ECE of distinct predictions) and most predictions have one outcome."""
+    """Whether a measure has no interval: it is incomplete (ECE of distinct predictions), most predictions unique."""
     return not MEASURES[measure].complete and len(sample.groups.r) > sample.n / 10
 
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
-    """Draw the measure of the noise in the bias: independent normals with estimated variances, or those under H0."""
+    """Draw a norm of the noise, for its interval: independent normals with estimated variances, or those under H0."""
     cells = sample.points().merged(_NOISY).normalized()
     # If few events occurred, the estimated variances are too small.
     root = np.sqrt(cells.wwcc if np.sum(cells.wwcc) >= np.sum(cells.wwv) else cells.wwv)

@@ -89,7 +89,7 @@ def detectable_error(
     measure: str = "multiscale_atb",
     sample_weight: object = None,
 ) -> DetectableError:
-    """The smallest error of these predictions that a test detects with a given power.
+    """Plan a test: the smallest error of these predictions that it detects with a given power.
 
     Parameters
     ----------
@@ -139,13 +139,13 @@ def detectable_of(points: Points, power: float, alpha: float, measure: str) -> D
     if design.information >= LEAST_INFORMATION:
         shift, strongest = FAMILIES["shift"]
         families = FAMILIES["shift"], (lambda p, strength: shift(p, -strength), strongest), FAMILIES["slope"]
-        errors = [_least(design, wrong, strongest, power, design.critical(alpha)) for wrong, strongest in families]
+        errors = [_detectable(design, wrong, strongest, power, design.critical(alpha)) for wrong, strongest in families]
     high, low, extreme = errors
     return DetectableError(high, low, extreme, power, alpha, measure, points.rows, design.information)
 
 
-def _least(design: Design, wrong: Family, strongest: float, power: float, critical: float) -> float:
-    """The smallest mean error in a family that is detected with this power; nan if there is none."""
+def _detectable(design: Design, wrong: Family, strongest: float, power: float, critical: float) -> float:
+    """The smallest detectable mean error in a family of errors, with this power; nan if there is none."""
 
     def missing(strength: float) -> float:
         return design.power(wrong(design.x, strength), critical) - power
@@ -172,7 +172,7 @@ def required_sample_size(
     y_proba: object = None,
     measure: str = "multiscale_atb",
 ) -> int:
-    """Number of rows that a test needs to detect an error of this size.
+    """Plan a test: the number of rows that it needs to detect an error of this size.
 
     Parameters
     ----------
@@ -220,5 +220,4 @@ def required_sample_size(
     fewest = -math.log(points.rows)
     if missing(fewest) >= 0.0:
         return 1
-    times = math.exp(optimize.brentq(missing, fewest, 40.0, xtol=1e-6))
-    return math.ceil(times * points.rows * (1.0 - 1e-9))
+    return math.ceil(math.exp(optimize.brentq(missing, fewest, 40.0, xtol=1e-6)) * points.rows * (1.0 - 1e-9))

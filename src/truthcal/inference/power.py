@@ -26,18 +26,18 @@ TESTS = (*MEASURES, *_CLASSICAL)
 
 
 def _shifted(p: _Array, strength: float) -> _Array:
-    """All predictions too high, by the same amount in log-odds."""
+    """Family of errors for power: all predictions too high, by the same amount in log-odds."""
     return p / (p + (1.0 - p) * math.exp(strength))
 
 
 def _flattened(p: _Array, strength: float) -> _Array:
-    """Predictions too extreme: the true log-odds are (1 - strength) times the predicted ones."""
+    """Family of errors for power: too extreme; true log-odds are (1 - strength) times the predicted ones."""
     with np.errstate(divide="ignore"):
         return 1.0 / (1.0 + ((1.0 - p) / p) ** (1.0 - strength)) if strength < 1.0 else np.full_like(p, 0.5)
 
 
 def _waving(p: _Array, strength: float) -> _Array:
-    """Too high and too low in turn, three times."""
+    """Family of errors for power: too high and too low in turn, three times."""
     return p + strength * p * (1.0 - p) * np.sin(6.0 * math.pi * p)
 
 
@@ -50,7 +50,7 @@ FAMILIES: dict[str, tuple[Family, float]] = {
 
 
 def check_family(family: Any, p: _Array) -> tuple[str, Family, float]:
-    """Return a family of miscalibrations: name, function of predictions and strength, largest strength."""
+    """Check a family of errors for power: return name, function of predictions and strength, largest strength."""
     if not callable(family):
         name = check_choice(family, "family", tuple(FAMILIES))
         return name, *FAMILIES[name]
@@ -68,7 +68,7 @@ def check_family(family: Any, p: _Array) -> tuple[str, Family, float]:
 
 
 def refuse_unreachable(distance: float, largest: float) -> None:
-    """Reject an error larger than a family of miscalibrations can make."""
+    """Reject an error whose power is requested but that a family of errors cannot reach."""
     if largest == 0.0:
         raise ValueError("this family does not change these predictions: they are all 0 or 1, or all 1/2.")
     if distance > largest:
@@ -124,12 +124,12 @@ def power(
     >>> print(result)
     0.585, standard error 0.035 from 200 draws
     """
-    alpha, n_simulations, n_resamples = _checked_test(measure, alpha, n_simulations, n_resamples)
+    alpha, n_simulations, n_resamples = _check_power_test(measure, alpha, n_simulations, n_resamples)
     sample = Sample.from_checked(check_report(y_proba, truth, sample_weight, name="y_proba"))
     return _Power(sample, measure, alpha, n_resamples, check_rng(rng)).against(sample.y, n_simulations)
 
 
-def _checked_test(measure: str, alpha: float, n_simulations: int, n_resamples: int) -> tuple[float, int, int]:
+def _check_power_test(measure: str, alpha: float, n_simulations: int, n_resamples: int) -> tuple[float, int, int]:
     check_choice(measure, "measure", TESTS)
     alpha, n_simulations = check_level(alpha, "alpha"), check_whole(n_simulations, "n_simulations", 1)
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
@@ -223,18 +223,18 @@ def validity_curve(
       distance 0.05    accepted 65%
       distance 0.1     accepted 2%
     """
-    alpha, n_simulations, n_resamples = _checked_test(measure, alpha, n_simulations, n_resamples)
+    alpha, n_simulations, n_resamples = _check_power_test(measure, alpha, n_simulations, n_resamples)
     p = check_proba(y_proba, "y_proba").astype(np.float64)
     name, wrong, strongest = check_family(family, p)
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
-    distance_of = _distances(sample, wrong, strongest)
+    distance_of = _distances_by_strength(sample, wrong, strongest)
     wanted = np.array([float(d) for d in distances] if distances is not None else [0.0])
     if wanted.size == 0 or not (wanted >= 0.0).all():
         raise invalid("distances", "must contain at least one number, and no negative ones.")
     refuse_unreachable(float(wanted.max()), distance_of[1][-1])
     if distances is None:
-        wanted = np.linspace(0.0, _far_enough(design, wrong, distance_of, n_simulations), 8)
+        wanted = np.linspace(0.0, _last_distance(design, wrong, distance_of, n_simulations), 8)
     strengths = np.interp(wanted, distance_of[1], distance_of[0])
     powers = [design.against(wrong(sample.p.astype(np.float64), float(b)), n_simulations) for b in strengths]
     return ValidityCurve(
@@ -248,8 +248,8 @@ def validity_curve(
     )
 
 
-def _distances(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array, _Array]:
-    """Strengths and the corresponding distances to calibration, dense enough for interpolation."""
+def _distances_by_strength(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array, _Array]:
+    """Points of a validity curve: strengths and their distances to calibration, dense enough for interpolation."""
     strengths = np.concatenate([[0.0], np.geomspace(1e-3 * strongest, strongest, 40)])
     p, distances = sample.p.astype(np.float64), [0.0]
     for strength in strengths[1:]:
@@ -258,8 +258,8 @@ def _distances(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array,
     return strengths, np.array(distances)
 
 
-def _far_enough(design: _Power, wrong: Family, distance_of: tuple[_Array, _Array], n_simulations: int) -> float:
-    """The first distance at which almost nothing is accepted, or the largest one."""
+def _last_distance(design: _Power, wrong: Family, distance_of: tuple[_Array, _Array], n_simulations: int) -> float:
+    """End of a validity curve: the first distance at which almost nothing is accepted, or the largest one."""
     p = design.sample.p.astype(np.float64)
     for strength, distance in zip(*distance_of, strict=True):
         if design.against(wrong(p, float(strength)), min(n_simulations, 100)).value >= 0.98:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.params import check_band
 from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -15,7 +16,6 @@ from truthcal.inference.calibration_test import ENOUGH_INFORMATION, MANY_ROWS
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
-from truthcal.measures.reliability import check_band, redrawn
 from truthcal.measures.ubse import ShiftedGrid
 from truthcal.results.curves import ScaleProfile
 
@@ -96,18 +96,18 @@ def scale_profile(
 def scale_profile_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> ScaleProfile:
-    """The profile of sorted rows or of a sketch."""
+    """The scale profile of sorted rows or of a sketch."""
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     kernels = [TentKernel(np.array([width]), np.ones(1)) for width in WIDTHS]
     points = summary.points()
     refuse_fractional_buckets(points)
-    values = _values(summary, points, kernels)
+    values = _value_by_scale(summary, points, kernels)
     many = points.rows > MANY_ROWS and points.effective_information >= ENOUGH_INFORMATION
     if many:
         cells = points.merged()
-        null = [_limit(value, cells, kernel, level) for value, kernel in zip(values, kernels, strict=True)]
+        null = [_null_from_limit(value, cells, kernel, level) for value, kernel in zip(values, kernels, strict=True)]
     else:
-        null = _redraws(points, kernels, level, n_resamples, generator)
+        null = _null_from_redraws(points, kernels, level, n_resamples, generator)
     shares = np.ascontiguousarray(points.weight / points.total)[None, :]
     columns = (
         WIDTHS,
@@ -129,23 +129,23 @@ def scale_profile_of(
     )  # fmt: skip
 
 
-def _values(summary: Sample | Sketch, points: Points, kernels: list[TentKernel]) -> list[float]:
-    """The measure at each width, from the rows themselves if they were kept."""
+def _value_by_scale(summary: Sample | Sketch, points: Points, kernels: list[TentKernel]) -> list[float]:
+    """The measure at each width of the scale profile, from the rows themselves if they are available."""
     if summary.sketched:
         return [summary.atb().value, *(kernel.measure(points) for kernel in kernels[1:])]
     return [atb_of(summary), *(ShiftedGrid(width).ubse_of(summary) for width in WIDTHS[1:])]
 
 
-def _limit(value: float, cells: Points, kernel: TentKernel, level: float) -> _Null:
-    """The null range and p-value from the distribution for many rows."""
+def _null_from_limit(value: float, cells: Points, kernel: TentKernel, level: float) -> _Null:
+    """Null range and p-value at one scale, from the distribution for many rows."""
     scales, tail = kernel.null_scales(cells), (1.0 - level) / 2.0
     return _Null(upper_quantile(1.0 - tail, scales), upper_quantile(tail, scales), upper_tail(value, scales))
 
 
-def _redraws(
+def _null_from_redraws(
     points: Points, kernels: list[TentKernel], level: float, n_resamples: int, rng: np.random.Generator
 ) -> list[_Null]:
-    """Null ranges and p-values from redrawn outcomes, the same for all widths.
+    """Null range and p-value at each scale, from redrawn outcomes, the same for all widths.
 
     Observed values are measured by the same arithmetic.
     """
@@ -154,15 +154,15 @@ def _redraws(
     observed = [float(kernel.sums(x, (points.wp - points.wy)[None, :])[0]) / total for kernel in kernels]
     drawn = np.empty((len(kernels), n_resamples))
     for first in range(0, n_resamples, _AT_A_TIME):
-        some = slice(first, min(first + _AT_A_TIME, n_resamples))
-        bias = points.wp - redrawn(points, some.stop - first, rng)
+        batch = slice(first, min(first + _AT_A_TIME, n_resamples))
+        bias = points.wp - points.redraw_positives(batch.stop - first, rng)
         for kernel, row in zip(kernels, drawn, strict=True):
-            row[some] = kernel.sums(x, bias) / total
-    return [_ranked(value, row, level) for value, row in zip(observed, drawn, strict=True)]
+            row[batch] = kernel.sums(x, bias) / total
+    return [_null_from_ranks(value, row, level) for value, row in zip(observed, drawn, strict=True)]
 
 
-def _ranked(value: float, drawn: _Array, level: float) -> _Null:
-    """Exactly valid for redraws that have the law of the observed value; up to rounding, equal counts as so large."""
+def _null_from_ranks(value: float, drawn: _Array, level: float) -> _Null:
+    """Null range and exact p-value at one scale, by rank among redrawn values; ties up to rounding count as larger."""
     many = len(drawn)
     rank = math.floor((many + 1) * (1.0 - level) / 2.0 + 1e-9)
     ranked = np.sort(drawn)

@@ -132,7 +132,7 @@ def assess_segments(
                 _intervals=intervals,
             )
         )
-    return SegmentTable(tuple(sorted(segments, key=_order)), table.by, alpha, adjust, min_rows)
+    return SegmentTable(tuple(sorted(segments, key=_segment_order)), table.by, alpha, adjust, min_rows)
 
 
 class _SegmentTest(NamedTuple):
@@ -152,7 +152,7 @@ class _SegmentTest(NamedTuple):
 def _test_segment(points: Points, min_rows: int) -> _SegmentTest:
     refuse_fractional_buckets(points)
     tested = 1.0 / points.one_row >= min_rows * (1.0 - 1e-9)
-    return _SegmentTest(*(_pvalue(points) if tested else (math.nan, "none")), points.information)
+    return _SegmentTest(*(_segment_pvalue(points) if tested else (math.nan, "none")), points.information)
 
 
 class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
@@ -167,8 +167,8 @@ class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
         return self.setdefault(item, interval_of(self._table[key], measure, self._level, "auto", at_most=_FEW_CELLS))
 
 
-def _order(segment: Segment) -> tuple[bool, float, float, int]:
-    """Tested ones first, by adjusted p-value; many of these are 1, or equal by the steps of Holm."""
+def _segment_order(segment: Segment) -> tuple[bool, float, float, int]:
+    """Sort key of segments: tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm."""
     if not segment.tested:
         return True, 0.0, 0.0, -segment.n
     return False, segment.adjusted, segment.pvalue, -segment.n
@@ -177,9 +177,9 @@ def _order(segment: Segment) -> tuple[bool, float, float, int]:
 # --- p-values ---------------------------------------------------------------------------------------------------------
 
 
-def _pvalue(points: Points) -> tuple[float, str]:
-    """The p-value of the upper tail, and the method that found it."""
-    kernel, skewness = TentKernel.of(_MEASURE, points), _skewness(points)
+def _segment_pvalue(points: Points) -> tuple[float, str]:
+    """The p-value of a segment, from the upper tail, and the method that found it."""
+    kernel, skewness = TentKernel.of(_MEASURE, points), _segment_skewness(points)
     observed = kernel.measure(points)
     if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
         return float(observed == 0.0), "bound"
@@ -193,8 +193,8 @@ def _pvalue(points: Points) -> tuple[float, str]:
     return pvalue, "asymptotic"
 
 
-def _skewness(points: Points) -> float:
-    """Skewness of the sum of errors under calibration if all rows were skewed to the same side; inf without noise.
+def _segment_skewness(points: Points) -> float:
+    """Skewness of a segment's sum of errors if all its rows were skewed to the same side; inf without noise.
 
     A bucket's rows are taken to have its mean weight, in squares, and its mean prediction.
     """
@@ -206,7 +206,7 @@ def _skewness(points: Points) -> float:
 
 
 def cautious(limit: float, skewness: float) -> float:
-    """Increase an asymptotic p-value by the possible effect of skewness if rows are few.
+    """Increase a segment's asymptotic p-value by the possible effect of skewness if rows are few.
 
     At z standard deviations one tail is exp(g z^3 / 6) times heavier and the other lighter by the same factor. The
     product with the tail decreases until z = 2 / g; beyond, the p-value is kept constant, because it must not increase.
@@ -223,7 +223,7 @@ def cautious(limit: float, skewness: float) -> float:
 
 
 def holm(pvalues: _Array) -> _Array:
-    """Holm's adjusted p-values: the k-th smallest of m times m - k + 1, and never less than one before it."""
+    """Holm's adjusted p-values of segments: k-th smallest of m times m - k + 1, and never less than one before it."""
     order, m = np.argsort(pvalues, kind="stable"), len(pvalues)
     adjusted = np.empty(m)
     adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * np.arange(m, 0, -1)), 1.0)
@@ -231,7 +231,7 @@ def holm(pvalues: _Array) -> _Array:
 
 
 def benjamini_hochberg(pvalues: _Array) -> _Array:
-    """Benjamini and Hochberg's: the k-th smallest of m times m / k, and never more than one behind it."""
+    """Benjamini-Hochberg's adjusted p-values of segments: k-th smallest of m times m / k, never more than the next."""
     order, m = np.argsort(pvalues, kind="stable"), len(pvalues)
     adjusted = np.empty(m)
     steps = pvalues[order] * (m / np.arange(1, m + 1))
@@ -243,7 +243,7 @@ _ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {"holm": holm, "fdr": benj
 
 
 def check_table_of_sketches(table: object, name: str = "table") -> None:
-    """Check for a table of sketches with at least one segment."""
+    """Check for a table of sketches with at least one segment to assess."""
     if not isinstance(table, SketchTable):
         example = "as returned by sketch_frame(frame, ..., by='region')"
         problem = f"must be a SketchTable with one sketch per segment, {example}; got {shown(table)}."

@@ -119,7 +119,7 @@ def atb_l1_of(sample: Sample) -> float:
 
 
 def atb_l1_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Integral of the absolute biases on both sides of a threshold, for each row of `bias` at the predictions `r`."""
+    """ATB_l1 of each row of `bias` at the predictions `r`: integral of absolute biases on both sides of a threshold."""
     curve = np.cumsum(bias, axis=1)
     total = curve[:, -1:]
     sides = (np.abs(curve) + np.abs(total - curve)) @ np.diff(r, append=1.0)
@@ -163,8 +163,8 @@ def atb_approx(
     if rows.w is not None:
         refuse_wide_weight(rows.w)
         rows = rows._replace(w=relative_weights(rows.w)[0])
-    enough = min(_power_of_two_from(1 / (2 * tolerance)), MAX_BUCKETS)
-    n_buckets = min(_power_of_two_from(1 / math.sqrt(2 * tolerance)), enough)
+    enough = min(_round_up_buckets(1 / (2 * tolerance)), MAX_BUCKETS)
+    n_buckets = min(_round_up_buckets(1 / math.sqrt(2 * tolerance)), enough)
     for attempt in range(3):
         if n_buckets > max(len(rows.p), 64):
             break
@@ -174,7 +174,7 @@ def atb_approx(
         if n_buckets == enough:
             break
         # If predictions are spread out, the width falls with the square of the number of buckets.
-        finer = _power_of_two_from(1.5 * n_buckets * math.sqrt(result.width / tolerance))
+        finer = _round_up_buckets(1.5 * n_buckets * math.sqrt(result.width / tolerance))
         n_buckets = min(finer, enough) if attempt == 0 else enough
     exact = atb_of(Sample.from_checked(rows))
     # Relative error 1e-11 of the block sums; absolute error 1e-15 of the cumulative bias, times the square root of ATB.
@@ -182,8 +182,8 @@ def atb_approx(
     return Bounded(exact, max(exact - rounding, 0.0), exact + rounding)
 
 
-def _power_of_two_from(x: float) -> int:
-    """The smallest power of two that is at least x."""
+def _round_up_buckets(x: float) -> int:
+    """Number of buckets for ATB in linear time: the smallest power of two that is at least x."""
     return 1 << max(math.ceil(math.log2(x)), 0)
 
 
@@ -227,7 +227,7 @@ def atb_summary(
 
 
 def atb_summary_of(summary: Sample | Sketch) -> AtbSummary:
-    """The summary of sorted rows or of a sketch."""
+    """The ATB summary of sorted rows or of a sketch."""
     if summary.sketched:
         return summary.summary()
     m, n = summary.moments, summary.n

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.params import check_band
 from truthcal.core.points import thinned_runs
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize, summarize_predictions
-from truthcal.measures.reliability import AT_A_TIME, MOST_ENTRIES, check_band, redrawn
+from truthcal.measures.reliability import AT_A_TIME, MOST_ENTRIES
 from truthcal.results.curves import BiasBand, BiasCurve
 
 _Array = NDArray[np.float64]
@@ -54,7 +55,7 @@ def cumulative_bias_curve(
 
 
 def cumulative_bias_curve_of(summary: Sample | Sketch) -> BiasCurve:
-    """The curve of sorted rows or of a sketch."""
+    """The cumulative bias curve of sorted rows or of a sketch."""
     points, total = summary.points(), summary.weight
     bias, weight = read_only(points.cumulative / total), read_only(points.weight / total)
     return BiasCurve(points.high, bias, points.n, weight, summary.sketched)
@@ -103,7 +104,7 @@ the time.
 def bias_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> BiasBand:
-    """Band of sorted rows or of a sketch; their outcomes are not used."""
+    """Band of the bias curve, from sorted rows or a sketch; their outcomes are not used."""
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     points = summary.points()
     starts = thinned_runs(points.weight, MOST_ENTRIES)
@@ -114,15 +115,15 @@ def bias_band_of(
     largest = np.empty(n_resamples)
     for first in range(0, n_resamples, AT_A_TIME):
         batch = largest[first : first + AT_A_TIME]
-        curves = np.cumsum(points.wp - redrawn(points, len(batch), generator), axis=1) / total
-        batch[:] = _largest(curves, inside, generator)
+        curves = np.cumsum(points.wp - points.redraw_positives(len(batch), generator), axis=1) / total
+        batch[:] = _largest_biases(curves, inside, generator)
     rank = math.floor((n_resamples + 1) * (1.0 - level) + 1e-9)
     limit = float(np.partition(largest, n_resamples - rank)[n_resamples - rank])
     return BiasBand(limit * (1.0 + _ROUNDING), level, n_resamples, summary.n)
 
 
-def _largest(curves: _Array, inside: _Array, rng: np.random.Generator) -> _Array:
-    """Maximum of the absolute value of each curve, including the bridges inside its points.
+def _largest_biases(curves: _Array, inside: _Array, rng: np.random.Generator) -> _Array:
+    """Largest absolute value of each bias curve, including the bridges inside its points.
 
     The maximum of a Brownian bridge from a to b of variance v is (a + b + sqrt((b - a)^2 - 2 v log U)) / 2 with U
     uniform. The minimum gets an independent U, since only one of the two is ever near a limit.

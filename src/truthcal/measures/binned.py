@@ -58,7 +58,7 @@ def ece_of(sample: Sample, *, alpha: float = 1.0) -> float:
 
 
 def ece_norm(_: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of the absolute values of each row of `bias`."""
+    """ECE of each row of `bias`: the sum of absolute values."""
     return np.asarray(np.sum(np.abs(bias), axis=1))
 
 
@@ -146,25 +146,25 @@ def binned_ece_of(
 
 
 def binned_ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of the absolute biases in the default bins of the predictions `r`, for each row of `bias`."""
+    """Binned ECE of each row of `bias`: the sum of absolute biases in the default bins of the predictions `r`."""
     return ece_norm(r, np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1))
 
 
 def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
-    """Start indices of the bins of equal width among the groups; empty bins are left out."""
+    """Start indices of the bins of binned ECE with equal width; empty bins are left out."""
     starts = np.searchsorted(r, np.arange(n_bins) / n_bins)
     return np.unique(starts[starts < len(r)])
 
 
 def quantile_bins(w: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
-    """Start indices of the bins of about equal weight."""
+    """Start indices of the bins of binned ECE with about equal weight."""
     upto = np.cumsum(w)
     bins = np.minimum(np.floor(n_bins * ((upto - w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
     return np.flatnonzero(np.diff(bins, prepend=-1.0))
 
 
 def _check_debias(norm: object, y: NDArray[Any], repetitions: NDArray[np.float64], counts: NDArray[np.float64]) -> None:
-    """Reject what `debias` cannot use: it needs the variance of 0/1 outcomes in each bin."""
+    """Reject input that `debias` of binned ECE cannot use: it needs the variance of 0/1 outcomes in each bin."""
     if norm != "l2":
         raise invalid("debias", f"is defined for norm='l2' only; got norm={norm!r}.")
     if not ((y == 0) | (y == 1)).all():

@@ -95,26 +95,28 @@ def binned_ece_like(
 # --- sums in float64, row by row: netcal, scikit-learn ----------------------------------------------------------------
 
 
-def _gaps(p: Rows, y: Rows, bins: NDArray[np.intp], n_bins: int) -> tuple[Floats, NDArray[np.intp]]:
-    """Return |observed mean - predicted mean| and the row count of each bin; the gap of an empty bin is 0."""
+def _bin_gaps(p: Rows, y: Rows, bins: NDArray[np.intp], n_bins: int) -> tuple[Floats, NDArray[np.intp]]:
+    """Convention of netcal and sklearn: |observed - predicted mean| and count of each bin; 0 for an empty bin."""
     counts = np.bincount(bins, minlength=n_bins)
     rows = np.maximum(counts, 1)
     return np.abs(np.bincount(bins, y, n_bins) / rows - np.bincount(bins, p, n_bins) / rows), counts
 
 
 def _netcal(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
+    """Binned error by the convention of netcal."""
     eps = np.finfo(p.dtype).eps
     p = np.clip(p, eps, 1 - eps)  # changes the predictions: the error of certain, correct ones is not quite 0
     edges = np.linspace(0, 1, n_bins + 1)
     # netcal counts rows between these edges, but averages between edges rounded to the type of the predictions
-    gaps, _ = _gaps(p, y, np.searchsorted(edges.astype(p.dtype), p, side="right") - 1, n_bins)
+    gaps, _ = _bin_gaps(p, y, np.searchsorted(edges.astype(p.dtype), p, side="right") - 1, n_bins)
     counts = np.bincount(np.searchsorted(edges, p, side="right") - 1, minlength=n_bins)
     return float(gaps[counts > 0].max() if norm == "max" else np.sum(gaps * (counts / len(p))))
 
 
 def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str, quantile: bool = False) -> float:
+    """Binned error by the convention of scikit-learn."""
     edges = np.percentile(p, np.linspace(0, 1, n_bins + 1) * 100) if quantile else np.linspace(0, 1, n_bins + 1)
-    gaps, counts = _gaps(p, y, np.searchsorted(edges[1:-1], p), len(edges) - 1)
+    gaps, counts = _bin_gaps(p, y, np.searchsorted(edges[1:-1], p), len(edges) - 1)
     if norm == "max":
         return float(gaps.max())
     filled = counts > 0  # calibration_curve returns only these; the last bit depends on the number of terms
@@ -124,17 +126,17 @@ def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str, quantile: bool = False) -
 # --- sums in numpy's order, bin by bin: uncertainty-calibration, MAPIE ------------------------------------------------
 
 
-def _split(values: Rows, bins: NDArray[np.intp], n_bins: int, order: NDArray[np.intp]) -> list[Rows]:
-    """Return the values of each bin; bin numbers beyond the last are dropped."""
-    ends = np.cumsum(np.bincount(bins, minlength=n_bins))[:n_bins]
-    return np.split(values[order], ends)[:n_bins]
+def _rows_by_bin(values: Rows, bins: NDArray[np.intp], n_bins: int, order: NDArray[np.intp]) -> list[Rows]:
+    """Return the values of each bin, for the conventions of MAPIE and others; bins beyond the last are dropped."""
+    return np.split(values[order], np.cumsum(np.bincount(bins, minlength=n_bins))[:n_bins])[:n_bins]
 
 
 def _uncertainty_calibration(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
+    """Binned error by the convention of uncertainty-calibration."""
     p = p.astype(np.float64)
     bins = np.searchsorted(np.arange(1, n_bins + 1) / n_bins, p)
     # this sort is not stable, and determines the order in which the rows of a bin are added
-    parts = _split(np.column_stack([p, y]), bins, n_bins, np.argsort(bins))
+    parts = _rows_by_bin(np.column_stack([p, y]), bins, n_bins, np.argsort(bins))
     power = 1 if norm == "l1" else 2
     # powers of scalars: of 10,000 random numbers, 8 have a different square and 8 a different root in an array
     gaps = [float(abs(np.mean(rows[:, 0]) - np.mean(rows[:, 1]))) ** power if len(rows) else 0.0 for rows in parts]
@@ -142,9 +144,10 @@ def _uncertainty_calibration(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
 
 
 def _mapie(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
+    """Binned error by the convention of MAPIE."""
     bins = np.searchsorted(np.linspace(0, 1, n_bins), p)  # n_bins edges: n_bins - 1 bins, and one for p = 0
     order = np.argsort(bins, kind="stable")
-    observed, predicted = (_means(_split(values, bins, n_bins, order)) for values in (y, p))
+    observed, predicted = (_mapie_means(_rows_by_bin(values, bins, n_bins, order)) for values in (y, p))
     sizes = np.bincount(bins, minlength=n_bins)[:n_bins].astype(np.float64)
     if sizes.sum() == 0:  # with one bin MAPIE counts only predictions of exactly 0
         rule = "must be at least 2 for the convention 'mapie' unless a prediction is exactly 0; got 1"
@@ -152,8 +155,8 @@ def _mapie(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     return float(np.sum(sizes * np.abs(observed - predicted)) / np.sum(sizes))
 
 
-def _means(parts: list[Rows]) -> Floats:
-    """Means of bins: summed in the type of the values, divided in float64; 0 for an empty bin."""
+def _mapie_means(parts: list[Rows]) -> Floats:
+    """Bin means by MAPIE's convention: summed in the type of the values, divided in float64; 0 for an empty bin."""
     return np.array([np.sum(part) / np.float64(len(part)) if len(part) else 0.0 for part in parts])
 
 
@@ -161,6 +164,7 @@ def _means(parts: list[Rows]) -> Floats:
 
 
 def _torchmetrics(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
+    """Binned error by the convention of torchmetrics."""
     gaps, shares = _torch_gaps(p, y, n_bins)
     if norm == "max":
         return float(gaps.max())
@@ -168,17 +172,17 @@ def _torchmetrics(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
 
 
 def _torch_gaps(p: Rows, y: Rows, n_bins: int) -> tuple[Rows, Rows]:
-    """Return gap and share of rows of each bin. There is one more than requested, for p = 1."""
+    """Convention of torchmetrics: gap and share of rows of each bin. There is one more than requested, for p = 1."""
     bins = np.searchsorted(_torch_edges(n_bins, p.dtype), p, side="right") - 1
-    counts, positives = _counted(bins, n_bins, p.dtype), _counted(bins[y == 1], n_bins, p.dtype)
+    counts, positives = _torch_counts(bins, n_bins, p.dtype), _torch_counts(bins[y == 1], n_bins, p.dtype)
     sums = np.zeros_like(counts)
     np.add.at(sums, bins, p)  # in row order, rounded to the type at every step
     rows = np.maximum(counts, 1)
     return np.abs(positives / rows - sums / rows), counts / _torch_sum(counts)
 
 
-def _counted(bins: NDArray[np.intp], n_bins: int, dtype: np.dtype[Any]) -> Rows:
-    """Count rows by adding 1 in the type of the predictions: float32 stops at 2^24, since 2^24 + 1 rounds to it."""
+def _torch_counts(bins: NDArray[np.intp], n_bins: int, dtype: np.dtype[Any]) -> Rows:
+    """Count rows like torchmetrics, by adding 1 in the type of the predictions: float32 stops at 2^24."""
     counts: Rows = np.minimum(np.bincount(bins, minlength=n_bins + 1), 2 / np.finfo(dtype).eps)
     return counts.astype(dtype)
 
@@ -195,29 +199,29 @@ def _torch_sum(x: Rows) -> Any:
     """Emulate torch.sum of up to 32768 numbers (more are split among threads): in vectors of 32 bytes."""
     width = 32 // x.itemsize if x.nbytes >= 32 else 1
     whole = len(x) // width * width
-    return _in_order(np.concatenate([x[whole:], _in_fours(x[:whole].reshape(-1, width))]))
+    return _torch_sum_in_order(np.concatenate([x[whole:], _torch_sum_in_fours(x[:whole].reshape(-1, width))]))
 
 
-def _in_fours(rows: Rows) -> Rows:
-    """Sum every fourth row into one of four sums; the remainder is added to the first."""
+def _torch_sum_in_fours(rows: Rows) -> Rows:
+    """Emulate torch.sum: every fourth row goes into one of four sums; the remainder is added to the first."""
     whole = len(rows) // 4 * 4
-    four = _in_sixteens(rows[:whole].reshape(-1, 4, rows.shape[1]))
-    first = _in_order(np.concatenate([four[:1], rows[whole:]]))
-    return _in_order(np.concatenate([first[None], four[1:]]))
+    four = _torch_sum_in_sixteens(rows[:whole].reshape(-1, 4, rows.shape[1]))
+    first = _torch_sum_in_order(np.concatenate([four[:1], rows[whole:]]))
+    return _torch_sum_in_order(np.concatenate([first[None], four[1:]]))
 
 
-def _in_sixteens(rows: Rows) -> Rows:
-    """Sum groups of 16, then groups of 16 such sums, and so on; remainders are added from the finest stage on."""
+def _torch_sum_in_sixteens(rows: Rows) -> Rows:
+    """Emulate torch.sum: groups of 16, then of 16 such sums, and so on; remainders from the finest stage on."""
     total = np.zeros_like(rows, shape=rows.shape[1:])
     while len(rows):
         whole = len(rows) // 16 * 16
-        total = total + _in_order(rows[whole:])
-        rows = _in_order(rows[:whole].reshape(-1, 16, *rows.shape[1:]).swapaxes(0, 1))
+        total = total + _torch_sum_in_order(rows[whole:])
+        rows = _torch_sum_in_order(rows[:whole].reshape(-1, 16, *rows.shape[1:]).swapaxes(0, 1))
     return total
 
 
-def _in_order(rows: Rows) -> Rows:
-    """Sum the rows one after another; np.sum would regroup them."""
+def _torch_sum_in_order(rows: Rows) -> Rows:
+    """Emulate torch.sum: add the rows one after another; np.sum would regroup them."""
     return np.add.accumulate(rows)[-1] if len(rows) else np.zeros_like(rows, shape=rows.shape[1:])
 
 

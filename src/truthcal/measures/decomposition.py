@@ -40,7 +40,7 @@ def brier_decomposition(
 
 
 def brier_decomposition_of(sample: Sample) -> ScoreDecomposition:
-    """The decomposition of sorted rows."""
+    """The Brier decomposition of sorted rows."""
     groups, m = sample.groups, sample.moments
     mean = groups.wy / groups.w
     base = float(np.sum(groups.wy) / np.sum(groups.w))
@@ -50,7 +50,7 @@ def brier_decomposition_of(sample: Sample) -> ScoreDecomposition:
     def score(p: NDArray[np.float64] | float) -> float:
         return float(np.sum(groups.w * (p - mean) ** 2)) / sample.weight
 
-    return _decomposition("Brier score", (score(groups.r), score(isotonic_of(groups)), score(base)), within)
+    return _build_decomposition("Brier score", (score(groups.r), score(isotonic_of(groups)), score(base)), within)
 
 
 def log_loss_decomposition(
@@ -88,11 +88,11 @@ def log_loss_decomposition(
         return float(np.sum(-xlogy(groups.wy, p) - xlog1py(groups.w - groups.wy, -np.asarray(p)))) / sample.weight
 
     base = float(np.sum(groups.wy) / np.sum(groups.w))
-    return _decomposition("log loss", (score(groups.r), score(isotonic_of(groups)), score(base)), 0.0)
+    return _build_decomposition("log loss", (score(groups.r), score(isotonic_of(groups)), score(base)), 0.0)
 
 
-def _decomposition(name: str, parts: tuple[float, float, float], common: float) -> ScoreDecomposition:
-    """Build the result from the scores of the predictions, the recalibrated ones and the mean outcome."""
+def _build_decomposition(name: str, parts: tuple[float, float, float], common: float) -> ScoreDecomposition:
+    """Build the decomposition from the scores of the predictions, the recalibrated ones and the mean outcome."""
     original, recalibrated, constant = parts
     score, miscalibration = original + common, original - recalibrated
     discrimination, uncertainty = constant - recalibrated, constant + common

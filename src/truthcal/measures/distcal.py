@@ -65,7 +65,7 @@ def distcal(
 
 
 def distcal_of(sample: Sample, *, alpha: float = 1.0) -> float:
-    """Distance of sorted rows."""
+    """Distance to calibration of sorted rows."""
     return distcal_bounds_of(sample, _CLOSE if alpha == 1.0 else _CLOSE_FOR_ALPHA, alpha).value
 
 
@@ -112,16 +112,16 @@ def distcal_bounds(
 
 
 def distcal_bounds_of(sample: Sample, tolerance: float, alpha: float = 1.0) -> Bounded:
-    """Bounds on the distance of sorted rows."""
+    """Bounds on the distance to calibration of sorted rows."""
     alpha = check_number(alpha, "alpha", 1.0)
     masses = _Masses.of(sample)
     if min(masses.ones.sum(), masses.zeros.sum()) == 0.0:  # one class only: all u are 0, or all are 1
         exact = float(np.sum(masses.zeros * masses.r**alpha + masses.ones * (1.0 - masses.r) ** alpha))
         result = Bounded(exact, exact * (1.0 - 1e-14), exact * (1.0 + 1e-14))
     elif alpha != 1.0:
-        result = _by_columns(masses, tolerance, alpha)
+        result = _distcal_by_columns(masses, tolerance, alpha)
     else:
-        result = _on_a_chain(masses, sample, tolerance)
+        result = _distcal_on_chain(masses, sample, tolerance)
     if result.width > tolerance:
         reached = f"bounds {result.width:.2g} apart, not the tolerance of {tolerance:.2g}; the bounds are valid."
         warnings.warn(f"distcal_bounds reached {reached}", RuntimeWarning, stacklevel=3)
@@ -144,8 +144,8 @@ class _Masses(NamedTuple):
 # --- alpha = 1: the chain ---------------------------------------------------------------------------------------------
 
 
-def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
-    """Solve on finer and finer chains until the certificates are close enough."""
+def _distcal_on_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
+    """Bound the distance to calibration on finer and finer chains until the bounds are close enough."""
     groups = sample.groups
     ece = ece_of(sample)  # the cost of moving each prediction to its mean outcome
     bias = abs(float(groups.cumulative[-1])) / sample.weight
@@ -155,8 +155,8 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     run = min(tolerance / 16.0 if len(masses.r) <= _SINGLE_NODES else 16.0 * tolerance, 0.5 / _LINKS)
     more = np.linspace(0.0, 1.0, _LINKS + 1)
     for _ in range(_MOST_ROUNDS):
-        x = _nodes(masses, run, more)
-        bounds, peaks = _certified(masses, x, tolerance)
+        x = _chain_nodes(masses, run, more)
+        bounds, peaks = _chain_bounds(masses, x, tolerance)
         low, high = max(best.low, bounds.low), min(best.high, bounds.high)
         best = Bounded(min(max(bounds.value, low), high), low, high)
         if best.width <= tolerance or len(x) > _MOST_NODES:
@@ -168,8 +168,8 @@ def _on_a_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     return best
 
 
-def _nodes(masses: _Masses, run: float, more: Array) -> Array:
-    """Nodes of the chain: `more` and the predictions, merged within `run`. No two are closer than `run`/2."""
+def _chain_nodes(masses: _Masses, run: float, more: Array) -> Array:
+    """Nodes of distcal's chain: `more` and the predictions, merged within `run`. No two are closer than `run`/2."""
     nodes = np.empty_like(masses.r)
     count = kernel.cluster_into_nodes(masses.r, masses.zeros + masses.ones, run, nodes)
     x = np.union1d(nodes[:count], more)
@@ -177,8 +177,8 @@ def _nodes(masses: _Masses, run: float, more: Array) -> Array:
     return np.concatenate([[0.0], x[inner], [1.0]])
 
 
-def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Array]:
-    """Solve on the chain, then bound the distance of all rows with the solution, however accurate it is.
+def _chain_bounds(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Array]:
+    """Solve on the chain, then bound the distance to calibration of all rows, however accurate the solution is.
 
     Also return the points at which more nodes would raise the lower bound.
     """
@@ -194,28 +194,27 @@ def _certified(masses: _Masses, x: Array, tolerance: float) -> tuple[Bounded, Ar
     kernel.violations(x, f, g, where, size)
     # Lowering F and G by the largest violation makes them feasible, at that cost, since all masses add up to 1.
     low = dual - max(float(size.max()), 0.0)
-    high = _cost(masses, x, np.maximum(mass, 0.0), zeros + ones)
+    high = _moving_cost(masses, x, np.maximum(mass, 0.0), zeros + ones)
     if not math.isfinite(low) or not math.isfinite(high):  # the solver failed: return trivial bounds
         return Bounded(0.5, 0.0, 1.0), where[:0]
     rounding = _EPS * (len(x) + 16)  # each step of a link is rounded once
     return Bounded(dual, max(low - rounding, 0.0), high + rounding), where[size > tolerance / 4.0]
 
 
-def _cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
-    """Cost of moving all rows to a calibrated distribution, built from the masses that the solver puts on the nodes.
+def _moving_cost(masses: _Masses, x: Array, mass: Array, near: Array) -> float:
+    """Cost of moving all rows to calibration, to a distribution built from the masses that the solver puts on nodes.
 
     The mass stays on the nodes, or is divided among the rows around them, of mass `near`: cheaper where rows are dense.
     """
     none, on_rows, inhabited = np.zeros_like(masses.r), np.empty_like(masses.r), near > _EPS
     ratio = np.divide(mass, near, out=np.zeros_like(mass), where=inhabited)
     kernel.scale_by_ratio(masses.r, masses.zeros + masses.ones, x, ratio, on_rows)
-    rest = np.where(inhabited, 0.0, mass)
-    choices = [(none, mass), (on_rows, rest)]
-    return min(kernel.transport_cost(*masses, *_feasible(masses, rows, x, nodes)) for rows, nodes in choices)
+    choices = [(none, mass), (on_rows, np.where(inhabited, 0.0, mass))]
+    return min(kernel.transport_cost(*masses, *_match_masses(masses, rows, x, nodes)) for rows, nodes in choices)
 
 
-def _feasible(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[Array, Array, Array]:
-    """Match the total mass of zeros and ones: scale until neither is too large, then add the rest at 0 and 1."""
+def _match_masses(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """Match the masses of zeros and ones after a move to calibration: scale them, then add the rest at 0 and 1."""
     zeros = float(np.sum((1.0 - x) * mass) + np.sum((1.0 - masses.r) * on_rows))
     ones = float(np.sum(x * mass) + np.sum(masses.r * on_rows))
     wanted_zeros, wanted_ones = float(masses.zeros.sum()), float(masses.ones.sum())
@@ -229,8 +228,8 @@ def _feasible(masses: _Masses, on_rows: Array, x: Array, mass: Array) -> tuple[A
 # --- other alpha: the transport programme -----------------------------------------------------------------------------
 
 
-def _by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
-    """Column generation: transport to few u, then add the u at which the dual solution is infeasible."""
+def _distcal_by_columns(masses: _Masses, tolerance: float, alpha: float) -> Bounded:
+    """Distance to calibration by column generation: transport to few u, add the u where the dual is infeasible."""
     fix = "Use alpha=1, which has no limit, or round the predictions to 0.01, which moves none by more than 0.005."
     refuse_too_many(len(masses.r), _MOST_FOR_ALPHA, f"alpha={alpha:g} would take too long. {fix}")
     prices = _Prices(masses, alpha)

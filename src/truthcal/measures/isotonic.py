@@ -43,6 +43,6 @@ def ici(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 
 
 def ici_of(sample: Sample) -> float:
-    """ICI of sorted rows."""
+    """ICI of sorted rows, by isotonic regression."""
     groups = sample.groups
     return float(np.sum(groups.w * np.abs(groups.r - isotonic_of(groups)))) / sample.weight

@@ -54,7 +54,7 @@ def all_measures(
 
 
 def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> MeasureTable:
-    """Build the table from sorted rows."""
+    """Build the table of all measures from sorted rows."""
     wanted = list(MEASURES) if names is None else names
     _ = sample.groups, sample.moments, sample.repetitions  # shared by both threads: compute them first
     # Those that take longest start first, so that both cores finish together.
@@ -70,10 +70,10 @@ def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> Measu
 
     run_parts(work, work, sample.n)
     unique = len(sample.groups.r) > sample.n / 2
-    return MeasureTable(tuple(_row(name, results[name], names is not None, unique) for name in wanted))
+    return MeasureTable(tuple(_overview_row(name, results[name], names is not None, unique) for name in wanted))
 
 
-def _row(name: str, value: float | ValueError, asked_for: bool, unique: bool) -> MeasureValue:
+def _overview_row(name: str, value: float | ValueError, asked_for: bool, unique: bool) -> MeasureValue:
     measure, note = MEASURES[name], ""
     if isinstance(value, ValueError):
         if asked_for:

@@ -122,22 +122,22 @@ class Measure:
     @property
     def function(self) -> Callable[..., float]:
         """The public function."""
-        return _load(self.module, self.name)
+        return _load_measure(self.module, self.name)
 
     @property
     def of_sample(self) -> Callable[..., float]:
         """The function of a sorted sample."""
-        return _load(self.module, f"{self.alias_of or self.name}_of")
+        return _load_measure(self.module, f"{self.alias_of or self.name}_of")
 
     @property
     def noise_floor(self) -> "Callable[[Sample], float] | None":
         """Expected value of calibrated predictions, or None."""
-        return _load(*self.floor.split(":")) if self.floor else None
+        return _load_measure(*self.floor.split(":")) if self.floor else None
 
     @property
     def norm(self) -> "BiasNorm | None":
         """The norm of many biases at once, or None."""
-        return _load(self.module, f"{self.alias_of or self.name}_norm") if self.is_norm else None
+        return _load_measure(self.module, f"{self.alias_of or self.name}_norm") if self.is_norm else None
 
     @property
     def batched(self) -> bool:
@@ -146,7 +146,7 @@ class Measure:
 
 
 @functools.cache
-def _load(module: str, function: str) -> Callable[..., Any]:
+def _load_measure(module: str, function: str) -> Callable[..., Any]:
     loaded: Callable[..., Any] = getattr(importlib.import_module(f"truthcal.measures.{module}"), function)
     return loaded
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import invalid, read_only
-from truthcal.core.params import check_choice, check_level, check_rng, check_whole
+from truthcal.core.checks import read_only
+from truthcal.core.params import check_band, check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -23,8 +23,8 @@ ReliabilityStrategy = Literal["isotonic", "quantile", "uniform"]
 STRATEGIES = ("isotonic", "quantile", "uniform")
 # Enough for any screen or file.
 MOST_ENTRIES = 1000
-# All redrawn curves are in memory until their quantiles are known: 20,000 at 1000 points are 160 MB.
-_MOST_RESAMPLES, AT_A_TIME = 20_000, 1000
+# Curves redrawn at a time.
+AT_A_TIME = 1000
 # Bins of equal width in a plot of the density of predictions; too coarse if all predictions are below RARE.
 DENSITY_BINS, RARE = 50, 0.5
 # Up to this many rows of equal weight in a bin, the distribution of their count is computed exactly, in 1 ms.
@@ -33,8 +33,6 @@ _FEW = 500
 _SAME = 1e-12
 # Rounding error of a mean outcome.
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
-# Certain outcomes are drawn as a binomial with a standard deviation below 1e-7.
-_MOST_TRIALS = 2.0**50
 
 
 def reliability_curve(
@@ -108,7 +106,7 @@ def reliability_curve(
 def reliability_curve_of(
     summary: Sample | Sketch, strategy: str = "isotonic", n_bins: int = DEFAULT_BINS, confidence_level: float = 0.95
 ) -> ReliabilityCurve:
-    """Curve of sorted rows or of a sketch."""
+    """Reliability curve of sorted rows or of a sketch."""
     check_choice(strategy, "strategy", STRATEGIES)
     n_bins, level = check_whole(n_bins, "n_bins", 1, MOST_ENTRIES), check_level(confidence_level, "confidence_level")
     points = summary.points()
@@ -121,14 +119,14 @@ def reliability_curve_of(
     else:
         starts = uniform_bins(points.p, n_bins) if strategy == "uniform" else quantile_bins(points.weight, n_bins)
         bins, empty = points.runs(starts), n_bins - len(starts)
-        low, high = map(read_only, _band(points, starts, bins, level))
+        low, high = map(read_only, _bin_band(points, starts, bins, level))
     left, right = read_only(bins.low), read_only(bins.high)
     if strategy == "uniform":
         number = _bin_of(points.p[starts], n_bins)
         left, right = read_only(number / n_bins), read_only((number + 1) / n_bins)
         across = _bin_of(points.low, n_bins) != _bin_of(points.high, n_bins)
         straddling = float(np.sum(points.weight[across]) / points.total)
-    mean_true, weight = read_only(_frequencies(bins)), read_only(bins.weight / bins.total)
+    mean_true, weight = read_only(_observed_frequencies(bins)), read_only(bins.weight / bins.total)
     columns = left, right, bins.p, mean_true, bins.n, weight, low, high
     return ReliabilityCurve(*columns, strategy, level, empty, pools, straddling, summary.sketched)
 
@@ -139,8 +137,8 @@ def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
     return reliability_curve_of(summary, "quantile", MOST_ENTRIES) if density.left[-1] < RARE else density
 
 
-def _frequencies(points: Points) -> _Array:
-    """Mean outcomes; exactly a count over n for 0/1 outcomes of equal weight, so that none is beside its band's end."""
+def _observed_frequencies(points: Points) -> _Array:
+    """Mean outcomes of a reliability curve; for 0/1 outcomes of equal weight exactly a count over n, like its band."""
     mean = np.clip(points.wy / points.weight, 0.0, 1.0)
     count = np.rint(mean * points.n)
     whole = _equally_weighted(points) & (np.abs(mean * points.n - count) <= _ROUNDING * points.n)
@@ -148,22 +146,22 @@ def _frequencies(points: Points) -> _Array:
 
 
 def _pool_starts(points: Points) -> NDArray[np.intp]:
-    """Start indices of the pools of isotonic regression."""
+    """Start indices of the bins of the isotonic reliability curve: pools of equal fit."""
     fit = np.empty(len(points))
     isotonic(points.weight, points.wy, fit)
     return np.flatnonzero(np.diff(fit, prepend=-1.0) > _SAME)
 
 
 def _bin_of(x: _Array, n_bins: int) -> NDArray[np.intp]:
-    """Number of the bin of equal width that holds x, by the edges of `uniform_bins`, since x * n_bins would round."""
+    """Reliability bin of equal width that holds x, by the edges of `uniform_bins`, since x * n_bins would round."""
     return np.searchsorted(np.arange(n_bins) / n_bins, x, side="right") - 1
 
 
 # --- bands under calibration ------------------------------------------------------------------------------------------
 
 
-def _band(points: Points, starts: NDArray[np.intp], bins: Points, level: float) -> tuple[_Array, _Array]:
-    """Range that holds the frequency of each bin with probability `level` or more under calibration."""
+def _bin_band(points: Points, starts: NDArray[np.intp], bins: Points, level: float) -> tuple[_Array, _Array]:
+    """Band of a reliability curve: holds each bin's frequency with probability `level` or more under calibration."""
     low, high = _band_of_many(bins, level)
     few = np.flatnonzero((bins.n <= _FEW) & _equally_weighted(bins))
     ends, p = np.append(starts[1:], len(points)), points.p
@@ -174,13 +172,13 @@ def _band(points: Points, starts: NDArray[np.intp], bins: Points, level: float) 
 
 
 def _equally_weighted(bins: Points) -> NDArray[np.bool_]:
-    """Mask of the bins whose rows have one weight, up to rounding: the frequency is then a whole count over n."""
+    """Mask of the reliability bins whose rows have one weight, up to rounding: the frequency is a count over n."""
     equal: NDArray[np.bool_] = bins.weight**2 >= (1.0 - 1e-9) * bins.n * bins.ww
     return equal
 
 
 def _band_of_few(p: _Array, level: float) -> tuple[float, float]:
-    """Band of rows of equal weight with probabilities p, from the exact distribution of their sum."""
+    """Reliability band of rows of equal weight with probabilities p, from the exact distribution of their sum."""
     law = np.zeros(len(p) + 1)
     poisson_binomial(p, law)
     upto, tail = np.cumsum(law), (1.0 - level) / 2.0
@@ -189,7 +187,7 @@ def _band_of_few(p: _Array, level: float) -> tuple[float, float]:
 
 
 def _band_of_many(bins: Points, level: float) -> tuple[_Array, _Array]:
-    """Bands from binomials with the mean and variance of each bin's frequency."""
+    """Reliability bands from binomials with the mean and variance of each bin's frequency."""
     p, variance, n = bins.p, bins.wwv / bins.weight**2, bins.n.astype(np.float64)
     upper = p > 0.5  # count the zeros there: the rarer outcome
     rare = np.where(upper, 1.0 - p, p)
@@ -209,7 +207,7 @@ def _band_of_many(bins: Points, level: float) -> tuple[_Array, _Array]:
 
 
 def _binomial_quantile(trials: _Array, chance: _Array, tail: float) -> _Array:
-    """Real count at which the distribution function of a binomial reaches `tail`; rounded up it is the quantile.
+    """End of a reliability band: real count at which a binomial reaches `tail`; rounded up it is the quantile.
 
     By bisection of the incomplete beta function, which interpolates the distribution function from 0 at -1 to 1 at
     `trials`.
@@ -277,41 +275,15 @@ def consistency_band(
 def consistency_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
 ) -> ConsistencyBand:
-    """Band of sorted rows or of a sketch; their outcomes are not used."""
+    """Consistency band of sorted rows or of a sketch; their outcomes are not used."""
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     points = summary.points().thinned(MOST_ENTRIES)
     fits = np.empty((n_resamples, len(points)))
     for first in range(0, n_resamples, AT_A_TIME):
         batch = fits[first : first + AT_A_TIME]
-        for fit, positive in zip(batch, redrawn(points, len(batch), generator), strict=True):
+        for fit, positive in zip(batch, read_only(points.redraw_positives(len(batch), generator)), strict=True):
             isotonic(points.weight, positive, fit)
     rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
     fits.partition((rank - 1, n_resamples - rank), axis=0)
     low, high = fits[rank - 1].copy(), fits[n_resamples - rank].copy()
     return ConsistencyBand(points.p, read_only(low), read_only(high), level, n_resamples, summary.n)
-
-
-def redrawn(points: Points, count: int, rng: np.random.Generator) -> _Array:
-    """Draw the weight of the positives at each point `count` times, under calibration.
-
-    A point's frequency is that of a binomial whose number of trials gives its variance. If this number is not whole,
-    one of its two neighbours is drawn, with probabilities that preserve the mean of 1 / trials.
-    """
-    p, variance = points.p, points.wwv / points.weight**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        trials = np.where(variance > 0.0, p * (1.0 - p) / variance, _MOST_TRIALS).clip(1.0, _MOST_TRIALS)
-    whole = np.floor(trials)
-    fewer = whole * (whole + 1.0 - trials) / trials
-    drawn = (whole + (rng.random((count, len(p))) >= fewer)).astype(np.int64)
-    return read_only(points.weight * (rng.binomial(drawn, p) / drawn))
-
-
-def check_band(confidence_level: float, n_resamples: int, rng: Any) -> tuple[float, int, np.random.Generator]:
-    """Check the parameters of a band. With fewer draws it would reach beyond the largest and smallest of them."""
-    level, generator = check_level(confidence_level, "confidence_level"), check_rng(rng)
-    n_resamples = check_whole(n_resamples, "n_resamples", 1, _MOST_RESAMPLES)
-    least = math.ceil(2.0 / (1.0 - level) - 1e-9) - 1
-    if n_resamples < least:
-        rule = f"must be at least {least} for confidence_level = {level:g}; got {n_resamples}."
-        raise invalid("n_resamples", f"{rule} Increase it, or lower the level.")
-    return level, n_resamples, generator

@@ -46,14 +46,14 @@ def calibration_slope_intercept(
     spread = float(np.sqrt(np.average((log_odds - centre) ** 2, weights=groups.w)))
     if not spread > 0.0:
         raise invalid("y_proba", "has log-odds that are equal up to rounding, so no slope can be fitted.")
-    level, steepness = _logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
-    (large,) = _logistic(ones[None], log_odds, groups)
+    level, steepness = _fit_logistic(np.stack([ones, (log_odds - centre) / spread]), 0.0 * log_odds, groups)
+    (large,) = _fit_logistic(ones[None], log_odds, groups)
     slope = steepness / spread
     return CalibrationLine(slope=slope, intercept=level - slope * centre, calibration_in_the_large=large)
 
 
-def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups: Groups) -> list[float]:
-    """Fit a weighted logistic regression by Newton's method; a step that overshoots is halved."""
+def _fit_logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups: Groups) -> list[float]:
+    """Fit slope and intercept of a weighted logistic regression by Newton's method; halve steps that overshoot."""
     from scipy.special import expit
 
     def loss(coefficients: NDArray[np.float64]) -> float:
@@ -82,7 +82,7 @@ def _logistic(columns: NDArray[np.float64], offset: NDArray[np.float64], groups:
 
 
 def _check_fit_exists(groups: Groups) -> None:
-    """Reject predictions whose log-odds are not finite or all the same, and outcomes without a finite best fit."""
+    """Reject input without a finite slope and intercept: infinite or equal log-odds, outcomes without a best fit."""
     r, with_zeros, with_ones = groups.r, np.flatnonzero(groups.wy < groups.w), np.flatnonzero(groups.wy > 0.0)
     if r[0] <= 0.0 or r[-1] >= 1.0:
         example = f"found {r[0] if r[0] <= 0.0 else r[-1]:g}"

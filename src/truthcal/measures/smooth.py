@@ -28,7 +28,7 @@ _FINEST = 40
 
 
 class _Cells(NamedTuple):
-    """Moments of c in the nonempty cells of [0, 1] of width 2^-level; `kernels.smece` documents the columns."""
+    """Cells of smECE: moments of c in the nonempty cells of width 2^-level; `kernels.smece` documents the columns."""
 
     level: int
     cell: NDArray[np.int64]
@@ -114,7 +114,7 @@ def smcal_of(sample: Sample) -> float:
 
 
 def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Smooth error of each row of `bias` at the predictions `r`."""
+    """Smooth calibration error of each row of `bias` at the predictions `r`."""
     curves = read_only(np.cumsum(bias, axis=1))  # as in smcal_of, so that the kernel compiles once for both
     return np.array([smooth_error(r, curve, _NO_FIT) for curve in curves])
 
@@ -189,13 +189,13 @@ def laplace_kernel_ce(
 
 
 def laplace_kernel_ce_of(sample: Sample, *, bandwidth: float = 1.0) -> float:
-    """Kernel error of sorted rows."""
+    """Laplace kernel error of sorted rows."""
     bandwidth = check_number(bandwidth, "bandwidth", 1e-200)
     return math.sqrt(laplace_square(sample.groups.r, sample.groups.c, bandwidth)) / sample.weight
 
 
 def laplace_kernel_ce_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Kernel error of each row of `bias` at the predictions `r`, with bandwidth 1."""
+    """Laplace kernel error of each row of `bias` at the predictions `r`, with bandwidth 1."""
     return np.sqrt([laplace_square(r, row, 1.0) for row in read_only(bias)])
 
 
@@ -236,16 +236,16 @@ def smece_of(sample: Sample) -> float:
     bound = ece_of(sample)  # smECE without smoothing: an upper bound
     if bound == 0.0 or len(groups.r) == 1:
         return bound
-    for cells in _levels(groups, max(1, min(math.floor(-math.log2(bound)), _FINEST))):
+    for cells in _smece_levels(groups, max(1, min(math.floor(-math.log2(bound)), _FINEST))):
         narrow = 2.0**-cells.level
         value = cells.smoothed(narrow) / weight
         if value >= narrow:
-            return _crossing(cells, weight)
+            return _smece_crossing(cells, weight)
     return value
 
 
-def _crossing(cells: _Cells, weight: float) -> float:
-    """Find the standard deviation, between one and two cells, that equals the smoothed error, on a log scale."""
+def _smece_crossing(cells: _Cells, weight: float) -> float:
+    """Find smECE: the standard deviation, of one to two cells, that equals the smoothed error, on a log scale."""
     from scipy.optimize import brentq
 
     def above(log_sigma: float) -> float:
@@ -258,8 +258,8 @@ def _crossing(cells: _Cells, weight: float) -> float:
     return math.exp(brentq(above, narrow, wide, xtol=1e-9))
 
 
-def _levels(groups: Groups, first: int) -> Iterator[_Cells]:
-    """Yield cells from coarse to fine, starting at level `first`."""
+def _smece_levels(groups: Groups, first: int) -> Iterator[_Cells]:
+    """Yield the cells of smECE from coarse to fine, starting at level `first`."""
     if first <= _BASE:
         levels = [_Cells.of(groups, _BASE)]
         while levels[-1].level > first:

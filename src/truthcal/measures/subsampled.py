@@ -47,7 +47,7 @@ class _Rows(NamedTuple):
             order = np.lexsort((sample.y, sample.p))
             r, y, count = sample.p[order].astype(np.float64), sample.y[order], sample.repetitions[order]
         else:
-            merged, zeros, ones = _merged(sample.groups)
+            merged, zeros, ones = _merge_groups(sample.groups)
             r, y = np.repeat(merged, 2), np.tile([0.0, 1.0], len(merged))
             count = np.ldexp(np.stack([zeros, ones], axis=1).ravel(), sample.exponent)
             r, y, count = r[count > 0], y[count > 0], count[count > 0]
@@ -71,8 +71,8 @@ class _Rows(NamedTuple):
             yield np.array(subset, np.int64), ways / 2.0**self.size
 
 
-def _merged(groups: Groups) -> tuple[_Array, _Array, _Array]:
-    """Return predictions and their weights of zeros and ones; if there are too many, neighbours are merged."""
+def _merge_groups(groups: Groups) -> tuple[_Array, _Array, _Array]:
+    """Predictions to subsample, with weights of zeros and ones; if there are too many, neighbours are merged."""
     r, w, wy, _, _ = groups
     if len(r) <= _MOST_GROUPS:
         return r, w - wy, wy
@@ -126,7 +126,7 @@ def subsampled_smcal(
 
 def subsampled_smcal_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
     """SSCE of sorted rows."""
-    return _estimate(sample, "smcal", n_resamples, rng).value
+    return _average_over_subsets(sample, "smcal", n_resamples, rng).value
 
 
 def subsampled_step_ce(
@@ -168,7 +168,7 @@ def subsampled_step_ce(
 
 def subsampled_step_ce_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any = 0) -> float:
     """Subsampled StepCE of sorted rows."""
-    return _estimate(sample, "step_ce", n_resamples, rng).value
+    return _average_over_subsets(sample, "step_ce", n_resamples, rng).value
 
 
 def subsampled_estimate(
@@ -202,11 +202,11 @@ def subsampled_estimate(
     0.03322, standard error 0.00064 from 100 draws
     """
     check_choice(measure, "measure", tuple(_ERRORS))
-    return _estimate(Sample.of(y_true, y_proba, sample_weight, pos_label), measure, n_resamples, rng)
+    return _average_over_subsets(Sample.of(y_true, y_proba, sample_weight, pos_label), measure, n_resamples, rng)
 
 
-def _estimate(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estimate:
-    """Average the error over all subsets if there are few, otherwise over random ones, on two cores."""
+def _average_over_subsets(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estimate:
+    """Average a subsampled error over all subsets if there are few, otherwise over random ones, on two cores."""
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 1), check_rng(rng)
     rows, error = _Rows.of(sample), _ERRORS[measure]
     distinct = np.unique(rows.r)

@@ -84,17 +84,17 @@ class QuantileBins(Binning):
 
     def ubse_of(self, sample: Sample) -> float:
         """Squared means and the variances from splitting ties."""
-        size = _rows_counted(sample)
+        size = _count_repetitions(sample)
         squares = kernel.quantile_squares(sample.p, sample.y, sample.repetitions, size, self.bins_for(sample))
         return squares / size**2
 
     def noise_of(self, sample: Sample, chance: NDArray[np.float64]) -> float:
         """Noise of the repeated rows."""
-        return float(np.sum(sample.repetitions * chance * (1.0 - chance))) / _rows_counted(sample) ** 2
+        return float(np.sum(sample.repetitions * chance * (1.0 - chance))) / _count_repetitions(sample) ** 2
 
     def bins_for(self, sample: Sample) -> int:
         """The number of bins for these rows."""
-        size = _rows_counted(sample)
+        size = _count_repetitions(sample)
         return check_whole(self.n_bins or round(size ** (1 / 3)), "n_bins", 1, size)
 
 
@@ -116,7 +116,7 @@ class FixedBins(Binning):
     def ubse_of(self, sample: Sample) -> float:
         """Squared sums of the bins."""
         cuts = np.array([edge for edge in self.edges if 0 < edge < 1])
-        return _labelled(sample, np.searchsorted(cuts, sample.p, side="right"))
+        return _ubse_of_labels(sample, np.searchsorted(cuts, sample.p, side="right"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ class Multiscale(Binning):
     def ubse_of(self, sample: Sample) -> float:
         """The mixture."""
         grids = {width: ShiftedGrid(width) if width < 1 else _ATB for width in _WIDTHS}
-        values = _at_each_width(lambda width: grids[width].ubse_of(sample), sample.n)
+        values = _at_each_grid_width(lambda width: grids[width].ubse_of(sample), sample.n)
         return math.fsum(share * values[width] for width, share in self.shares(sample.p, sample.w).items())
 
     def shares(self, p: NDArray[Any], w: NDArray[np.float64]) -> dict[float, float]:
         """Width -> its share of the mixture, for increasing predictions with weights."""
-        noise = _at_each_width(lambda width: math.sqrt(kernel.tent_pairs(p, w, width)), len(p))
+        noise = _at_each_grid_width(lambda width: math.sqrt(kernel.tent_pairs(p, w, width)), len(p))
         if not all(noise.values()):  # all predictions are (almost) 0 or 1: every width gives the same
             return {1.0: 1.0}
         total = math.fsum(1 / sd for sd in noise.values())
@@ -147,7 +147,7 @@ _ATB = RandomThreshold()
 BinningLike = Binning | Callable[[NDArray[np.float64]], Any]
 
 
-def _at_each_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
+def _at_each_grid_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
     even, odd = run_parts(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
     return dict(zip(_WIDTHS[::2] + _WIDTHS[1::2], even + odd, strict=True))
 
@@ -197,28 +197,28 @@ def _ubse_of(sample: Sample, binning: BinningLike) -> float:
         return binning.ubse_of(sample)
     _check_binning(binning)
     p = read_only(sample.p.astype(np.float64))
-    values = [_labelled(sample, _check_draw(draw, p)) for draw in _draws(binning(p))]
+    values = [_ubse_of_labels(sample, _check_draw(draw, p)) for draw in _binning_draws(binning(p))]
     if not values:
         raise ValueError("`binning` returned no draws; it must return labels, or at least one draw of them.")
     return math.fsum(values) / len(values)
 
 
-def _draws(result: Any) -> Iterable[Any]:
-    """Return the draws: one, or several from an iterator, a list of arrays or an array of two dimensions."""
+def _binning_draws(result: Any) -> Iterable[Any]:
+    """Return the draws of a binning: one, or several from an iterator, a list of arrays or a 2-dimensional array."""
     if isinstance(result, np.ndarray):
         return result if result.ndim == 2 else [result]
     several = isinstance(result, list | tuple) and bool(result) and all(np.ndim(draw) == 1 for draw in result)
     return result if several or isinstance(result, Iterator) else [result]
 
 
-def _labelled(sample: Sample, labels: NDArray[Any]) -> float:
-    """UBSE of one partition."""
+def _ubse_of_labels(sample: Sample, labels: NDArray[Any]) -> float:
+    """UBSE of one draw of a binning, by its labels."""
     names, bins = np.unique(labels, return_inverse=True)
     return kernel.labelled_squares(sample.p, sample.y, sample.w, bins, len(names)) / sample.moments.w**2
 
 
-def _rows_counted(sample: Sample) -> int:
-    """Number of rows if weights are repetitions."""
+def _count_repetitions(sample: Sample) -> int:
+    """Number of rows for UBSE in quantile bins, where weights are repetitions."""
     if not sample.weighted:
         return sample.n
     check_counts(sample.repetitions)
@@ -348,7 +348,7 @@ def multiscale_atb_of(sample: Sample) -> float:
 
 
 def expected_ubse(report: object, truth: object, binning: BinningLike = _ATB, *, sample_weight: object = None) -> float:
-    """Expected score of a report when outcomes follow `truth`: the exact price of a lie.
+    """Expected UBSE of a report when outcomes follow `truth`: the exact price of a lie.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def expected_ubse(report: object, truth: object, binning: BinningLike = _ATB, *,
 
 
 def _check_binning(binning: object) -> None:
-    """Reject a binning that is not a function of the predictions."""
+    """Reject a binning of UBSE that is not a function of the predictions."""
     if isinstance(binning, type):
         problem = f"is the class {binning.__name__}; pass an instance, {binning.__name__}(...)."
         raise invalid("binning", problem, TypeError)
@@ -393,7 +393,7 @@ def _check_binning(binning: object) -> None:
 
 
 def _check_draw(labels: Any, p: NDArray[np.float64]) -> NDArray[Any]:
-    """Check one draw of a user's binning: a label for each prediction, the same for ties.
+    """Check one draw of a user's UBSE binning: a label for each prediction, the same for ties.
 
     A sorted sample orders ties by their outcomes, so labels that split them could depend on the outcomes.
     """
@@ -419,7 +419,7 @@ def _check_draw(labels: Any, p: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _check_edges(edges: Any) -> tuple[float, ...]:
-    """Check edges of bins: increasing numbers in [0, 1]."""
+    """Check the edges of `FixedBins`: increasing numbers in [0, 1]."""
     try:
         cuts = np.asarray(list(edges), dtype=np.float64)
     except (TypeError, ValueError):

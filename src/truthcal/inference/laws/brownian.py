@@ -16,7 +16,7 @@ def maximum_tail(x: float) -> float:
     """P(maximum of ``|B(t)|`` > x); Feller (1971), An introduction to probability theory, volume 2, X.5."""
     if x < _MAXIMUM_SPLIT:
         return 1.0 - maximum_head(x)
-    return 4.0 * _sum(lambda k: (-1) ** k * _normal_tail((2 * k + 1) * x))
+    return 4.0 * _sum_series(lambda k: (-1) ** k * _standard_normal_tail((2 * k + 1) * x))
 
 
 def maximum_head(x: float) -> float:
@@ -26,14 +26,14 @@ def maximum_head(x: float) -> float:
     if x <= 1e-100:
         return 0.0
     rate = math.pi**2 / 8.0 / x**2
-    return 4.0 / math.pi * _sum(lambda k: (-1) ** k / (2 * k + 1) * math.exp(-((2 * k + 1) ** 2) * rate))
+    return 4.0 / math.pi * _sum_series(lambda k: (-1) ** k / (2 * k + 1) * math.exp(-((2 * k + 1) ** 2) * rate))
 
 
 def range_tail(x: float) -> float:
     """P(max B(t) - min B(t) > x); Feller (1951), The range of sums of independent random variables."""
     if x < _RANGE_SPLIT:
         return 1.0 - range_head(x)
-    return 8.0 * _sum(lambda k: (-1) ** k * (k + 1) * _normal_tail((k + 1) * x))
+    return 8.0 * _sum_series(lambda k: (-1) ** k * (k + 1) * _standard_normal_tail((k + 1) * x))
 
 
 def range_head(x: float) -> float:
@@ -47,7 +47,7 @@ def range_head(x: float) -> float:
         root = (k + 0.5) * math.pi
         return (8.0 / x**2 + 2.0 / root**2) * math.exp(-2.0 * (root / x) ** 2)
 
-    return _sum(term)
+    return _sum_series(term)
 
 
 class PathLimit(NamedTuple):
@@ -66,11 +66,11 @@ PATH_LIMITS = {
 }
 
 
-def _normal_tail(x: float) -> float:
-    """P(Z > x) for a standard normal Z."""
+def _standard_normal_tail(x: float) -> float:
+    """P(Z > x) for a standard normal Z, a term in the series of Brownian tails."""
     return 0.5 * math.erfc(x / math.sqrt(2.0))
 
 
-def _sum(term: Callable[[int], float]) -> float:
-    """Sum of the first terms of a fast series, rounded once."""
+def _sum_series(term: Callable[[int], float]) -> float:
+    """Sum of the first terms of a fast series of a Brownian tail, rounded once."""
     return math.fsum(term(k) for k in range(_TERMS))

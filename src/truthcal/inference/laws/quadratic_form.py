@@ -22,7 +22,7 @@ _BLOCK = 1 << 17
 
 
 def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """P(Q > x) for ``Q = sum_j scales_j (X_j + shifts_j)^2`` with independent standard normal X_j.
+    """P(Q > x) for the quadratic form ``Q = sum_j scales_j (X_j + shifts_j)^2``, X_j independent standard normals.
 
     Scales have any sign, and shifts are 0 by default. The relative error is below 1e-12 even at 1e-200; below 1e-308
     the result is 0.
@@ -41,13 +41,13 @@ def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> 
 
 
 def lower_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """P(Q < x), as precise as `upper_tail`, whose parameters it has."""
+    """P(Q < x) of a quadratic form Q, as precise as `upper_tail`, whose parameters it has."""
     form = _Form.of(scales, shifts)
     return math.exp(form.log_lower(form.units(x)))
 
 
 def upper_quantile(chance: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
-    """The x with P(Q > x) = `chance`, which lies strictly between 0 and 1; Q as in `upper_tail`.
+    """The x with P(Q > x) = `chance`, strictly between 0 and 1, for the quadratic form Q of `upper_tail`.
 
     Solved on the logarithm of the smaller tail.
     """
@@ -57,8 +57,8 @@ def upper_quantile(chance: float, scales: ArrayLike, shifts: ArrayLike | None = 
     if not form.r.size:
         return 0.0
     if chance <= 0.5:
-        return form.value(_solve(form, math.log(chance)))
-    return form.value(-_solve(form.mirrored(), math.log1p(-chance)))
+        return form.value(_quantile_of_form(form, math.log(chance)))
+    return form.value(-_quantile_of_form(form.mirrored(), math.log1p(-chance)))
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,12 @@ class _Form:
 
 
 def _log_complement(log_chance: float) -> float:
-    """log(1 - exp(log_chance))."""
+    """Log of the other tail of a quadratic form: log(1 - exp(log_chance))."""
     return math.log1p(-math.exp(log_chance)) if log_chance < 0.0 else -math.inf
 
 
 def _log_far_tail(form: _Form, x: float) -> float:
-    """Log of P(Q > x) for x not below the mean of Q."""
+    """Log of P(Q > x) of a quadratic form Q, for x not below its mean."""
     if not form.r.size or math.isinf(x):
         return -math.inf
     top = float(np.max(form.r))
@@ -141,7 +141,7 @@ def _log_far_tail(form: _Form, x: float) -> float:
 
 
 def _saddlepoint(form: _Form, x: float) -> tuple[float, float]:
-    """Return the minimum s > 0 of the log of the integrand on the real axis, where it is convex, and its width.
+    """Saddlepoint of a quadratic form's tail: the minimum s > 0 of the log integrand on the real axis, and its width.
 
     Here and below z is in units in which the moment generating function has the factors (1 - r z)^(-1/2), and x is
     halved accordingly. s need not be exact: any path nearby gives the same integral.
@@ -163,12 +163,12 @@ def _saddlepoint(form: _Form, x: float) -> tuple[float, float]:
         if abs(step) * math.sqrt(curvature) < 1e-3:
             break
         low, high = (s, high) if slope < 0.0 else (low, s)
-        s = _next(s, s * (1.0 + step), low, high)
+        s = _newton_or_bisect(s, s * (1.0 + step), low, high)
     return s, s / math.sqrt(curvature)
 
 
-def _next(s: float, proposal: float, low: float, high: float) -> float:
-    """Newton's proposal if it is near and in the bracket, otherwise the (geometric) middle of the bracket."""
+def _newton_or_bisect(s: float, proposal: float, low: float, high: float) -> float:
+    """Next saddlepoint: Newton's proposal if it is near and in the bracket, else the bracket's (geometric) middle."""
     if low < proposal < high and (0.5 * s < proposal < 1.5 * s or high < 8.0 * low):
         return proposal
     if low == 0.0:
@@ -269,7 +269,7 @@ class _Hyperbola:
 
 
 def _contour_integral(integrand: _Integrand, width: float) -> float:
-    """Log of the integral of exp(log integrand) / (2 pi i) along the shortest path."""
+    """Log of a quadratic form's tail: integral of exp(log integrand) / (2 pi i) along the shortest path."""
     origin = float(integrand.log(np.array([integrand.s + 0.0j]))[0].real)
     if origin + math.log(width) < -1000.0:
         # Below the smallest float: the leading term is enough to search for a quantile.
@@ -290,7 +290,7 @@ def _contour_integral(integrand: _Integrand, width: float) -> float:
 
 
 def _best_path(integrand: _Integrand, origin: float, width: float) -> tuple[_Hyperbola, _Complexes]:
-    """Return the first short path without growth, otherwise the shortest one; the vertical one never grows.
+    """Path of the contour integral: the first short one without growth, else the shortest; vertical ones never grow.
 
     Far out exp(-x z) decays on the side of the sign of x, but closer the sum of many small scales can reverse that.
     """
@@ -308,16 +308,16 @@ def _best_path(integrand: _Integrand, origin: float, width: float) -> tuple[_Hyp
     return best
 
 
-def _solve(form: _Form, log_chance: float) -> float:
-    """The x with log P(Q > x) = log_chance, for a chance of at most 1/2."""
+def _quantile_of_form(form: _Form, log_chance: float) -> float:
+    """Quantile of a quadratic form: x with log P(Q > x) = log_chance, for a chance of at most 1/2."""
     if np.all(form.r < 0.0):
         # Q is negative, and x may be tiny compared with the scales: solve for its logarithm.
-        return -math.exp(_root(lambda v: form.log_upper(-math.exp(v)) - log_chance, math.log(-form.mean), 1.0))
-    return _root(lambda x: log_chance - form.log_upper(x), form.mean, form.deviation)
+        return -math.exp(_find_root(lambda v: form.log_upper(-math.exp(v)) - log_chance, math.log(-form.mean), 1.0))
+    return _find_root(lambda x: log_chance - form.log_upper(x), form.mean, form.deviation)
 
 
-def _root(rising: Callable[[float], float], start: float, step: float) -> float:
-    """Root of a rising function: doubling steps find a bracket, Brent's method the root."""
+def _find_root(rising: Callable[[float], float], start: float, step: float) -> float:
+    """Root of a rising tail of a quadratic form: doubling steps find a bracket, Brent's method the root."""
     from scipy.optimize import brentq
 
     def bounded(x: float) -> float:

@@ -89,8 +89,7 @@ class Outcomes:
         values, chances = zip(*map(self._of_group, range(len(self.r))), strict=True)
         sizes = [len(value) for value in values]
         for first in range(0, math.prod(sizes), self.block):
-            code = np.arange(first, min(first + self.block, math.prod(sizes)))
-            digits = np.unravel_index(code, sizes)
+            digits = np.unravel_index(np.arange(first, min(first + self.block, math.prod(sizes))), sizes)
             positive = np.stack([value[digit] for value, digit in zip(values, digits, strict=True)], axis=1)
             yield positive, math.prod(chance[digit] for chance, digit in zip(chances, digits, strict=True))
 
@@ -142,7 +141,7 @@ class Outcomes:
 
 
 def blocks(count: int, block: int) -> Iterator[int]:
-    """Split `count` into parts of at most `block`."""
+    """Split `count` redraws into parts of at most `block`."""
     return itertools.chain(itertools.repeat(block, count // block), [count % block] if count % block else [])
 
 
@@ -157,7 +156,7 @@ class Tails(NamedTuple):
 
 
 def enumerate_tails(outcomes: Outcomes, values: Values, observed: float, slack: float) -> Tails:
-    """Compute exact tails from all outcomes and their probabilities."""
+    """Compute exact tails of a statistic from all possible outcomes and their probabilities."""
     greater = less = mean = square = 0.0
     for positive, chance in outcomes.all():
         value = values(positive)
@@ -171,14 +170,14 @@ def enumerate_tails(outcomes: Outcomes, values: Values, observed: float, slack: 
 
 
 def two_streams(generator: np.random.Generator) -> list[np.random.Generator]:
-    """Always two streams, so that the result does not depend on the number of cores."""
+    """Two random streams for redraws, always, so that the result does not depend on the number of cores."""
     return [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2)]
 
 
 def draw_halves(
     redraw: Redraw, streams: list[np.random.Generator], count: int, block: int, bar: progress, work: int
 ) -> _Array:
-    """Draw `count` values, half from each of two streams, at most `block` at a time. `work`: to decide on threads."""
+    """Redraw `count` values, half from each of two streams, at most `block` at a time. `work`: to decide on threads."""
 
     def draw(stream: np.random.Generator, count: int) -> _Array:
         parts = [np.empty(0)]
@@ -201,7 +200,7 @@ def simulate_tails(
     generator: np.random.Generator,
     sides: tuple[str, ...],
 ) -> Tails:
-    """Estimate tails from random outcomes. Exactly valid: P(p-value <= alpha) <= alpha under calibration.
+    """Estimate tails from redrawn outcomes. Exactly valid: P(p-value <= alpha) <= alpha under calibration.
 
     `redraw` draws and measures outcomes, at most `block` at a time. Drawing stops early once the requested tails
     (`sides`) are clearly not small.
@@ -216,13 +215,13 @@ def simulate_tails(
             hits = {"greater": values >= observed - slack, "less": values <= observed + slack}
             if all(np.count_nonzero(hits[side]) >= _ENOUGH for side in sides):
                 break
-    greater, less = (_pvalue(hits[side], n_resamples) for side in ("greater", "less"))
+    greater, less = (_pvalue_of_redraws(hits[side], n_resamples) for side in ("greater", "less"))
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     return Tails(greater, less, float(np.mean(values)), sd, len(values))
 
 
-def _pvalue(hits: NDArray[np.bool_], n_resamples: int) -> float:
-    """p-value of a sequence stopped at its _ENOUGH-th hit, or of all draws with the observed value among them.
+def _pvalue_of_redraws(hits: NDArray[np.bool_], n_resamples: int) -> float:
+    """p-value of redraws stopped at the _ENOUGH-th hit, or of all of them with the observed value among them.
 
     The side that was not requested may end early, when the other side stops: its draws so far are used.
     """

@@ -31,8 +31,7 @@ class SparseRedraw:
     def __init__(self, sample: Sample, kernel: TentKernel) -> None:
         self._x, self._kernel, self._total = sample.p.astype(np.float64), kernel, sample.weight**2
         up = self._x > 0.5
-        rates = -np.log1p(-np.where(up, 1.0 - self._x, self._x))
-        self._marks = np.cumsum(rates)
+        self._marks = np.cumsum(-np.log1p(-np.where(up, 1.0 - self._x, self._x)))
         d = sample.w * np.where(up, self._x - 1.0, self._x)
         self._surprise = sample.w * np.where(up, -1.0, 1.0)
         self._smoothed = kernel.smoothed(self._x, d)

@@ -112,8 +112,7 @@ class TentKernel:
         By Cholesky, since eigenvectors take a hundred times as long where BLAS threads wait for a busy core. Points too
         close together to be distinguished are moved apart a little, which changes lengths by less than that.
         """
-        room = np.eye(len(x)) * (1e-12 * len(x))
-        return np.linalg.cholesky(self.matrix(x) + room).astype(np.float64)
+        return np.linalg.cholesky(self.matrix(x) + np.eye(len(x)) * (1e-12 * len(x))).astype(np.float64)
 
     def null_scales(self, points: Points) -> _Array:
         """Scales of the null distribution for many rows: a sum of squares of standard normals, each with its scale."""
@@ -132,7 +131,7 @@ class NullMoments:
 
 
 def null_moments(kernel: TentKernel, points: Points) -> NullMoments:
-    """Exact moments for sorted rows, and up to the width of its buckets for a sketch; a row is one observation.
+    """Null moments with a tent kernel, a row being one observation: exact for sorted rows, else up to bucket width.
 
     Variance: twice the sum over pairs of k^2 a a', a = w^2 v, plus the rest of each row with itself, w^4 v (1 - 6v),
     since c^2 has the variance v (1 - 4v).
