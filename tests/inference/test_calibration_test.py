@@ -255,6 +255,7 @@ RARE = {
 }
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", RARE)
 def test_drawing_surprises_alone_has_the_same_distribution(kind, weighted):
@@ -313,6 +314,7 @@ def test_asymptotic_is_close_to_exact(measure, kind, alternative):
         assert asymptotic.null_sd == pytest.approx(exact.null_sd, rel=0.01)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["plain", "weighted"])
 @pytest.mark.parametrize("measure", PATHS)
 def test_brownian_limit_is_close_to_exact(measure, kind):

@@ -46,6 +46,7 @@ def test_limit_has_the_rank_that_is_exactly_valid():
     assert 0.95 - 4 * np.std(held) / 20 < np.mean(held) < 0.975
 
 
+@pytest.mark.simulation
 def test_many_rows_follow_brownian_motion():
     p = np.random.default_rng(0).random(20_000)
     unit = math.sqrt(np.sum(p * (1 - p))) / len(p)

@@ -23,6 +23,7 @@ def sample_of(n, seed=0):
     return (rng.random(n) < p).astype(int), p
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("function", "name"), BOTH)
 def test_draws_agree_with_going_through_all_subsets(function, name, monkeypatch):
     y, p = sample_of(10)
@@ -34,6 +35,7 @@ def test_draws_agree_with_going_through_all_subsets(function, name, monkeypatch)
     assert drawn.standard_error < 0.02 * exact
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("function", "name"), BOTH)
 def test_the_standard_error_is_honest(function, name):
     y, p = sample_of(300)
@@ -67,6 +69,7 @@ def test_a_row_of_weight_two_is_two_rows(data):
         assert function(y, p, sample_weight=[2] * len(y)) == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])  # the second makes words of 32 bits
 def test_large_counts_are_drawn_from_the_right_distribution(bits):
     rows = subsampled._Rows(np.zeros(4), np.zeros(4), np.array([1, 63, 64, 1000]), 1128)

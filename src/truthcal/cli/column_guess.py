@@ -240,10 +240,15 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(_EDGE.sub(" ", name).casefold()))
 
 
+@functools.lru_cache(maxsize=1 << 17)
+def _terms(name: str) -> frozenset[str]:
+    words = _words(name)
+    return frozenset([*words, *map("".join, itertools.pairwise(words))])
+
+
 def _has(name: str, known: frozenset[str]) -> bool:
     """Tell whether a word of a column's name, or two neighbours joined, are known."""
-    words = _words(name)
-    return not known.isdisjoint((*words, *map("".join, itertools.pairwise(words))))
+    return not known.isdisjoint(_terms(name))
 
 
 def _content(column: Column) -> Literal["unit", "0/1", "two labels", "other"]:
