@@ -175,13 +175,8 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
     if others and names != ("standard input",):
         other = "standard input" if others[0] == STDIN else others[0]
         raise ValueError(f"{other}: not a sketch, but {names[0]} is one; pass only sketches, or only files of rows.")
-    flags = {
-        "--label": request.label,
-        "--proba": request.proba,
-        "--weight": request.weight,
-        "--pos-label": request.pos_label,
-    }
-    flag = next((flag for flag, value in flags.items() if value), None)
+    columns = ("label", "proba", "weight", "pos_label")
+    flag = next((f"--{name.replace('_', '-')}" for name in columns if getattr(request, name)), None)
     if flag is not None:
         raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")
     if request.buckets is not None:

@@ -192,16 +192,10 @@ class Sketch(BinaryFile):
         The same as `atb_summary` of the rows, except that the value is the estimate of `atb`.
         """
         stats = self._stats()
-        return AtbSummary(
-            value=stats.atb[0].value,
-            noise_floor=float(stats.noise_floor[0]),
-            excess=float(stats.excess[0]),
-            rms=float(stats.rms[0]),
-            brier=float(stats.brier[0]),
-            bias=float(stats.bias[0]),
-            n=int(stats.n[0]),
-            n_effective=1.0 / float(stats.one_row[0]),
-        )
+        columns = stats.atb.value, stats.noise_floor, stats.excess, stats.rms, stats.brier, stats.bias
+        atb, noise_floor, excess, rms, brier, bias = (float(column[0]) for column in columns)
+        n, n_effective = int(stats.n[0]), 1.0 / float(stats.one_row[0])
+        return AtbSummary(atb, noise_floor, excess, rms, brier, bias, n, n_effective)
 
     def distcal_bracket(self) -> DistanceBracket:
         """Bounds of smCal and distCal, from ATB, ATB_l1 and the bias."""

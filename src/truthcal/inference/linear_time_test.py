@@ -35,10 +35,7 @@ def linear_time_test(
     (They are almost always accepted: the test is very conservative, and `calibration_test` detects much smaller
     errors.) If the population's distance from calibration (distCal) is at least ``10.8 / sqrt(n)``, the predictions are
     rejected with probability at least 3/4. The proof is in docs/theory/inference.md. O(n).
-
-    References
-    ----------
-    Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
+    Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
     --------

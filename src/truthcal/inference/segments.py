@@ -79,11 +79,8 @@ def assess_segments(
 
     Segments have no rows in common, so their p-values are independent, as "fdr" requires. To assess all rows together,
     use ``assess(table.total())``; errors of segments may cancel there.
-
-    References
-    ----------
-    Holm (1979), A simple sequentially rejective multiple test procedure.
-    Benjamini, Hochberg (1995), Controlling the false discovery rate.
+    References: Holm (1979), A simple sequentially rejective multiple test procedure; Benjamini, Hochberg (1995),
+    Controlling the false discovery rate.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import check_choice
 from truthcal.core.summarize import summarize
 from truthcal.measures.binned import DEFAULT_BINS
@@ -46,10 +47,8 @@ class BinnedReliabilityDisplay(ModelDisplay):
 
     def __init__(self, curve: ReliabilityCurve, name: str | None = None) -> None:
         if curve.low is None or curve.high is None:
-            raise ValueError(
-                f'`curve` must have strategy "quantile" or "uniform"; got "{curve.strategy}". '
-                "Plot it with ReliabilityDisplay."
-            )
+            rule = f'must have strategy "quantile" or "uniform"; got "{curve.strategy}"'
+            raise invalid("curve", f"{rule}. Plot it with ReliabilityDisplay.")
         self.curve, self.name = curve, name
 
     @classmethod

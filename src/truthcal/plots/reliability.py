@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import invalid
 from truthcal.core.summarize import summarize
 from truthcal.measures.reliability import DENSITY_BINS, consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots import drawing as draw
@@ -71,9 +72,8 @@ class ReliabilityDisplay(ModelDisplay):
         name: str | None = None,
     ) -> None:
         if curve.strategy != "isotonic":
-            raise ValueError(
-                f'`curve` must have strategy "isotonic"; got "{curve.strategy}". Plot it with BinnedReliabilityDisplay.'
-            )
+            cure = "Plot it with BinnedReliabilityDisplay."
+            raise invalid("curve", f'must have strategy "isotonic"; got "{curve.strategy}". {cure}')
         self.curve, self.band, self.density, self.name = curve, band, density, name
 
     @classmethod

@@ -21,9 +21,8 @@ def run(request: Request) -> int:
     data = read_inputs(request, exact_rows=None)
     rows = data.only_model("measures")
     if rows.y is None:
-        raise ValueError(
-            "most measures need rows, which a sketch does not have; `truthcal assess` shows the ATB of a sketch."
-        )
+        cure = "`truthcal assess` shows the ATB of a sketch."
+        raise ValueError(f"most measures need rows, which a sketch does not have; {cure}")
     table = tc.all_measures(rows.y, rows.p, list(request.measures) or None, sample_weight=rows.w)
     print_formatted(request, table, {"input": data.to_dict(), "measures": as_rows(table.table())})
     return 0
