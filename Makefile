@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8
 # Write .pyc files even where the environment forbids it: without them, each worker spends 7 s more on collecting tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test simulations test-all lint bench clean
+.PHONY: demo test simulations lint bench clean
 
 demo: $(VENV)/.core  ## set everything up, judge three forecasters, and write the report into truthcal-demo/
 	$(BIN)/truthcal demo
@@ -18,9 +18,6 @@ test: $(VENV)/.dev  ## set everything up and run all tests but the simulations
 
 simulations: $(VENV)/.dev  ## size of tests and coverage of intervals; TRUTHCAL_SIMULATIONS=2000 for more repeats than 300
 	$(PYTEST) -m simulation $(PYTEST_ARGS)
-
-test-all: $(VENV)/.dev  ## all tests and simulations, with 100 instead of 25 examples per property
-	$(PYTEST) --hypothesis-profile=ci $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## style, complexity, types, import rules
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 Markers (`-m "not spark"` leaves a group out; a marker that is not registered in pyproject.toml is an error):
 
-- `simulation`: size or coverage by repeated random draws; `make test` leaves these out, `make test-all` runs them.
+- `simulation`: size or coverage by repeated random draws; `make test` leaves these out, `.ci/run` runs them.
 - `spark`, `postgres`, `browser`, `peers`: uses Spark, a PostgreSQL server, Chromium, or the packages whose numbers
   `binned_ece_like` reproduces. Tests with a parameter or fixture of that name are marked here.
 

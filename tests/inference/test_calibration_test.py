@@ -298,6 +298,7 @@ def test_progress_does_not_disturb(capsys):
 # --- asymptotic -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
 @pytest.mark.parametrize("kind", ["plain", "ties", "weighted"])
 @pytest.mark.parametrize("measure", TENTS)
@@ -328,6 +329,7 @@ def test_brownian_limit_is_close_to_exact(measure, kind):
             assert (limit.null_mean, limit.null_sd) == pytest.approx((exact.null_mean, exact.null_sd), rel=0.1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("measure", PATHS)
 def test_brownian_limit_is_conservative_with_ties(measure):
     for seed in range(5):
