@@ -190,6 +190,7 @@ def test_other_measures_do_jump(name):
     assert max(jumps) > 1e-3
 
 
+@pytest.mark.simulation
 @each_measure
 def test_complete_a_calibrated_forecaster_goes_to_zero(name):
     values = []

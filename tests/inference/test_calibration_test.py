@@ -272,6 +272,7 @@ def test_drawing_surprises_alone_has_the_same_distribution(kind, weighted):
         assert stats.ks_2samp(np.round(drawn, 12), np.round(usual, 12)).pvalue > 1e-3
 
 
+@pytest.mark.simulation
 def test_many_rows_of_rare_events_are_tested_by_their_surprises(monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.beta(1, 999, 20_000)

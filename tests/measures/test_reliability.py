@@ -335,6 +335,7 @@ def test_band_of_one_chance_is_scipys_binomial():
             assert [curve.low[0], curve.high[0]] == pytest.approx(expected, rel=1e-12, abs=0)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("spread", [0.5, 2.0])
 def test_band_of_few_unequal_weights_keeps_its_level_on_average(n, spread):
