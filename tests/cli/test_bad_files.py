@@ -141,9 +141,9 @@ def test_a_file_without_permission_is_refused(process, tmp_path):
     assert err.count("\n") == 1
 
 
-def test_a_hundred_thousand_columns_are_no_trouble(quick, tmp_path):
-    names = ",".join(f"f{i}" for i in range(100_000))
-    (tmp_path / "wide.csv").write_text(table("{y},{p}" + ",1" * 100_000, f"label,prob,{names}", ROWS[:12]))
+def test_twenty_thousand_columns_are_no_trouble(quick, tmp_path):
+    names = ",".join(f"f{i}" for i in range(20_000))
+    (tmp_path / "wide.csv").write_text(table("{y},{p}" + ",1" * 20_000, f"label,prob,{names}", ROWS[:12]))
     want = tc.assess(Y[:12], P[:12])
     assert quick("assess", "wide.csv", "-q", check=0).out == f"{want}\n"
     few = ",".join(f"f{i}" for i in range(3000))

@@ -220,13 +220,13 @@ def test_damaged_files_are_named(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_wide_files(tmp_path, ending):
-    names = [f"x{i}" for i in range(100_000)]
+    names = [f"x{i}" for i in range(20_000)]
     text = ",".join(names) + "\n" + (",".join(["0.5"] * len(names)) + "\n") * 12
     if ending == "jsonl":
         text = json.dumps(dict.fromkeys(names, 0.5)) + "\n"
     columns = of_text(tmp_path, text, f"file.{ending}")
-    assert len(columns) == 100_000
-    assert columns[-1] == Column("x99999", "number", 0.5, 0.5, (0.5,))
+    assert len(columns) == 20_000
+    assert columns[-1] == Column("x19999", "number", 0.5, 0.5, (0.5,))
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.sketch"])
