@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truthcal.kernels.quadratic_form import log_far_factors
+from truthcal.kernels.quadratic_form import log_factors, slope_and_curvature
 
 _Reals = NDArray[np.float64]
 _Complexes = NDArray[np.complex128]
@@ -20,7 +20,6 @@ _TOLERATED = 1.0
 # Halving the step squares the error of the trapezoid rule: two results this close differ only by rounding.
 _AGREEMENT = 1e-10
 _FIRST_STEP, _MOST_HALVINGS, _SHORT = 0.25, 9, 32
-_BLOCK = 1 << 17
 
 
 def upper_tail(x: float, scales: ArrayLike, shifts: ArrayLike | None = None) -> float:
@@ -148,8 +147,7 @@ def _saddlepoint(form: _Form, x: float) -> tuple[float, float]:
     Here and below z is in units in which the moment generating function has the factors (1 - r z)^(-1/2), and x is
     halved accordingly. s need not be exact: any path nearby gives the same integral.
     """
-    r, squares = form.r, form.squares
-    top = float(np.max(r))
+    r, squares, top = form.r, form.squares, float(np.max(form.r))
     # Without positive scales the slope is positive where |x| exceeds a bound on all other terms.
     low, high = 0.0, 1.0 / top if top > 0.0 else (0.5 * r.size + 0.25 * float(np.sum(squares)) + 1.0) / abs(x)
     spread = 0.5 * form.deviation
@@ -157,10 +155,8 @@ def _saddlepoint(form: _Form, x: float) -> tuple[float, float]:
     s = 0.5 * (excess + math.hypot(excess, 2.0)) / spread  # the solution for a normal Q
     s = s / (1.0 + s / high)
     for _ in range(200):
-        gap = 1.0 - r * s
-        v = r * s / gap
-        slope = 0.5 * float(np.sum(v * (1.0 + squares / gap))) - s * x - 1.0
-        curvature = 0.5 * float(np.sum(v * v * (1.0 + 2.0 * squares / gap))) + 1.0
+        slope, curvature = slope_and_curvature(s, r, squares)
+        slope, curvature = slope - s * x - 1.0, curvature + 1.0
         step = -slope / curvature
         if abs(step) * math.sqrt(curvature) < 1e-3:
             break
@@ -186,40 +182,23 @@ class _Integrand:
     subtracted from x beforehand, which avoids cancellation.
     """
 
-    near: _Reals
-    near_squares: _Reals
-    far: _Reals
-    far_squares: _Reals
+    r: _Reals
+    squares: _Reals
+    n_near: int
     x: float
     s: float
 
     @classmethod
     def at(cls, form: _Form, x: float, s: float) -> Self:
-        """Split the scales for a path through s."""
+        """Split the scales for a path through s: near ones first."""
         far = np.abs(form.r) * s < 0.5
-        r, squares = form.r, form.squares
-        rest = x - 0.5 * float(np.sum(r[far] * (1.0 + squares[far])))
-        return cls(r[~far], squares[~far], r[far], squares[far], rest, s)
+        order = np.argsort(far, kind="stable")
+        r, squares, n_near = form.r[order], form.squares[order], int(np.sum(~far))
+        return cls(r, squares, n_near, x - 0.5 * float(np.sum(r[n_near:] * (1.0 + squares[n_near:]))), s)
 
     def log(self, z: _Complexes) -> _Complexes:
-        """The log at each z, in blocks that bound the memory."""
-        rows = max(1, _BLOCK // (self.near.size + self.far.size))
-        parts = [self._near(b) + self._far(b) for b in (z[i : i + rows] for i in range(0, z.size, rows))]
-        return np.concatenate(parts) - self.x * z - np.log(z)
-
-    def _near(self, z: _Complexes) -> _Complexes:
-        """Sum of -1/2 log(1 - r z) + 1/2 d^2 r z / (1 - r z)."""
-        if not self.near.size:
-            return np.zeros_like(z)
-        gap = 1.0 - z[:, None] * self.near
-        total = -0.5 * np.sum(np.log(gap), axis=1)
-        if np.any(self.near_squares):
-            total += 0.5 * np.sum(self.near_squares * (1.0 / gap - 1.0), axis=1)
-        return np.asarray(total)
-
-    def _far(self, z: _Complexes) -> _Complexes:
-        """Sum of -1/2 (log(1 - r z) + r z) + 1/2 d^2 (r z)^2 / (1 - r z)."""
-        return np.asarray(log_far_factors(z, self.far, self.far_squares))
+        """The log at each z."""
+        return np.asarray(log_factors(z, self.r, self.squares, self.n_near) - self.x * z - np.log(z))
 
 
 @dataclass(frozen=True)
