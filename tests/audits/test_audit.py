@@ -500,6 +500,24 @@ def test_gain_without_a_share_is_printed_as_it_is():
     assert row.verdict.endswith("scores 0.25 better")
 
 
+def signed_bias(y, p):
+    return float(np.mean(p - y))
+
+
+@pytest.mark.parametrize("truth", [[0.1, 0.2, 0.7], np.linspace(0.1, 0.7, 40)])
+def test_gain_over_an_honest_score_of_zero_is_no_percentage(truth):
+    """The honest bias is 0 up to rounding (3 events) or up to the error of the draws (40)."""
+    result = audit(truth, {"bias": signed_bias, "off by 1": lambda y, p: signed_bias(y, p) + 0.01})
+    row = result["bias"]
+    assert row.pays
+    assert 0.0 < abs(row.honest) <= 3 * 0.5 / math.sqrt(200 * 40)
+    assert math.isnan(row.relative_gain)
+    assert row.answer == f"yes: {row.gain:.3g} better"
+    assert math.isnan(result["off by 1"].relative_gain)  # 0.01 and below 0: a share of 0.01 would say nothing
+    assert "%" not in str(result)
+    assert "Lying pays under bias and off by 1. Under bias: " in str(result)
+
+
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 HALF = [0.5, 0.5]

@@ -222,12 +222,21 @@ class _AuditRun:
             best_report=report,
             gain=gain,
             standard_error=error,
-            relative_gain=gain / abs(honest.value) if honest.value else 0.0 if gain == 0.0 else math.nan,
+            relative_gain=self._relative_gain(measure, honest, scored[best]),
             truthful=measure.truthful,
             pays=gains and enough,
             undecided=gains and not enough,
             method=self._method(measure),
         )
+
+    def _relative_gain(self, measure: AuditedMeasure, honest: _Scored, lie: _Scored) -> float:
+        """Gain as a share of the honest score; nan if that is 0 up to its error, or if the scores differ in sign."""
+        gain, draws = honest.value - lie.value, honest.draws
+        if gain == 0.0:
+            return 0.0
+        rounding = _ROUNDING * max(abs(honest.value), abs(lie.value))
+        error = max(rounding, measure.tolerance, 3.0 * self.random_outcomes.error(draws) if len(draws) else 0.0)
+        return gain / abs(honest.value) if abs(honest.value) > error and honest.value * lie.value >= 0.0 else math.nan
 
     def _enough(self, report: _Array) -> bool:
         """Return whether both outcomes of the events that a lie changes are frequent enough for a standard error."""

@@ -77,7 +77,8 @@ class AuditRow(Result):
     gain, standard_error : float
         ``honest - scores[best_lie]``, negative if every lie costs something; its standard error, 0 if exact.
     relative_gain : float
-        The gain as a share of the honest score (nan if that is 0 and the gain is not).
+        The gain as a share of the honest score. nan if this says nothing: the honest score is 0 up to rounding, the
+        tolerance of the measure and three standard errors, or the two scores differ in sign.
     truthful : bool
         Whether it is proved that no lie can gain.
     pays : bool
@@ -122,7 +123,7 @@ class AuditRow(Result):
 
     @property
     def better(self) -> str:
-        """The gain in percent; as a score if the honest score is 0."""
+        """The gain in percent; as a score if `relative_gain` is nan."""
         if math.isnan(self.relative_gain):
             return f"{self.gain:.3g}"
         return f"{self.relative_gain:.0%}" if self.relative_gain >= 0.0095 else f"{100 * self.relative_gain:.2g}%"
@@ -238,8 +239,9 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     def _paying(self, paying: list[AuditRow]) -> str:
         best = max(paying, key=lambda row: -1.0 if math.isnan(row.relative_gain) else row.relative_gain)
         lie = f"reporting {_list_truth(best.best_report)}" if len(self.truth) <= _SHOWN else f'"{best.best_lie}"'
-        most = "" if len(paying) == 1 else f". It pays most under {best.measure}"
         names = join_words([row.measure for row in paying])
+        comparable = not math.isnan(best.relative_gain)
+        most = "" if len(paying) == 1 else f". {'It pays most under' if comparable else 'Under'} {best.measure}"
         return f"Lying pays under {names}{most}: {lie} scores {best.better} better than the truth."
 
     def _how(self) -> str:
