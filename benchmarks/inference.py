@@ -27,7 +27,7 @@ from truthcal.measures.registry import TENTS
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "inference.md"
 LEVELS = (0.05, 0.01)
 TESTS = ("multiscale_atb", "atb", "shifted_grid_ubse", "ks_ce", "kuiper_ce", "spiegelhalter", "hosmer_lemeshow")
-ANY_MEASURE = ("smcal", "ece")  # exact only
+ANY_MEASURE = ("smcal", "unbinned_ece")  # exact only
 # Maximum size of an array of outcomes.
 BLOCK = 2_000_000
 

@@ -23,7 +23,7 @@ from truthcal.results.intervals import ConfidenceInterval
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "coverage.md"
 SIZES = (200, 2000)
 LEVEL = 0.95
-NORMS = ("smcal", "ks_ce", "binned_ece", "atb_l1")
+NORMS = ("smcal", "ks_ce", "ece", "atb_l1")
 Curve = Callable[[np.ndarray], np.ndarray]
 
 # Predictions as a function of uniform random numbers. Weights of "weighted" are exponential, those of "heavy weights"

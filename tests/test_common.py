@@ -22,7 +22,7 @@ ORACLES = oracles.ORACLES | more_oracles.MORE_ORACLES
 
 # Measures whose definition divides by a mean outcome, takes a root or bends a curve: rounding is relative to 1 there,
 # and not to the result.
-ABSOLUTE = {"decision_loss": 1e-14, "u_calibration": 1e-14, "ici": 1e-15, "binned_ece": 1e-15, "distcal": 1e-8}
+ABSOLUTE = {"decision_loss": 1e-14, "u_calibration": 1e-14, "ici": 1e-15, "ece": 1e-15, "distcal": 1e-8}
 
 
 def close(name, expected, rel=1e-10):

@@ -18,12 +18,12 @@ SMECE = tc.MEASURES["smece"].tolerance
 
 def values(y, p, w):
     """Compute all measures in the inequalities below."""
-    names = ["atb", "atb_l1", "smcal", "intcal", "intcal_surrogate", "ece", "ks_ce", "kuiper_ce"]
-    names += ["decision_loss", "u_calibration", "laplace_kernel_ce", "smece", "binned_ece", "ici"]
+    names = ["atb", "atb_l1", "smcal", "intcal", "intcal_surrogate", "unbinned_ece", "ks_ce", "kuiper_ce"]
+    names += ["decision_loss", "u_calibration", "laplace_kernel_ce", "smece", "ece", "ici"]
     found = {name: getattr(tc, name)(y, p, sample_weight=w) for name in names}
     found["distcal"] = tc.distcal_bounds(y, p, tolerance=1e-7, sample_weight=w)
     found["bias"] = tc.atb_summary(y, p, sample_weight=w).bias
-    found["l2_ece"] = tc.ece(y, p, alpha=2, sample_weight=w)
+    found["l2_ece"] = tc.unbinned_ece(y, p, alpha=2, sample_weight=w)
     return found
 
 
@@ -33,8 +33,8 @@ def rest(v):
 
 # name -> (smaller side, larger side). distcal is certified from either side.
 INEQUALITIES = {
-    "smCal <= ECE": lambda v: (v["smcal"], v["ece"]),
-    "distCal <= ECE": lambda v: (v["distcal"].low, v["ece"]),
+    "smCal <= ECE": lambda v: (v["smcal"], v["unbinned_ece"]),
+    "distCal <= ECE": lambda v: (v["distcal"].low, v["unbinned_ece"]),
     "smCal/2 <= distCal": lambda v: (v["smcal"] / 2, v["distcal"].high),
     "distCal <= 2 smCal": lambda v: (v["distcal"].low, 2 * v["smcal"]),
     "2/3 smCal <= ATB_l1": lambda v: (2 / 3 * v["smcal"], v["atb_l1"]),
@@ -55,27 +55,27 @@ INEQUALITIES = {
     "smCal <= 2 KS": lambda v: (v["smcal"], 2 * v["ks_ce"]),
     "distCal <= intCE": lambda v: (v["distcal"].low, v["intcal"]),
     "intCE <= surrogate": lambda v: (v["intcal"], v["intcal_surrogate"]),
-    "surrogate <= ECE": lambda v: (v["intcal_surrogate"], v["ece"]),
-    "ECE^2 <= l2-ECE": lambda v: (v["ece"] ** 2, v["l2_ece"]),
+    "surrogate <= ECE": lambda v: (v["intcal_surrogate"], v["unbinned_ece"]),
+    "ECE^2 <= l2-ECE": lambda v: (v["unbinned_ece"] ** 2, v["l2_ece"]),
     "l2-ECE <= CDL": lambda v: (v["l2_ece"], v["decision_loss"]),
-    "CDL <= 2 ECE": lambda v: (v["decision_loss"], 2 * v["ece"]),
+    "CDL <= 2 ECE": lambda v: (v["decision_loss"], 2 * v["unbinned_ece"]),
     "U-cal <= CDL": lambda v: (v["u_calibration"], v["decision_loss"]),
     "distCal <= 2 smCal - |bias|": lambda v: (v["distcal"].low, 2 * v["smcal"] - abs(v["bias"])),
     "ATB_l1 <= 2 smCal - |bias|": lambda v: (v["atb_l1"], 2 * v["smcal"] - abs(v["bias"])),
     "smCal <= |bias| + sqrt(2 ATB - bias^2)/2": lambda v: (v["smcal"], abs(v["bias"]) + rest(v)),
-    "ATB <= ECE smCal": lambda v: (v["atb"], v["ece"] * v["smcal"]),
-    "kCE^2 <= ECE smCal": lambda v: (v["laplace_kernel_ce"] ** 2, v["ece"] * v["smcal"]),
-    "Kuiper <= ECE": lambda v: (v["kuiper_ce"], v["ece"]),
+    "ATB <= ECE smCal": lambda v: (v["atb"], v["unbinned_ece"] * v["smcal"]),
+    "kCE^2 <= ECE smCal": lambda v: (v["laplace_kernel_ce"] ** 2, v["unbinned_ece"] * v["smcal"]),
+    "Kuiper <= ECE": lambda v: (v["kuiper_ce"], v["unbinned_ece"]),
     "smCal <= intCE": lambda v: (v["smcal"], v["intcal"]),
     "U-cal <= 2 Kuiper": lambda v: (v["u_calibration"], 2 * v["kuiper_ce"]),
     "smCal <= 1.8 smECE": lambda v: (v["smcal"], 1.8 * v["smece"] + SMECE),
     "smECE <= max(smCal, sqrt(0.8 smCal))": lambda v: (v["smece"], max(v["smcal"], (0.8 * v["smcal"]) ** 0.5) + SMECE),
     "smCal <= 2 ICI": lambda v: (v["smcal"], 2 * v["ici"]),
-    "ICI <= ECE": lambda v: (v["ici"], v["ece"]),
+    "ICI <= ECE": lambda v: (v["ici"], v["unbinned_ece"]),
     "ICI^2 <= Kuiper": lambda v: (v["ici"] ** 2, v["kuiper_ce"]),
-    "smECE <= ECE": lambda v: (v["smece"], v["ece"] + SMECE),
+    "smECE <= ECE": lambda v: (v["smece"], v["unbinned_ece"] + SMECE),
     "|bias| <= smECE": lambda v: (abs(v["bias"]), v["smece"] + SMECE),
-    "binned ECE <= ECE": lambda v: (v["binned_ece"], v["ece"]),
+    "binned ECE <= unbinned ECE": lambda v: (v["ece"], v["unbinned_ece"]),
 }
 
 
@@ -118,15 +118,15 @@ def test_reporting_the_average_never_scores_worse(data):
     """Everything replaced by the mean prediction: only the bias is left, and nobody scores less than the bias."""
     y, p, w = data
     flat = np.full(len(p), np.average(p, weights=w))
-    for name in ("ece", "binned_ece", "smcal", "intcal", "ks_ce", "smece", "atb_l1", "laplace_kernel_ce"):
+    for name in ("unbinned_ece", "ece", "smcal", "intcal", "ks_ce", "smece", "atb_l1", "laplace_kernel_ce"):
         function = getattr(tc, name)
         honest, lie = function(y, p, sample_weight=w), function(y, flat, sample_weight=w)
         assert lie <= honest * (1 + 1e-6) + SLACK or name in ("atb_l1", "laplace_kernel_ce"), name
     low = tc.distcal_bounds(y, flat, tolerance=1e-7, sample_weight=w).low
     assert low <= tc.distcal_bounds(y, p, tolerance=1e-7, sample_weight=w).high + SLACK
     for alpha in (2, 3):
-        flat_ece = tc.ece(y, flat, alpha=alpha, sample_weight=w)
-        assert flat_ece <= tc.ece(y, p, alpha=alpha, sample_weight=w) * (1 + 1e-9) + SLACK
+        flat_ece = tc.unbinned_ece(y, flat, alpha=alpha, sample_weight=w)
+        assert flat_ece <= tc.unbinned_ece(y, p, alpha=alpha, sample_weight=w) * (1 + 1e-9) + SLACK
     for norm in ("l1", "l2"):
         flat_ece = tc.binned_ece(y, flat, norm=norm, sample_weight=w)
         assert flat_ece <= tc.binned_ece(y, p, norm=norm, sample_weight=w) * (1 + 1e-9) + SLACK
@@ -148,8 +148,8 @@ def test_merging_two_predictions_never_raises_ece(data, more):
     both = np.isin(p, [one, two])
     merged = np.where(both, np.average(np.array(p)[both], weights=np.array(w)[both]), p)
     for alpha in (1, 2):
-        before = tc.ece(y, p, alpha=alpha, sample_weight=w)
-        assert tc.ece(y, merged, alpha=alpha, sample_weight=w) <= before * (1 + 1e-9) + SLACK
+        before = tc.unbinned_ece(y, p, alpha=alpha, sample_weight=w)
+        assert tc.unbinned_ece(y, merged, alpha=alpha, sample_weight=w) <= before * (1 + 1e-9) + SLACK
 
 
 def test_merging_some_predictions_may_raise_the_smooth_measures():
@@ -194,7 +194,7 @@ def test_under_most_measures_the_average_pays_more_than_the_truth(one, two):
     assume(abs(one - two) > 0.05)
     chance = {y: (one if y[0] else 1 - one) * (two if y[1] else 1 - two) for y in itertools.product((0, 1), repeat=2)}
     flat = [(one + two) / 2] * 2
-    for function in (tc.ece, tc.smcal):
+    for function in (tc.unbinned_ece, tc.smcal):
         honest = sum(c * function(y, [one, two]) for y, c in chance.items())
         lie = sum(c * function(y, flat) for y, c in chance.items())
         assert lie < honest - 1e-8

@@ -32,6 +32,7 @@ from .measures.bias_curve import bias_band as bias_band
 from .measures.bias_curve import cumulative_bias_curve as cumulative_bias_curve
 from .measures.binned import binned_ece as binned_ece
 from .measures.binned import ece as ece
+from .measures.binned import unbinned_ece as unbinned_ece
 from .measures.conventions import binned_ece_like as binned_ece_like
 from .measures.cumulative import ks_ce as ks_ce
 from .measures.cumulative import kuiper_ce as kuiper_ce

@@ -70,8 +70,8 @@ def test_two_point_expectations_of_the_paper():
 def test_example_1_of_the_paper_for_every_outcome(events):
     """Different true chances in [1/3, 2/3]: the truth has an ECE of 1/3 or more, whatever happens."""
     truth = np.linspace(1 / 3, 2 / 3, events)
-    honest = expected_score(truth, truth, "ece")
-    flat = expected_score(np.full(events, 0.5), truth, "ece")
+    honest = expected_score(truth, truth, "unbinned_ece")
+    flat = expected_score(np.full(events, 0.5), truth, "unbinned_ece")
     assert len(honest.values) == 2**events
     assert honest.values.min() >= 1 / 3 - 1e-15
     assert flat.value <= 0.5 / math.sqrt(events)
@@ -80,8 +80,8 @@ def test_example_1_of_the_paper_for_every_outcome(events):
 def test_example_1_of_the_paper_as_events_accumulate():
     for events in (50, 400, 3200):
         truth = np.linspace(1 / 3, 2 / 3, events)
-        honest = expected_score(truth, truth, "ece", n_resamples=100)
-        flat = expected_score(np.full(events, 0.5), truth, "ece", n_resamples=1000)
+        honest = expected_score(truth, truth, "unbinned_ece", n_resamples=100)
+        flat = expected_score(np.full(events, 0.5), truth, "unbinned_ece", n_resamples=1000)
         assert honest.value >= 1 / 3
         assert flat.value <= 0.5 / math.sqrt(events)
 
@@ -115,7 +115,7 @@ def test_no_lie_gains_under_truthful_measures(events):
         assert (row.truthful, row.pays, row.standard_error) == (True, False, 0.0)
 
 
-@pytest.mark.parametrize("name", ["ece", "smcal", "ks_ce", "binned_ece", "laplace_kernel_ce", "atb_l1"])
+@pytest.mark.parametrize("name", ["unbinned_ece", "smcal", "ks_ce", "ece", "laplace_kernel_ce", "atb_l1"])
 @pytest.mark.parametrize("events", [3, 12, 300])
 def test_lying_pays_for_more_events(name, events):
     row = audit(np.random.default_rng(1).random(events), [name])[name]
@@ -127,7 +127,7 @@ def test_lying_pays_for_more_events(name, events):
 
 def test_searched_lie_is_at_least_as_good_as_all_others_where_scores_are_exact():
     for truth in ([0.3], [0.1, 0.4, 0.6], [0.2, 0.3, 0.5, 0.55, 0.9, 0.95]):
-        for row in audit(truth, ["smcal", "ks_ce", "ece", "decision_loss"]).rows:
+        for row in audit(truth, ["smcal", "ks_ce", "unbinned_ece", "decision_loss"]).rows:
             assert row.scores["searched"] <= min([row.honest, *row.scores.values()]) + ROUNDING
             assert row.gain >= 0
 
@@ -226,7 +226,7 @@ def test_binning_has_its_expected_ubse_at_any_size(binning):
         assert (score.method, score.measure) == ("decomposition", repr(binning))
 
 
-@pytest.mark.parametrize("name", ["ece", "smcal", "binned_ece", "ks_ce", "smece", "intcal"])
+@pytest.mark.parametrize("name", ["unbinned_ece", "smcal", "ece", "ks_ce", "smece", "intcal"])
 @pytest.mark.parametrize("weight", [None, WEIGHTS])
 def test_draws_agree_with_enumeration(name, weight, monkeypatch):
     exact = expected_score(**TIED, measure=name, sample_weight=weight)
@@ -355,9 +355,9 @@ def test_standard_error_of_a_gain_is_paired():
 
 def test_drawn_gain_agrees_with_the_exact_one(monkeypatch):
     truth = [0.2, 0.3, 0.5, 0.6, 0.9]
-    exact = audit(truth, ["smcal", "ece", "ks_ce"])
+    exact = audit(truth, ["smcal", "unbinned_ece", "ks_ce"])
     monkeypatch.setattr(audit_module, "MAX_ENUMERATED", 0)
-    drawn = audit(truth, ["smcal", "ece", "ks_ce"], n_resamples=1000)
+    drawn = audit(truth, ["smcal", "unbinned_ece", "ks_ce"], n_resamples=1000)
     for row in drawn.rows:
         one = exact[row.measure]
         assert (one.method, row.method) == ("enumeration", "draws")
@@ -395,13 +395,15 @@ def test_truth_that_is_certain_leaves_nothing_to_gain():
     for row in result.rows:
         assert row.honest == pytest.approx(0.0, abs=1e-6)  # smece is found to 1e-7
         assert not row.pays
-    assert audit([0.0, 1.0], ["ece"])["ece"].relative_gain == 0.0
+    assert audit([0.0, 1.0], ["unbinned_ece"])["unbinned_ece"].relative_gain == 0.0
 
 
 def test_single_event():
-    result = audit([0.3], ["atb", "smcal", "ece"])
+    result = audit([0.3], ["atb", "smcal", "unbinned_ece"])
     assert str(result).startswith("1 event with true probability 0.3.")
-    assert result["ece"].best_report.tolist() != [0.3]  # the chance itself has an error in all outcomes; 0 in most
+    assert result["unbinned_ece"].best_report.tolist() != [
+        0.3
+    ]  # the chance itself has an error in all outcomes; 0 in most
 
 
 # --- own predictions --------------------------------------------------------------------------------------------------
@@ -416,10 +418,10 @@ def test_audit_on_few_predictions_is_an_audit():
 
 def test_audit_on_many_predictions_takes_evenly_spaced_ones():
     p = np.random.default_rng(0).permutation(np.arange(10_000) / 10_000)
-    result = audit_on(p, ["atb", "binned_ece"], strategies=["constant mean"])
+    result = audit_on(p, ["atb", "ece"], strategies=["constant mean"])
     assert str(result).startswith("True probabilities: 500 of your 10,000 predictions, evenly spaced. ")
     np.testing.assert_allclose(result.truth, np.arange(500) / 500 + 0.001, atol=1e-12)
-    assert result["binned_ece"].pays
+    assert result["ece"].pays
     assert len(audit_on(p, ["atb"], max_rows=7).truth) == 7
 
 
@@ -461,7 +463,7 @@ def test_printed_audit_fits_and_says_how_it_was_done(events):
 
 def test_table_with_many_lies_shows_the_best_alone():
     strategies = {f"a lie with a long name, number {k}": lambda truth, k=k: truth**k for k in range(2, 9)}
-    text = str(audit([0.25, 0.75], ["atb", "ece"], strategies=strategies))
+    text = str(audit([0.25, 0.75], ["atb", "unbinned_ece"], strategies=strategies))
     assert max(map(len, text.splitlines())) <= 110
     assert re.search(r"^measure +honest +best lie +its score +does lying pay\?$", text, re.MULTILINE)
 
@@ -477,7 +479,7 @@ def test_audit_as_html_is_escaped():
 
 def test_audit_is_a_mapping_and_makes_columns():
     result = two_points()
-    assert (list(result), len(result), "smcal" in result, "ece" in result) == (
+    assert (list(result), len(result), "smcal" in result, "unbinned_ece" in result) == (
         ["atb", "smcal", "brier"],
         3,
         True,
@@ -490,8 +492,8 @@ def test_audit_is_a_mapping_and_makes_columns():
     assert frame["method"].tolist() == ["decomposition", "enumeration", "enumeration"]
     assert frame["verdict"][1] == 'lying pays; the lie "constant mean" scores 20% better'
     assert str(result["smcal"]) == 'smcal: lying pays; the lie "constant mean" scores 20% better.'
-    with pytest.raises(KeyError, match="'ece' is not in this audit; it has atb, smcal, brier"):
-        result["ece"]
+    with pytest.raises(KeyError, match="'unbinned_ece' is not in this audit; it has atb, smcal, brier"):
+        result["unbinned_ece"]
 
 
 def test_gain_without_a_share_is_printed_as_it_is():

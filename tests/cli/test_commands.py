@@ -195,15 +195,15 @@ def test_audit_of_truth_and_of_a_file(quick, file, events):
     assert quick("audit", "--truth", "0.25,0.75", *chosen, check=0).out == f"{want}\n"
     rows = valid(quick("audit", "--truth", "0.25,0.75", *chosen, "--json", check=0).out)["rows"]
     assert [row["pays"] for row in rows] == [False, True]
-    want = tc.audit_on(events["score"], ["binned_ece"], max_rows=50)
-    out = quick("audit", file, "--measure", "binned_ece", "--max-rows", "50", check=0).out
+    want = tc.audit_on(events["score"], ["ece"], max_rows=50)
+    out = quick("audit", file, "--measure", "ece", "--max-rows", "50", check=0).out
     assert out == f"{want}\n"
 
 
 def test_audit_needs_no_outcomes(quick, write, events):
     path = write("p.csv", score=events["score"][:50])
-    want = tc.audit_on(events["score"][:50], ["binned_ece"])
-    assert quick("audit", path, "--measure", "binned_ece", check=0).out == f"{want}\n"
+    want = tc.audit_on(events["score"][:50], ["ece"])
+    assert quick("audit", path, "--measure", "ece", check=0).out == f"{want}\n"
     assert "has no column 'zzz' (named by `--proba`)" in quick("audit", path, "--proba", "zzz", check=2).err
 
 

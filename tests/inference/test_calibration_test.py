@@ -92,7 +92,7 @@ def test_exact_equals_full_enumeration(name, kind):
 
 
 @examples(40)
-@given(data=weighted_rows(max_size=7), name=st.sampled_from(["atb", "atb_l1", "ks_ce", "kuiper_ce", "ece"]))
+@given(data=weighted_rows(max_size=7), name=st.sampled_from(["atb", "atb_l1", "ks_ce", "kuiper_ce", "unbinned_ece"]))
 def test_exact_equals_full_enumeration_at_delicate_rows(data, name):
     """Weights of any size, predictions next to 0, 1/2, 1 and each other."""
     y, p, w = data
@@ -110,10 +110,10 @@ ROUNDED = [
     ("atb", [1, 9, 2, 8, 3, 7], [1, 0, 1, 0, 0, 1]),
     ("kuiper_ce", [1, 2, 3, 6, 7], [0, 1, 1, 1, 0]),
     ("ks_ce", [1, 9, 2, 8, 3, 7], [0, 0, 0, 0, 0, 0]),
-    ("ece", [1, 9, 2, 8, 3, 7], [1, 0, 1, 0, 0, 1]),
+    ("unbinned_ece", [1, 9, 2, 8, 3, 7], [1, 0, 1, 0, 0, 1]),
     ("ks_ce", [1, 2, 3, 6, 7], [1, 1, 0, 1, 1]),
     ("kuiper_ce", [1, 3, 3, 7, 7, 9], [1, 1, 1, 1, 1, 1]),
-    ("ece", [1, 9, 2, 8, 3, 7], [1, 1, 1, 1, 1, 0]),
+    ("unbinned_ece", [1, 9, 2, 8, 3, 7], [1, 1, 1, 1, 1, 0]),
     ("atb", [1, 2, 3, 4, 6, 7], [1, 0, 1, 0, 0, 0]),
     ("atb_l1", [1, 2, 3, 4, 6, 7], [1, 1, 1, 1, 1, 1]),
 ]
@@ -389,7 +389,7 @@ def test_auto_is_exact_for_few_rows_or_little_information():
     y, p, w = some_rows(10_001, weighted=True)
     assert tc.calibration_test(y, p).method == "asymptotic"
     assert tc.calibration_test(y, p, measure="kuiper_ce").method == "asymptotic"
-    assert tc.calibration_test(y, p, measure="ece", n_resamples=9).method == "exact"
+    assert tc.calibration_test(y, p, measure="unbinned_ece", n_resamples=9).method == "exact"
     w[9:] *= 1e-9  # nine rows carry all weight
     assert tc.calibration_test(y, p, sample_weight=w, n_resamples=9).method == "exact"
     rare = p / 100.0
@@ -633,9 +633,9 @@ REFUSED = [
     ({"rng": 1.5}, TypeError, "`rng` must be a whole number"),
     ({"rng": -1}, TypeError, "`rng` must be a whole number"),
     (
-        {"measure": "ece", "method": "asymptotic"},
+        {"measure": "unbinned_ece", "method": "asymptotic"},
         ValueError,
-        "`method` for ece must be one of 'auto', 'exact'; got 'asymptotic'",
+        "`method` for unbinned_ece must be one of 'auto', 'exact'; got 'asymptotic'",
     ),
     (
         {"measure": "ks_ce", "method": "bound"},
@@ -714,9 +714,10 @@ def test_sketch_of_extreme_weights_is_that_of_plain_ones(scale, method):
 def test_measures_and_methods_that_a_sketch_cannot_have():
     sketch = tc.Sketch().update(Y, P)
     with pytest.raises(
-        ValueError, match="`measure` of a sketch must be one of 'atb', 'multiscale_atb', 'shifted_grid_ubse'; got 'ece'"
+        ValueError,
+        match="`measure` of a sketch must be one of 'atb', 'multiscale_atb', 'shifted_grid_ubse'; got 'unbinned_ece'",
     ):
-        tc.calibration_test(sketch, measure="ece")
+        tc.calibration_test(sketch, measure="unbinned_ece")
     with pytest.raises(
         ValueError, match="`method` for atb of a sketch must be one of 'auto', 'asymptotic', 'bound'; got 'exact'"
     ):
@@ -782,7 +783,7 @@ def test_one_row(name):
     assert tc.calibration_test([1], [0.5], measure=name).pvalue == 1.0  # both outcomes are equally far
 
 
-@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "ks_ce", "ece"])
+@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "ks_ce", "unbinned_ece"])
 def test_one_constant_prediction_is_a_binomial_test(measure):
     """With equal predictions every measure grows with the distance of the mean outcome."""
     n, p = 40, 0.3

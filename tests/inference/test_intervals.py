@@ -134,7 +134,7 @@ def test_coverage_of_norms(truth, n):
     # Their intervals are wide on purpose: all but a few must contain the truth.
     rng = np.random.default_rng([n, len(truth)])
     everyone = population("tied", truth)
-    for measure in ("smcal", "ks_ce", "binned_ece", "atb_l1"):
+    for measure in ("smcal", "ks_ce", "ece", "atb_l1"):
         true = 0.0 if truth == "calibrated" else MEASURES[measure].of_sample(everyone)
         hits = 0
         for _ in range(REPEATS):
@@ -440,13 +440,13 @@ def test_constant_predictions_have_the_interval_of_a_mean():
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.45).astype(int)
     bias = tc.confidence_interval(y, np.full(400, 0.3), measure="bias")
-    for measure in ("rms", "smcal", "ks_ce", "ece"):
+    for measure in ("rms", "smcal", "ks_ce", "unbinned_ece"):
         interval = tc.confidence_interval(y, np.full(400, 0.3), measure=measure)
         # The normal quantile stands for Student's.
         assert (interval.low, interval.high) == pytest.approx((-bias.high, -bias.low), rel=0, abs=0.015)
 
 
-@pytest.mark.parametrize("measure", [*SQUARES, "bias", "smcal", "ks_ce", "binned_ece", "atb_l1"])
+@pytest.mark.parametrize("measure", [*SQUARES, "bias", "smcal", "ks_ce", "ece", "atb_l1"])
 def test_predictions_that_were_all_right(measure):
     y = np.arange(50) % 2
     interval = tc.confidence_interval(y, y.astype(float), measure=measure)
@@ -468,12 +468,12 @@ def test_measures_without_an_interval_say_so(measure):
 
 def test_ece_of_unique_predictions_has_no_interval():
     y, p, _ = some_rows(200)
-    interval = tc.confidence_interval(y, p, measure="ece")
+    interval = tc.confidence_interval(y, p, measure="unbinned_ece")
     assert math.isnan(interval.low)
     assert "most predictions are unique" in interval.why
-    tied = tc.confidence_interval(y, np.round(p, 1), measure="ece")
+    tied = tc.confidence_interval(y, np.round(p, 1), measure="unbinned_ece")
     assert tied.low <= tied.estimate <= tied.high
-    assert tied.estimate == pytest.approx(tc.ece(y, np.round(p, 1)), rel=1e-12, abs=0)
+    assert tied.estimate == pytest.approx(tc.unbinned_ece(y, np.round(p, 1)), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

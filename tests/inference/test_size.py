@@ -177,7 +177,7 @@ def test_size_of_exact_tests(kind):
 
     Rare events of 150 rows have so few outcomes that many tie: sizes there may be below nominal, never above.
     """
-    tests, n, count = (*TENT_TESTS, *PATH_TESTS, *CLASSICAL, "ece"), 150, 40_000
+    tests, n, count = (*TENT_TESTS, *PATH_TESTS, *CLASSICAL, "unbinned_ece"), 150, 40_000
     observed = Null(kind, n, count, tests, seed=1)
     redrawn = Null(kind, n, count, tests, seed=2, by_draw=True)
     low = 0.0 if kind in ("rare", "tied") else 0.75

@@ -1,4 +1,4 @@
-"""ECE on distinct values and in bins."""
+"""ECE in bins, and on distinct values."""
 
 import math
 
@@ -13,25 +13,34 @@ from support.strategies import examples, rows, weighted_rows
 import truthcal as tc
 
 
-def test_ece_reference_value():
+def test_unbinned_ece_reference_value():
     y, p = [0, 1, 0, 1, 0, 1, 1, 1, 0], [0.5, 0.5, 0.5, 0.6, 0.5, 0.6, 0.6, 0.6, 0.6]
-    assert tc.ece(y, p) == pytest.approx(4 / 9 * 0.25 + 5 / 9 * 0.2, rel=1e-14)
+    assert tc.unbinned_ece(y, p) == pytest.approx(4 / 9 * 0.25 + 5 / 9 * 0.2, rel=1e-14)
 
 
-def test_ece_of_different_predictions_says_nothing_about_calibration():
+def test_unbinned_ece_of_different_predictions_says_nothing_about_calibration():
     """Example 1 of the paper: the honest report of uniform chances scores 1/3, the constant 1/2 next to nothing."""
     rng = np.random.default_rng(0)
     truth = rng.random(100_000)
     y = rng.random(100_000) < truth
-    assert tc.ece(y, truth) == pytest.approx(1 / 3, abs=0.005)
-    assert tc.ece(y, np.full(100_000, 0.5)) < 0.005
+    assert tc.unbinned_ece(y, truth) == pytest.approx(1 / 3, abs=0.005)
+    assert tc.unbinned_ece(y, np.full(100_000, 0.5)) < 0.005
 
 
 @given(weighted_rows(max_size=8), st.sampled_from([1, 1.5, 2, 3]))
-def test_ece_exponents(data, alpha):
+def test_unbinned_ece_exponents(data, alpha):
     y, p, w = data
-    expected = float(more_oracles.ece(y, oracles.exact(p), oracles.exact(w), alpha=alpha))
-    assert tc.ece(y, p, alpha=alpha, sample_weight=w) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    expected = float(more_oracles.unbinned_ece(y, oracles.exact(p), oracles.exact(w), alpha=alpha))
+    assert tc.unbinned_ece(y, p, alpha=alpha, sample_weight=w) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+@examples(20)
+@given(weighted_rows(), st.integers(1, 40))
+def test_ece_is_binned_ece_with_15_bins_of_equal_width(data, n_bins):
+    y, p, w = data
+    assert tc.ece(y, p, sample_weight=w) == tc.binned_ece(y, p, sample_weight=w)
+    assert tc.ece(y, p) == tc.binned_ece(y, p, n_bins=15, strategy="uniform", norm="l1", debias=False)
+    assert tc.ece(y, p, n_bins=n_bins) == tc.binned_ece(y, p, n_bins=n_bins)
 
 
 @given(
@@ -122,7 +131,7 @@ def test_debias_refuses_fractions_and_ece_refuses_small_alpha():
         tc.binned_ece([0.5, 0.5], [0.2, 0.3], norm="l2", debias=True, n_bins=1)
     for bad in (0.5, math.nan, 10**400):
         with pytest.raises(ValueError, match="`alpha` must be finite and at least 1"):
-            tc.ece([0, 1], [0.2, 0.7], alpha=bad)
+            tc.unbinned_ece([0, 1], [0.2, 0.7], alpha=bad)
 
 
 def test_a_light_bin_keeps_its_gap():

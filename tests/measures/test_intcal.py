@@ -44,7 +44,7 @@ def test_five_thousand_different_predictions():
     rng = np.random.default_rng(0)
     p = rng.random(5000)
     y = rng.random(5000) < p
-    assert tc.distcal(y, p) <= tc.intcal(y, p) <= tc.intcal_surrogate(y, p) <= tc.ece(y, p)
+    assert tc.distcal(y, p) <= tc.intcal(y, p) <= tc.intcal_surrogate(y, p) <= tc.unbinned_ece(y, p)
 
 
 def test_too_many_predictions_are_refused_with_advice():
@@ -60,7 +60,7 @@ def test_too_many_predictions_are_refused_with_advice():
 @examples(50)
 def test_surrogate_is_never_below_the_exact_one_nor_above_ece(data):
     y, p, w = data
-    exact, surrogate, ece = (f(y, p, sample_weight=w) for f in (tc.intcal, tc.intcal_surrogate, tc.ece))
+    exact, surrogate, ece = (f(y, p, sample_weight=w) for f in (tc.intcal, tc.intcal_surrogate, tc.unbinned_ece))
     assert exact <= surrogate * (1 + 1e-9) + 1e-15
     assert surrogate <= ece * (1 + 1e-9) + 1e-15
 

@@ -42,8 +42,8 @@ def test_some_names_in_a_given_order():
     table = tc.all_measures(y, p, ["smcal", "atb"])
     assert [row.name for row in table.rows] == ["smcal", "atb"]
     assert tc.all_measures(y, p, "atb")["atb"] == tc.atb(y, p)
-    with pytest.raises(KeyError, match="'ece' is not in this table; it has smcal, atb"):
-        table["ece"]
+    with pytest.raises(KeyError, match="'unbinned_ece' is not in this table; it has smcal, atb"):
+        table["unbinned_ece"]
     with pytest.raises(ValueError, match=r"`names` must be one of 'atb', .*; got 'brier'"):
         tc.all_measures(y, p, ["brier"])
     with pytest.raises(TypeError, match=r"`names` must be names of measures, such as \['atb', 'smcal'\]; got 5"):
@@ -69,7 +69,7 @@ def test_table_prints_and_makes_columns():
     lines = str(table).splitlines()
     assert len(lines) == 1 + len(tc.MEASURES) + 1
     assert lines[0].split() == ["measure", "value", "scale", "truthful", "continuous", "complete", "sound"]
-    assert lines[-1] == "ece, decision_loss: not meaningful here, because most predictions are unique"
+    assert lines[-1] == "unbinned_ece, decision_loss: not meaningful here, because most predictions are unique"
     assert "unique" not in str(tc.all_measures([0, 1] * 5, [0.2, 0.7] * 5))
     assert list(table) == list(tc.MEASURES)
     assert dict(table)["atb"] == table["atb"]

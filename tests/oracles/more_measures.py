@@ -45,7 +45,7 @@ def root(x):
         return float(to_decimal(Fraction(x)).sqrt())
 
 
-def ece(y, p, w=None, alpha=1):
+def unbinned_ece(y, p, w=None, alpha=1):
     return sum(mass * abs(r - ones / mass) ** alpha for r, mass, ones in table(y, p, w))
 
 
@@ -265,7 +265,7 @@ def intcal_surrogate(y, p, w=None):
     RintCE is the ECE from there on and width only adds to it: nothing further can be smaller. At most 1075 steps.
     """
     r, c = gaps(y, p, w)
-    best, width = ece(y, p, w), Fraction(1)
+    best, width = unbinned_ece(y, p, w), Fraction(1)
     smallest = min((right - left for left, right in itertools.pairwise(r)), default=1)
     while width > smallest:
         best = min(best, random_interval_ce(r, c, width) + width)
@@ -493,8 +493,9 @@ def two_point_table():
 
 
 MORE_ORACLES = {
-    **{f.__name__: f for f in (ece, binned_ece, smcal, distcal, intcal, intcal_surrogate, laplace_kernel_ce, smece)},
+    **{f.__name__: f for f in (unbinned_ece, smcal, distcal, intcal, intcal_surrogate, laplace_kernel_ce, smece)},
     **{f.__name__: f for f in (ks_ce, kuiper_ce, decision_loss, u_calibration, subsampled_smcal, subsampled_step_ce)},
     "step_ce": ks_ce,
+    "ece": binned_ece,
     "ici": ici,
 }

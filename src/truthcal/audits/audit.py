@@ -21,7 +21,7 @@ Strategies = Mapping[str, str | Callable[[_Array], Any]] | Iterable[str]
 
 DEFAULT_MEASURES = (
     *("atb", "multiscale_atb", "quantile_ece"),
-    *("smcal", "distcal", "smece", "laplace_kernel_ce", "ks_ce", "ece", "binned_ece"),
+    *("smcal", "distcal", "smece", "laplace_kernel_ce", "ks_ce", "ece", "unbinned_ece"),
 )
 # Events enumerated by default for slow measures (more would take minutes), and in a search of a few dozen reports.
 _MAX_FOR_SLOW, _MAX_TO_SEARCH = 8, 6
@@ -118,7 +118,7 @@ def audit_on(
     >>> import numpy as np
     >>> from truthcal import audit_on
     >>> predictions = np.random.default_rng(0).beta(2, 5, 10_000)
-    >>> print(audit_on(predictions, ["binned_ece"])["binned_ece"].best_lie)
+    >>> print(audit_on(predictions, ["ece"])["ece"].best_lie)
     constant mean
     """
     truth, source = check_proba(y_proba, "y_proba").astype(np.float64), "your predictions"

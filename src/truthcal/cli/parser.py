@@ -233,7 +233,7 @@ COMMANDS = (
         (
             ("test with the default statistic, multiscale ATB", f"truthcal test {_CSV}"),
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
-            ("use another statistic", f"truthcal test {_CSV} --measure binned_ece"),
+            ("use another statistic", f"truthcal test {_CSV} --measure ece"),
         ),
         "files label proba weight pos-label statistic alternative method n-resamples seed json markdown",
     ),

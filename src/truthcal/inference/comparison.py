@@ -50,8 +50,8 @@ def compare(
     y_proba_a, y_proba_b : array-like of shape (n,)
         The two forecasters' predictions of the same events, row by row.
     measure : str, default "atb"
-        atb, multiscale_atb or shifted_grid_ubse: their values without noise are compared. Or atb_l1, smcal,
-        laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece or (if predictions repeat) ece, with a wider interval.
+        atb, multiscale_atb or shifted_grid_ubse: their values without noise are compared. Or, with a wider interval,
+        atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, ece or (if predictions repeat) unbinned_ece.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
     n_resamples : int, default 19999
@@ -251,7 +251,7 @@ def _compare_norms(
 ) -> _Difference:
     """Compare two forecasters by a norm: each one's noise gets half of the allowed error."""
     if any(has_no_population(sample, measure) for sample in samples):
-        raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or binned_ece.")
+        raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or ece.")
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
     draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
     reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)

@@ -5,7 +5,7 @@ changes near 0, where bootstrap percentiles fail. No rows are resampled here.
 
 - Squared errors with a tent kernel (atb, multiscale_atb, shifted_grid_ubse): the squared length of a normal vector,
   whose tail is known for every length of its mean. The interval contains all lengths that are not rejected.
-- Norms of the bias (smcal, ks_ce, binned_ece ...): noise changes the measure by at most the measure of the noise,
+- Norms of the bias (smcal, ks_ce, ece ...): noise changes the measure by at most the measure of the noise,
   whatever the truth. These intervals are conservative.
 """
 
@@ -196,7 +196,7 @@ def confidence_interval(
         Nominal coverage.
     method : {"auto", "quadratic", "norm", "score"}, default "auto"
         "auto" chooses "score" for the bias, "quadratic" for squared errors with a tent kernel, "norm" for
-        atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, binned_ece, and for ece if predictions repeat.
+        atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, ece, and for unbinned_ece if predictions repeat.
     n_resamples, rng
         Number of draws of the noise, and source of randomness, for "norm".
 
@@ -256,7 +256,7 @@ def interval_of(
         return _norm_interval(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
         return _square_interval(summary, points, cells, measure, confidence_level)
-    why = f"no interval for {measure} has known coverage near calibration; use rms, smcal or binned_ece"
+    why = f"no interval for {measure} has known coverage near calibration; use rms, smcal or ece"
     return _no_interval(measure, MEASURES[measure].of_sample(summary), confidence_level, why)
 
 

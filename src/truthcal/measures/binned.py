@@ -1,4 +1,4 @@
-"""Expected calibration error: on distinct predictions, and in bins."""
+"""Expected calibration error: in bins, and on distinct predictions (unbinned)."""
 
 import math
 from typing import Any, Literal
@@ -18,48 +18,52 @@ DEFAULT_BINS = 15
 
 
 def ece(
-    y_true: object, y_proba: object, *, alpha: float = 1.0, sample_weight: object = None, pos_label: object = None
+    y_true: object,
+    y_proba: object,
+    *,
+    n_bins: int = DEFAULT_BINS,
+    sample_weight: object = None,
+    pos_label: object = None,
 ) -> float:
-    """Expected calibration error on the distinct predictions: for forecasts on a grid, not for continuous scores.
+    """Expected calibration error in 15 bins of equal width, the most widely reported number. It can be gamed.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
         As for `atb`.
-    alpha : float, default 1
-        The exponent, at least 1.
+    n_bins : int, default 15
+        Number of bins.
 
     Returns
     -------
     float
-        Between 0 (best) and 1. If all predictions are different, each is compared with a single outcome, and the result
-        says nothing about calibration. Not truthful.
+        Between 0 (best) and 1. Errors that cancel within a bin go unnoticed. Not truthful.
 
     Notes
     -----
-    ``sum over distinct r of share(r) * |r - mean outcome at r|**alpha``. Equal predictions form one group. O(n log n).
+    The same as `binned_ece` with its default parameters; `binned_ece` also has bins of equal weight, other norms and a
+    correction for noise. `binned_ece_like` gives the number that another package prints. `unbinned_ece` treats equal
+    predictions as one bin.
+    Reference: Naeini, Cooper, Hauskrecht (2015).
 
     Examples
     --------
     >>> import truthcal as tc
-    >>> y, p = [0, 1, 0, 1, 0, 1, 1, 1, 0], [0.5, 0.5, 0.5, 0.6, 0.5, 0.6, 0.6, 0.6, 0.6]
-    >>> print(f"{tc.ece(y, p):.6f} {4 / 9 * 0.25 + 5 / 9 * 0.2:.6f}")
-    0.222222 0.222222
+    >>> y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
+    >>> print(f"{tc.ece(y, p):.6f} {tc.binned_ece(y, p, n_bins=15):.6f}")
+    0.250000 0.250000
     """
-    return ece_of(Sample.of(y_true, y_proba, sample_weight, pos_label), alpha=alpha)
+    return ece_of(Sample.of(y_true, y_proba, sample_weight, pos_label), n_bins=n_bins)
 
 
-def ece_of(sample: Sample, *, alpha: float = 1.0) -> float:
+def ece_of(sample: Sample, *, n_bins: int = DEFAULT_BINS) -> float:
     """ECE of sorted rows."""
-    alpha, groups = check_number(alpha, "alpha", 1.0), sample.groups
-    if alpha == 1.0:
-        return float(np.sum(np.abs(groups.c))) / sample.weight
-    return float(np.sum(groups.w * np.abs(groups.c / groups.w) ** alpha)) / sample.weight
+    return binned_ece_of(sample, n_bins=n_bins)
 
 
-def ece_norm(_: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ECE of each row of `bias`: the sum of absolute values."""
-    return np.asarray(np.sum(np.abs(bias), axis=1))
+def ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ECE of each row of `bias`: the sum of absolute biases in the default bins of the predictions `r`."""
+    return unbinned_ece_norm(r, np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1))
 
 
 def binned_ece(
@@ -73,7 +77,7 @@ def binned_ece(
     sample_weight: object = None,
     pos_label: object = None,
 ) -> float:
-    """Expected calibration error in bins: the most widely reported number. Depends on the bins, and can be gamed.
+    """Expected calibration error in bins of your choice. Depends on the bins, and can be gamed.
 
     Parameters
     ----------
@@ -145,9 +149,49 @@ def binned_ece_of(
     return math.sqrt(max(float(np.sum(mass * square)) / sample.weight, 0.0))
 
 
-def binned_ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Binned ECE of each row of `bias`: the sum of absolute biases in the default bins of the predictions `r`."""
-    return ece_norm(r, np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1))
+def unbinned_ece(
+    y_true: object, y_proba: object, *, alpha: float = 1.0, sample_weight: object = None, pos_label: object = None
+) -> float:
+    """Expected calibration error without bins: for forecasts on a grid (0, 0.1, ..., 1), not for continuous scores.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `atb`.
+    alpha : float, default 1
+        The exponent, at least 1.
+
+    Returns
+    -------
+    float
+        Between 0 (best) and 1. If all predictions are different, each is compared with a single outcome, and the result
+        says nothing about calibration. Not truthful. For the ECE in 15 bins, see `ece`.
+
+    Notes
+    -----
+    ``sum over distinct r of share(r) * |r - mean outcome at r|**alpha``. Equal predictions form one group. O(n log n).
+
+    Examples
+    --------
+    >>> import truthcal as tc
+    >>> y, p = [0, 1, 0, 1, 0, 1, 1, 1, 0], [0.5, 0.5, 0.5, 0.6, 0.5, 0.6, 0.6, 0.6, 0.6]
+    >>> print(f"{tc.unbinned_ece(y, p):.6f} {4 / 9 * 0.25 + 5 / 9 * 0.2:.6f}")
+    0.222222 0.222222
+    """
+    return unbinned_ece_of(Sample.of(y_true, y_proba, sample_weight, pos_label), alpha=alpha)
+
+
+def unbinned_ece_of(sample: Sample, *, alpha: float = 1.0) -> float:
+    """Unbinned ECE of sorted rows."""
+    alpha, groups = check_number(alpha, "alpha", 1.0), sample.groups
+    if alpha == 1.0:
+        return float(np.sum(np.abs(groups.c))) / sample.weight
+    return float(np.sum(groups.w * np.abs(groups.c / groups.w) ** alpha)) / sample.weight
+
+
+def unbinned_ece_norm(_: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Unbinned ECE of each row of `bias`: the sum of absolute values."""
+    return np.asarray(np.sum(np.abs(bias), axis=1))
 
 
 def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:

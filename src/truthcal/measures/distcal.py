@@ -12,7 +12,7 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import given_sketch
 from truthcal.kernels import distcal as kernel
-from truthcal.measures.binned import ece_of
+from truthcal.measures.binned import unbinned_ece_of
 from truthcal.results.measures import Bounded, DistanceBracket
 
 Array = NDArray[np.float64]
@@ -147,7 +147,7 @@ class _Masses(NamedTuple):
 def _distcal_on_chain(masses: _Masses, sample: Sample, tolerance: float) -> Bounded:
     """Bound the distance to calibration on finer and finer chains until the bounds are close enough."""
     groups = sample.groups
-    ece = ece_of(sample)  # the cost of moving each prediction to its mean outcome
+    ece = unbinned_ece_of(sample)  # the cost of moving each prediction to its mean outcome
     bias = abs(float(groups.cumulative[-1])) / sample.weight
     rounding = 0.0 if sample.counted else 4.0 * _EPS  # of each weight times its prediction
     low, high = bias * (1.0 - 1e-15) - rounding, ece * (1.0 + 1e-14) + rounding

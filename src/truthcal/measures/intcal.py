@@ -4,7 +4,7 @@ from truthcal.core.params import refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.kernels import intcal as kernel
 from truthcal.kernels.ubse import window_integral
-from truthcal.measures.binned import ece_of
+from truthcal.measures.binned import unbinned_ece_of
 
 # Different predictions: usually one second, at worst several.
 _MOST = 100_000
@@ -60,13 +60,13 @@ def intcal_surrogate(
     Returns
     -------
     float
-        Between 0 (best) and 1; at least `intcal` and at most `ece`. Not truthful.
+        Between 0 (best) and 1; at least `intcal` and at most `unbinned_ece`. Not truthful.
 
     Notes
     -----
     ``min over k of R(2^-k) + 2^-k``, where R(e) is the l1 binned error of a grid of width e, averaged over a uniform
     shift. Nothing is drawn: R(e) is the integral of the absolute bias in a sliding window, divided by e, computed in
-    one pass. R never falls as the grid is refined, with `ece` as its limit, so the search ends early.
+    one pass. R never falls as the grid is refined, with `unbinned_ece` as its limit, so the search ends early.
     O(n log n) and a pass for each width. Ties need no rule.
     Reference: Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
 
@@ -82,7 +82,7 @@ def intcal_surrogate(
 def intcal_surrogate_of(sample: Sample) -> float:
     """Surrogate of sorted rows."""
     r, w, wy, _, _ = sample.groups
-    best, width = ece_of(sample), 1.0
+    best, width = unbinned_ece_of(sample), 1.0
     while width > 0.0:
         error = window_integral(r, wy / w, w, width, False) / sample.weight
         best = min(best, error + width)

@@ -37,11 +37,11 @@ def all_measures(
     Examples
     --------
     >>> import truthcal as tc
-    >>> print(tc.all_measures([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], ["atb", "smcal", "binned_ece"]))
-    measure       value  scale        truthful  continuous  complete  sound
-    atb         0.01025  squared      yes       yes         yes       yes
-    smcal          0.05  probability  no        yes         yes       yes
-    binned_ece     0.25  probability  no        no          yes       no
+    >>> print(tc.all_measures([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], ["atb", "smcal", "ece"]))
+    measure    value  scale        truthful  continuous  complete  sound
+    atb      0.01025  squared      yes       yes         yes       yes
+    smcal       0.05  probability  no        yes         yes       yes
+    ece         0.25  probability  no        no          yes       no
     """
     try:
         chosen = None if names is None else [names] if isinstance(names, str) else list(names)

@@ -15,7 +15,7 @@ from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import smece as kernel
 from truthcal.kernels.laplace import laplace_square
 from truthcal.kernels.smcal import smooth_error, witness
-from truthcal.measures.binned import ece_of
+from truthcal.measures.binned import unbinned_ece_of
 from truthcal.results.measures import SmoothWitness
 
 _NO_FIT = np.empty(0)
@@ -233,7 +233,7 @@ def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 def smece_of(sample: Sample) -> float:
     """SmECE of sorted rows."""
     groups, weight = sample.groups, sample.weight
-    bound = ece_of(sample)  # smECE without smoothing: an upper bound
+    bound = unbinned_ece_of(sample)  # smECE without smoothing: an upper bound
     if bound == 0.0 or len(groups.r) == 1:
         return bound
     for cells in _smece_levels(groups, max(1, min(math.floor(-math.log2(bound)), _FINEST))):

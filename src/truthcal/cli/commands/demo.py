@@ -80,16 +80,16 @@ def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]]
     """Format the usual measure of the demo's forecasts next to ATB and a measure of skill."""
     rows = [f"  {'':<15} {'ECE, 15 bins':>12} {'ATB / chance':>13} {'error (rms)':>12} {'Brier score':>12}"]
     for result in results:
-        a, ece = result.assessment, tc.binned_ece(outcome, forecasts[result.name])
+        a, ece = result.assessment, tc.ece(outcome, forecasts[result.name])
         rows.append(f"  {result.name:<15} {ece:>12.4f} {a.atb / a.noise_floor:>13.2f} {a.rms:>12.3f} {a.brier:>12.4f}")
     return "\n".join(rows)
 
 
 def _expected_scores(honest: NDArray[np.float64]) -> str:
     """Format the expected scores of the demo's honest and gamed forecasts over all possible outcomes."""
-    rows = tc.audit_on(honest, ["binned_ece", "atb"], strategies={"gamed": "constant mean"}).rows
+    rows = tc.audit_on(honest, ["ece", "atb"], strategies={"gamed": "constant mean"}).rows
     lines = [f"  {'':<15} {'honest':>12} {'gamed':>13}   does lying pay?"]
-    names = {"binned_ece": "ECE, 15 bins", "atb": "ATB"}
+    names = {"ece": "ECE, 15 bins", "atb": "ATB"}
     for row in rows:
         numbers = f"{row.honest:>12.3g} {row.scores['gamed']:>13.3g}"
         lines.append(f"  {names[row.measure]:<15} {numbers}   {row.answer}")
