@@ -15,6 +15,7 @@ from oracles import more_measures as more_oracles
 import truthcal as tc
 from truthcal.audits import audit as audit_module
 from truthcal.audits import expected_score as expected_score_module
+from truthcal.audits import stages as stages_module
 from truthcal.audits.audit import audit, audit_on
 from truthcal.audits.expected_score import expected_score
 from truthcal.core import parallel
@@ -356,7 +357,7 @@ def test_standard_error_of_a_gain_is_paired():
 def test_drawn_gain_agrees_with_the_exact_one(monkeypatch):
     truth = [0.2, 0.3, 0.5, 0.6, 0.9]
     exact = audit(truth, ["smcal", "unbinned_ece", "ks_ce"])
-    monkeypatch.setattr(audit_module, "MAX_ENUMERATED", 0)
+    monkeypatch.setattr(stages_module, "MAX_ENUMERATED", 0)
     drawn = audit(truth, ["smcal", "unbinned_ece", "ks_ce"], n_resamples=1000)
     for row in drawn.rows:
         one = exact[row.measure]
@@ -531,9 +532,9 @@ HALF = [0.5, 0.5]
         (lambda: expected_score(HALF, [0.5]), ValueError, "`report` has 2 rows but `truth` has 1"),
         (lambda: expected_score([0.5, 50], HALF), ValueError, "`report` must lie in \\[0, 1\\]; found 50.0 at row 1"),
         (
-            lambda: expected_score(HALF, HALF, "brier"),
+            lambda: expected_score(HALF, HALF, "auc"),
             ValueError,
-            "`measure` must be one of 'atb', .*or a Binning; or a function.* Got 'brier'",
+            "`measure` must be one of 'atb', .*'pvalue'.*or a Binning; or a function.* Got 'auc'",
         ),
         (lambda: expected_score(HALF, HALF, 3), ValueError, "`measure` must be one of .* Got 3"),
         (
@@ -625,6 +626,14 @@ HALF = [0.5, 0.5]
         ),
         (lambda: audit(HALF, n_resamples=19), ValueError, "`n_resamples` must be at least 20; got 19"),
         (lambda: audit(HALF, n_resamples=2.5), TypeError, "`n_resamples` must be a whole number; got 2.5"),
+        (lambda: audit(HALF, stage="later"), ValueError, "`stage` must be one of 'interim', 'ex_ante'; got 'later'"),
+        (lambda: audit(HALF, n_rows=3), ValueError, "`n_rows` is the size of a sample in the stage 'ex_ante'; got 3"),
+        (lambda: audit(HALF, stage="ex_ante", n_rows=0), ValueError, "`n_rows` must be at least 1; got 0"),
+        (
+            lambda: audit([0.5], ["excess"]),
+            ValueError,
+            "the excess of ATB needs at least two events; do not audit it with one",
+        ),
         (lambda: audit_on([2.0]), ValueError, "`y_proba` must lie in \\[0, 1\\]; found 2.0"),
         (lambda: audit_on(HALF, max_rows=0), ValueError, "`max_rows` must be at least 1; got 0"),
     ],
@@ -728,7 +737,7 @@ def test_progress_counts_from_many_threads_and_iterates(monkeypatch):
 def test_examples_print_what_the_page_shows(capsys):
     page = (Path(__file__).parents[2] / "docs" / "guide" / "auditing.md").read_text(encoding="utf-8")
     pairs = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(pairs) == page.count("```python") == 3
+    assert len(pairs) == page.count("```python") == 5
     for code, shown in pairs:
         exec(code, {})
         assert capsys.readouterr().out == shown

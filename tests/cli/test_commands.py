@@ -195,6 +195,9 @@ def test_audit_of_truth_and_of_a_file(quick, file, events):
     assert quick("audit", "--truth", "0.25,0.75", *chosen, check=0).out == f"{want}\n"
     rows = valid(quick("audit", "--truth", "0.25,0.75", *chosen, "--json", check=0).out)["rows"]
     assert [row["pays"] for row in rows] == [False, True]
+    chosen = ["--measure", "pvalue", "--measure", "atb_ratio", "--json"]
+    rows = valid(quick("audit", "--truth", "0.25,0.75", *chosen, check=0).out)["rows"]
+    assert [row["higher_is_better"] for row in rows] == [True, False]
     want = tc.audit_on(events["score"], ["ece"], max_rows=50)
     out = quick("audit", file, "--measure", "ece", "--max-rows", "50", check=0).out
     assert out == f"{want}\n"

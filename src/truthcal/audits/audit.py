@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.audits.expected_score import AuditedMeasure, MeasureLike, SortedReport, resolve_measure
-from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
+from truthcal.audits.expected_score import AuditedMeasure, MeasureLike, resolve_measure
+from truthcal.audits.outcomes import MAX_ENUMERATED
+from truthcal.audits.stages import ExAnteStage, InterimStage, Scored, Stage
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report
 from truthcal.core.checks import as_columns, check_proba, invalid, read_only
 from truthcal.core.params import check_choice, check_rng, check_whole, shown
@@ -23,10 +24,9 @@ DEFAULT_MEASURES = (
     *("atb", "multiscale_atb", "quantile_ece"),
     *("smcal", "distcal", "smece", "laplace_kernel_ce", "ks_ce", "ece", "unbinned_ece"),
 )
-# Events enumerated by default for slow measures (more would take minutes), and in a search of a few dozen reports.
-_MAX_FOR_SLOW, _MAX_TO_SEARCH = 8, 6
-# Draws for a search: fewer than for the audit, since it compares reports on the same ones, but at least this many.
-_MIN_TO_SEARCH = 25
+STAGES = ("interim", "ex_ante")
+# Events enumerated by default for slow measures; more would take minutes.
+_MAX_FOR_SLOW = 8
 # Draws, and expected number of the rarer outcomes in them, needed for a reliable standard error (a Poisson count of 100
 # is below 70 once in 250 times).
 _MIN_DRAWS, _MIN_EXPECTED = 20, 100
@@ -39,6 +39,8 @@ def audit(
     measures: Measures | None = None,
     *,
     strategies: Strategies | None = None,
+    stage: str = "interim",
+    n_rows: int | None = None,
     n_resamples: int = 200,
     rng: Any = 0,
 ) -> Audit:
@@ -49,13 +51,21 @@ def audit(
     truth : array-like of shape (n,)
         True probabilities of n independent events, known to the forecaster.
     measures : iterable of str, or dict, optional
-        Names in `MEASURES`; or a dict from names of your choice to such a name, a `Binning`, or a function
-        ``f(y_true, y_proba) -> float`` (lower is better). By default ten common ones.
+        Names in `MEASURES`; "brier"; numbers derived from ATB: "sqrt_atb", "atb_ratio" (to its noise floor), "excess",
+        "sqrt_excess", "pvalue" (of `calibration_test`) and "pass_rate" (how often p > 0.05), the last two higher for a
+        better forecast; or a dict from names of your choice to such a name, a `Binning`, or a function
+        ``f(y_true, y_proba) -> float`` (lower is better). By default ten common measures.
     strategies : iterable of str, or dict, optional
         The lies: "constant mean", "shrink" (halfway to the mean), "sharpen" (log-odds times 1.5),
         "round to 0.1", "merge neighbours" (pairs at their mean) and "searched" (the best lie that a search finds); or a
         dict from names of your choice to such a name or to a function of the truth that returns a report. By default
         all six.
+    stage : {"interim", "ex_ante"}, default "interim"
+        "interim": the forecaster knows the events, and only their outcomes are random. "ex_ante": `truth` is a
+        population of equally frequent kinds of events, and a report gives one prediction for each kind; then `n_rows`
+        events are drawn at random from it, with replacement, and their outcomes.
+    n_rows : int, optional
+        Number of events in a sample, only for the stage "ex_ante"; by default as many as there are kinds.
     n_resamples : int, default 200
         Number of random outcomes if there is no exact result, at least 20. All reports are scored on the same ones.
     rng : int, numpy Generator or None, default 0
@@ -76,6 +86,10 @@ def audit(
     for up to four events, and a family (averages of neighbours, shrunk, sharpened and rounded truths) for more, on
     other draws than the scores. Its result is a lower bound of the possible gain.
 
+    Interim truthfulness implies ex ante truthfulness. In the ex ante stage every UBSE is even strictly truthful, and
+    calibrated predictors are ranked by their Brier score: ATB has the mean Brier score / `n_rows` (Hartline, Hu, Wu
+    2025, Theorem 3.5 and Lemma B.1). There, scores are exact for few samples and for measures with one tent kernel.
+
     Examples
     --------
     >>> from truthcal import audit
@@ -85,7 +99,13 @@ def audit(
     >>> print(result["smcal"])
     smcal: lying pays; the lie "constant mean" scores 20% better.
     """
-    return _run_audit(check_proba(truth, "truth").astype(np.float64), measures, strategies, n_resamples, rng, "")
+    known = check_proba(truth, "truth").astype(np.float64)
+    if check_choice(stage, "stage", STAGES) == "ex_ante":
+        rows = len(known) if n_rows is None else check_whole(n_rows, "n_rows", 1)
+        return _run_audit(known, measures, strategies, n_resamples, rng, n_rows=rows)
+    if n_rows is not None:
+        raise invalid("n_rows", f"is the size of a sample in the stage 'ex_ante'; got {shown(n_rows)}. Omit it.")
+    return _run_audit(known, measures, strategies, n_resamples, rng)
 
 
 def audit_on(
@@ -126,22 +146,33 @@ def audit_on(
     if n > max_rows:
         index = ((np.arange(max_rows) + 0.5) * (n / max_rows)).astype(np.int64)
         truth, source = np.sort(truth)[index], f"{max_rows:,} of your {n:,} predictions, evenly spaced"
-    return _run_audit(truth, measures, strategies, n_resamples, rng, source)
+    return _run_audit(truth, measures, strategies, n_resamples, rng, source=source)
 
 
 def _run_audit(
-    truth: _Array, measures: Measures | None, strategies: Strategies | None, n_resamples: int, rng: Any, source: str
+    truth: _Array,
+    measures: Measures | None,
+    strategies: Strategies | None,
+    n_resamples: int,
+    rng: Any,
+    *,
+    source: str = "",
+    n_rows: int | None = None,
 ) -> Audit:
+    """Run an audit: of the events themselves, or, if `n_rows` is given, of samples of that size."""
     truth = read_only(truth + 0.0)  # a copy, without -0.0
     table = _check_audit_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
     audited = [resolve_measure(measure, "measures", name) for name, measure in table.items()]
     lies = _reports_to_audit(truth, strategies)
     n_resamples = check_whole(n_resamples, "n_resamples", _MIN_DRAWS)
-    max_for_slow = _MAX_FOR_SLOW if measures is None else MAX_ENUMERATED
-    run = _AuditRun(truth, lies, n_resamples, check_rng(rng), max_for_slow)
+    generator, max_for_slow = check_rng(rng), _MAX_FOR_SLOW if measures is None else MAX_ENUMERATED
+    stage: Stage = InterimStage(truth, n_resamples, generator, max_for_slow)
+    if n_rows is not None:
+        stage = ExAnteStage(truth, n_rows, n_resamples, generator)
+    run = _AuditRun(truth, lies, stage)
     with progress(sum(run.work(measure) for measure in audited), "audit") as bar:
         rows = tuple(run.row(measure, bar) for measure in audited)
-    return Audit(rows=rows, truth=truth, lies=tuple(lies), n_resamples=n_resamples, source=source)
+    return Audit(rows=rows, truth=truth, lies=tuple(lies), n_resamples=n_resamples, source=source, n_rows=n_rows)
 
 
 def _reports_to_audit(truth: _Array, strategies: Strategies | None) -> dict[str, _Array | None]:
@@ -163,117 +194,84 @@ def _reports_to_audit(truth: _Array, strategies: Strategies | None) -> dict[str,
     return reports
 
 
-class _Scored(NamedTuple):
-    """A report with its expected score, and its score in each random outcome (empty if exact)."""
-
-    report: _Array
-    value: float
-    draws: _Array
-
-
 class _AuditRun:
-    """An audit of one truth: its lies, and the outcomes on which reports are compared."""
+    """An audit of one truth: its lies, and the stage in which reports are scored."""
 
-    def __init__(
-        self, truth: _Array, lies: dict[str, _Array | None], n_resamples: int, rng: np.random.Generator, slow_limit: int
-    ) -> None:
-        self.truth, self.lies, self._max_for_slow = truth, lies, slow_limit
-        self.random_outcomes = RandomOutcomes(truth, n_resamples, rng)
-        self.to_search = RandomOutcomes(truth, max(n_resamples // 8, _MIN_TO_SEARCH), rng)
-        self.all_outcomes = AllOutcomes(truth) if len(truth) <= MAX_ENUMERATED else None
-
-    def outcomes(self, measure: AuditedMeasure) -> OutcomeSet:
-        """All outcomes if that is fast enough, otherwise random ones."""
-        if self.all_outcomes is None or (measure.slow and len(self.truth) > self._max_for_slow):
-            return self.random_outcomes
-        return self.all_outcomes
-
-    def search_outcomes(self, measure: AuditedMeasure) -> OutcomeSet:
-        """The outcomes for a search: fewer, and not the random ones used for scoring."""
-        outcomes = self.outcomes(measure)
-        return outcomes if outcomes.exact and len(self.truth) <= _MAX_TO_SEARCH else self.to_search
+    def __init__(self, truth: _Array, lies: dict[str, _Array | None], stage: Stage) -> None:
+        self.truth, self.lies, self.stage = truth, lies, stage
 
     def work(self, measure: AuditedMeasure) -> int:
         """Estimate the cost of a row, for the progress bar."""
-        if self._method(measure) == "decomposition":
-            return 0
         tried = SEARCH_STEPS * sum(lie is None for lie in self.lies.values())
-        count = self.outcomes(measure).count * (1 + len(self.lies)) + self.search_outcomes(measure).count * tried
-        return measure.cost(len(self.truth)) * count
+        return self.stage.work(measure, 1 + len(self.lies), tried)
 
     def row(self, measure: AuditedMeasure, bar: progress) -> AuditRow:
         """Score the truth and every lie."""
-        honest = self._score(measure, self.truth, bar)
-        scored = {name: self._score(measure, lie, bar) for name, lie in self.lies.items() if lie is not None}
+        honest = self.stage.score(measure, self.truth, bar)
+        scored = {name: self.stage.score(measure, lie, bar) for name, lie in self.lies.items() if lie is not None}
         if len(scored) < len(self.lies):
             best_lie = self._search(measure, honest, scored, bar)
             scored = {name: scored.get(name, best_lie) for name in self.lies}
-        best = min(scored, key=lambda name: scored[name].value)
-        report = scored[best].report
-        gain = honest.value - scored[best].value
-        error = self.random_outcomes.error(honest.draws - scored[best].draws) if len(honest.draws) else 0.0
-        gains = not measure.truthful and gain > max(3.0 * error, self._margin(measure))
-        enough = len(honest.draws) == 0 or self._enough(report)
+        best = min(scored, key=lambda name: measure.loss(scored[name].value))
+        lie = scored[best]
+        gain = measure.loss(honest.value) - measure.loss(lie.value)
+        error = _standard_error(honest.draws - lie.draws)
+        truthful = self.stage.truthful(measure)
+        gains = not truthful and gain > max(3.0 * error, _margin(measure))
+        enough = len(honest.draws) == 0 or self._enough(lie.report)
         return AuditRow(
             measure=measure.name,
             honest=honest.value,
             scores={name: lie.value for name, lie in scored.items()},
             best_lie=best,
-            best_report=report,
+            best_report=lie.report,
             gain=gain,
             standard_error=error,
-            relative_gain=self._relative_gain(measure, honest, scored[best]),
-            truthful=measure.truthful,
+            relative_gain=_relative_gain(gain, honest, lie, measure.tolerance),
+            higher_is_better=measure.higher_is_better,
+            truthful=truthful,
             pays=gains and enough,
             undecided=gains and not enough,
-            method=self._method(measure),
+            method=self.stage.method(measure),
         )
-
-    def _relative_gain(self, measure: AuditedMeasure, honest: _Scored, lie: _Scored) -> float:
-        """Gain as a share of the honest score; nan if that is 0 up to its error, or if the scores differ in sign."""
-        gain, draws = honest.value - lie.value, honest.draws
-        if gain == 0.0:
-            return 0.0
-        rounding = _ROUNDING * max(abs(honest.value), abs(lie.value))
-        error = max(rounding, measure.tolerance, 3.0 * self.random_outcomes.error(draws) if len(draws) else 0.0)
-        return gain / abs(honest.value) if abs(honest.value) > error and honest.value * lie.value >= 0.0 else math.nan
 
     def _enough(self, report: _Array) -> bool:
         """Return whether both outcomes of the events that a lie changes are frequent enough for a standard error."""
-        changed = self.truth[report != self.truth]
-        return self.random_outcomes.count * float(np.sum(np.minimum(changed, 1.0 - changed))) >= _MIN_EXPECTED
+        return self.stage.rarer_outcomes(self.truth[report != self.truth]) >= _MIN_EXPECTED
 
-    def _method(self, measure: AuditedMeasure) -> str:
-        if measure.expected(SortedReport(self.truth, self.truth)) is not None:
-            return "decomposition"
-        return "enumeration" if self.outcomes(measure).exact else "draws"
-
-    def _margin(self, measure: AuditedMeasure) -> float:
-        """Differences up to this size are ignored."""
-        return max(2.0 * measure.tolerance, _ROUNDING)
-
-    def _score(self, measure: AuditedMeasure, report: _Array, bar: progress, *, search: bool = False) -> _Scored:
-        reported = SortedReport(report, self.truth)
-        value = measure.expected(reported)
-        if value is not None:
-            return _Scored(report, value, np.empty(0))
-        outcomes = self.search_outcomes(measure) if search else self.outcomes(measure)
-        values = measure.scores(reported, outcomes, bar)
-        return _Scored(report, outcomes.mean(values), np.empty(0) if outcomes.exact else values)
-
-    def _search(self, measure: AuditedMeasure, honest: _Scored, known: dict[str, _Scored], bar: progress) -> _Scored:
+    def _search(self, measure: AuditedMeasure, honest: Scored, known: dict[str, Scored], bar: progress) -> Scored:
         """Search for the best lie; the truth if it is the best."""
 
-        def score(lie: _Array) -> float:
-            return self._score(measure, lie, bar, search=True).value
+        def loss(lie: _Array) -> float:
+            return measure.loss(self.stage.score(measure, lie, bar, search=True).value)
 
         reports = [lie.report for lie in known.values()]
-        report = search_report(self.truth, reports, score, self._margin(measure), thorough=not measure.slow)
-        result = self._score(measure, report, bar)
+        thorough = self.stage.thorough_search and not measure.slow
+        report = search_report(self.truth, reports, loss, _margin(measure), thorough=thorough)
+        result = self.stage.score(measure, report, bar)
         if len(result.draws):
             return result
         # Exact scores can be compared again: a search on random outcomes may have missed the best.
-        return min([honest, *known.values(), result], key=lambda scored: scored.value)
+        return min([honest, *known.values(), result], key=lambda scored: measure.loss(scored.value))
+
+
+def _margin(measure: AuditedMeasure) -> float:
+    """Return the size up to which differences are ignored."""
+    return max(2.0 * measure.tolerance, _ROUNDING)
+
+
+def _standard_error(draws: _Array) -> float:
+    """Return the standard error of the mean of random draws; 0 if there are none, because the mean is exact."""
+    return float(np.std(draws, ddof=1)) / math.sqrt(len(draws)) if len(draws) else 0.0
+
+
+def _relative_gain(gain: float, honest: Scored, lie: Scored, tolerance: float) -> float:
+    """Gain as a share of the honest score; nan if that is 0 up to its error, or if the scores differ in sign."""
+    if gain == 0.0:
+        return 0.0
+    rounding = _ROUNDING * max(abs(honest.value), abs(lie.value))
+    error = max(rounding, tolerance, 3.0 * _standard_error(honest.draws))
+    return gain / abs(honest.value) if abs(honest.value) > error and honest.value * lie.value >= 0.0 else math.nan
 
 
 def _check_audit_table(given: Any, name: str, example: str) -> dict[str, Any]:

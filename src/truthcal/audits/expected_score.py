@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.audits.derived import DERIVED, expected_brier
 from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, Outcomes2D, OutcomeSet, RandomOutcomes, score_outcomes
 from truthcal.core.checks import check_report, invalid, read_only, refuse_wide_weight
 from truthcal.core.params import check_rng, check_whole, shown
@@ -46,25 +47,37 @@ class AuditedMeasure:
 
     Attributes
     ----------
-    name, truthful : str, bool
-        Name in results; whether it is proved that no lie can gain.
+    name, truthful, truthful_ex_ante : str, bool, bool
+        Name in results; whether it is proved that no lie can gain, in the interim and in the ex ante stage.
     values : callable
         Takes a report; returns the function from a block of outcomes, in the user's order of rows, to their values.
     expected : callable
         Takes a report; returns its expected score in closed form, or None if there is none.
+    expected_ex_ante : callable
+        Takes a report for each kind of event in a population, and the size of a sample; returns the expected score of
+        random samples in closed form, or None if there is none.
     tolerance, slow : float, bool
         Largest error of a value; whether an outcome may take milliseconds.
     user_defined : bool
         Whether this is a user's function, which must run in the caller's thread.
+    higher_is_better : bool
+        Whether a forecaster wants a high score.
     """
 
     name: str
     truthful: bool
+    truthful_ex_ante: bool
     values: Callable[[SortedReport], Callable[[Outcomes2D], _Array]]
     expected: Callable[[SortedReport], float | None]
+    expected_ex_ante: Callable[[SortedReport, int], float | None] = lambda reported, n_rows: None
     tolerance: float = 0.0
     slow: bool = False
     user_defined: bool = False
+    higher_is_better: bool = False
+
+    def loss(self, score: float) -> float:
+        """Score with the sign that makes lower better."""
+        return -score if self.higher_is_better else score
 
     def cost(self, events: int) -> int:
         """Cost of an outcome, in rows of a fast measure."""
@@ -83,13 +96,16 @@ def resolve_measure(measure: Any, argument: str, name: str | None = None) -> Aud
         return _audited_measure(known, name or known)
     if isinstance(measure, str) and measure in MEASURES:
         return _audited_measure(measure, name or measure)
+    if isinstance(measure, str) and measure in DERIVED:
+        return _audited_derived_number(measure, name or measure)
     if isinstance(measure, Binning):
         return _audited_binning(measure, name or repr(measure))
     if callable(measure) and not isinstance(measure, type):
         return _audited_function(measure, name or str(getattr(measure, "__name__", "own measure")))
     if isinstance(measure, type):
         raise TypeError(f"`{argument}` got the class {measure.__name__}; pass an instance, {measure.__name__}(...).")
-    rule = f"must be one of {', '.join(map(repr, MEASURES))}; or a Binning; or a function f(y_true, y_proba) -> float"
+    names = ", ".join(map(repr, [*MEASURES, *DERIVED]))
+    rule = f"must be one of {names}; or a Binning; or a function f(y_true, y_proba) -> float"
     raise invalid(argument, f"{rule}. Got {shown(measure)}.")
 
 
@@ -104,11 +120,21 @@ def _audited_measure(key: str, name: str) -> AuditedMeasure:
             return None
         return measure.of_sample(reported.sample) + floor(reported.honest)
 
+    def expected_ex_ante(reported: SortedReport, n_rows: int) -> float | None:
+        # With a kernel that does not depend on the sample, which is 1 for equal predictions: a row with itself gives
+        # the Brier score, and two different rows give the value of the population.
+        if len(measure.tent_widths) != 1:
+            return None
+        pairs = measure.of_sample(reported.sample) * (n_rows - 1)
+        return (expected_brier(reported.sample) + pairs) / n_rows
+
     return AuditedMeasure(
         name=name,
         truthful=measure.truthful,
+        truthful_ex_ante=measure.truthful,
         values=lambda reported: _scores_by_group(reported, lambda outcomes: outcomes.values(key), not measure.batched),
         expected=expected,
+        expected_ex_ante=expected_ex_ante,
         tolerance=measure.tolerance if measure.tolerance > 0.0 else 0.0,
         slow=measure.slow,
     )
@@ -124,7 +150,29 @@ def _audited_binning(binning: Binning, name: str) -> AuditedMeasure:
         return lambda positive: np.array([binning.ubse_of(outcomes.with_positives(row)) for row in positive])
 
     return AuditedMeasure(
-        name=name, truthful=True, values=lambda reported: _scores_by_group(reported, values, True), expected=expected
+        name=name,
+        truthful=True,
+        truthful_ex_ante=True,
+        values=lambda reported: _scores_by_group(reported, values, True),
+        expected=expected,
+    )
+
+
+def _audited_derived_number(key: str, name: str) -> AuditedMeasure:
+    derived = DERIVED[key]
+
+    def values(reported: SortedReport) -> Callable[[Outcomes2D], _Array]:
+        scores, order = derived.scores(reported.sample), reported.order
+        return lambda y: scores(y[:, order])
+
+    return AuditedMeasure(
+        name=name,
+        truthful=derived.truthful,
+        truthful_ex_ante=derived.truthful_ex_ante,
+        values=values,
+        expected=lambda reported: derived.expected(reported.sample),
+        expected_ex_ante=lambda reported, n_rows: derived.expected_ex_ante(reported.sample),
+        higher_is_better=derived.higher_is_better,
     )
 
 
@@ -155,7 +203,13 @@ def _audited_function(function: Callable[[Any, Any], float], name: str) -> Audit
         return score
 
     return AuditedMeasure(
-        name=name, truthful=False, values=values, expected=lambda reported: None, slow=True, user_defined=True
+        name=name,
+        truthful=False,
+        truthful_ex_ante=False,
+        values=values,
+        expected=lambda reported: None,
+        slow=True,
+        user_defined=True,
     )
 
 
@@ -177,8 +231,9 @@ def expected_score(
     truth : array-like of shape (n,)
         True probabilities of the outcomes, which are independent.
     measure : str, Binning or callable, default "atb"
-        A name in `MEASURES`; a `Binning`, for its UBSE; or a function ``f(y_true, y_proba) -> float`` of an array of
-        0/1 outcomes and the report, both read-only and in the order given here.
+        A name in `MEASURES`, or of a number derived from ATB, as for `audit`; a `Binning`, for its UBSE; or a function
+        ``f(y_true, y_proba) -> float`` of an array of 0/1 outcomes and the report, both read-only and in the order
+        given here.
     sample_weight : array-like of shape (n,), optional
         As for `atb`; rows of weight 0 are left out. A row of any weight has one outcome. Not for a function.
     n_resamples : int, default 1000

@@ -1,5 +1,6 @@
 """The request: all that the user asked for on the command line, with every default."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,9 +50,10 @@ class Request:
     debug: bool = False
 
 
-def refuse_unknown_measures(request: Request) -> None:
-    """Reject a request for unknown measures before any file is read."""
+def refuse_unknown_measures(request: Request, others: Iterable[str] = ()) -> None:
+    """Reject a request for unknown measures before any file is read; `others` are known to this command, too."""
+    names = [*tc.MEASURES, *others]
     for name in (request.measure, *request.measures):
-        if name not in tc.MEASURES:
-            known = ", ".join(tc.MEASURES)
+        if name not in names:
+            known = ", ".join(names)
             raise ValueError(f"there is no measure {name!r}; truthcal measures --list shows all: {known}.")

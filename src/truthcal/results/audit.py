@@ -18,7 +18,7 @@ _SHOWN = 4
 # Columns of an audit, in addition to one for each lie.
 COLUMNS = (
     *("measure", "honest", "best_lie", "gain", "standard_error", "relative_gain"),
-    *("truthful", "pays", "undecided", "verdict", "method"),
+    *("higher_is_better", "truthful", "pays", "undecided", "verdict", "method"),
 )
 
 
@@ -71,14 +71,17 @@ class AuditRow(Result):
     measure : str
         Name of the measure.
     honest, scores : float, dict
-        Expected score of the truth, and of each lie. Lower is better.
+        Expected score of the truth, and of each lie.
     best_lie, best_report : str, ndarray
-        The lie with the lowest expected score, and its report: the truth itself if "searched" found nothing better.
+        The lie with the best expected score, and its report: the truth itself if "searched" found nothing better.
     gain, standard_error : float
-        ``honest - scores[best_lie]``, negative if every lie costs something; its standard error, 0 if exact.
+        Difference of ``honest`` and ``scores[best_lie]``, negative if every lie costs something; its standard error, 0
+        if exact.
     relative_gain : float
         The gain as a share of the honest score. nan if this says nothing: the honest score is 0 up to rounding, the
         tolerance of the measure and three standard errors, or the two scores differ in sign.
+    higher_is_better : bool
+        Whether a high score is good, as for a p-value; false for measures.
     truthful : bool
         Whether it is proved that no lie can gain.
     pays : bool
@@ -97,6 +100,7 @@ class AuditRow(Result):
     gain: float
     standard_error: float
     relative_gain: float
+    higher_is_better: bool
     truthful: bool
     pays: bool
     undecided: bool
@@ -156,6 +160,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         Names of the lies.
     n_resamples : int
         Number of random outcomes behind the rows whose method is "draws".
+    n_rows : int or None
+        Number of events in a sample, in the ex ante stage; None in the interim stage.
     """
 
     rows: tuple[AuditRow, ...]
@@ -163,6 +169,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     lies: tuple[str, ...]
     n_resamples: int
     source: str = ""
+    n_rows: int | None = None
 
     def __iter__(self) -> Iterator[str]:
         return (row.measure for row in self.rows)
@@ -191,12 +198,26 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         return Page(self._opening(), self._table(self.lies, 4), self._closing())
 
     def _opening(self) -> str:
-        events = count(len(self.truth), "event")
+        events = f"{self._events()} A forecaster who knows the truth either reports it (honest) or lies."
+        return f"{events} The table shows the expected score of each report; {self._better()}, and * marks the best."
+
+    def _events(self) -> str:
         true = f"true {plural(len(self.truth), 'probability', 'probabilities')}"
         truth = f"{true} {_list_truth(self.truth)}" if len(self.truth) <= _SHOWN else f"known {true}"
-        start = f"True probabilities: {self.source}." if self.source else f"{events} with {truth}."
-        below = "The table shows the expected score of each report; lower is better, and * marks the best."
-        return f"{start} A forecaster who knows the truth either reports it (honest) or lies. {below}"
+        if self.n_rows is None:
+            return (
+                f"True probabilities: {self.source}."
+                if self.source
+                else f"{count(len(self.truth), 'event')} with {truth}."
+            )
+        kinds = f"{count(len(self.truth), 'kind')} of events, equally frequent, with {truth}"
+        return f"Ex ante: samples of {count(self.n_rows, 'event')} from {kinds}."
+
+    def _better(self) -> str:
+        higher = [row.measure for row in self.rows if row.higher_is_better]
+        if len(higher) == len(self.rows):
+            return "higher is better"
+        return f"lower is better (higher for {join_words(higher)})" if higher else "lower is better"
 
     def _table(self, lies: tuple[str, ...], digits: int) -> Table:
         """Return the table, whose headers have two lines. Without `lies`: only the best lie of each row."""
@@ -225,7 +246,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         unknown = [row.measure for row in self.rows if not (row.truthful or row.pays or row.undecided)]
         sentences = [self._paying(paying)] if paying else []
         if proved:
-            sentences.append(f"It never pays under {join_words(proved)} (proved for any truth and any lie).")
+            known = "any truth and any lie" if self.n_rows is None else "any population and any lie"
+            sentences.append(f"It never pays under {join_words(proved)} (proved for {known}).")
         if unknown:
             names = join_words(unknown)
             sentences.append(f"No lie was found that pays under {names}; this does not prove that none exists.")

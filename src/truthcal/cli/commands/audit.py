@@ -3,6 +3,7 @@
 from typing import Any
 
 import truthcal as tc
+from truthcal.audits.derived import DERIVED
 from truthcal.cli.column_guess import guess
 from truthcal.cli.inputs import open_inputs, sketches_in
 from truthcal.cli.output import as_rows, print_json, print_message, print_result
@@ -14,7 +15,7 @@ from truthcal.io.files.preview import preview_columns
 
 def run(request: Request) -> int:
     """Run `truthcal audit`."""
-    refuse_unknown_measures(request)
+    refuse_unknown_measures(request, DERIVED)
     if bool(request.truth) == bool(request.files):
         raise ValueError("pass one file of predictions, or true probabilities: --truth 0.25,0.75")
     measures = list(request.measures) or None
