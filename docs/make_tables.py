@@ -22,16 +22,25 @@ def exactness(tolerance: float) -> str:
     return f"{tolerance:.0e}".replace("e-0", "e-") if tolerance else "exact"
 
 
+def lies(measure: tc.Measure) -> str:
+    """Format the factor by which lying can pay, with the measured ones."""
+    if measure.truthful:
+        return "1"
+    few, many = measure.lie_ratios
+    return f"{measure.lie_factor}: {few:.3g}, {many:.3g}"
+
+
 def row(name: str, measure: tc.Measure) -> list[str]:
     """Return the cells of one measure."""
     flags = ["yes" if getattr(measure, flag) else "no" for flag in FLAGS]
     span = f"{measure.best:g}..{measure.worst:g}"
-    return [f"`{name}`", measure.scale, *flags, span, measure.cost, exactness(measure.tolerance), measure.reference]
+    facts = [lies(measure), span, measure.cost, exactness(measure.tolerance), measure.reference]
+    return [f"`{name}`", measure.scale, *flags, *facts]
 
 
 def table() -> str:
     """Format MEASURES as a Markdown table."""
-    head = ["measure", "scale", *FLAGS, "range", "time for n rows", "exactness", "reference"]
+    head = ["measure", "scale", *FLAGS, "factor of a lie", "range", "time for n rows", "exactness", "reference"]
     lines = [head, ["---"] * len(head), *(row(name, measure) for name, measure in tc.MEASURES.items())]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

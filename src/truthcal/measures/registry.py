@@ -59,6 +59,12 @@ class Measure:
         Range of the value.
     truthful : bool
         Whether the honest report has the smallest expected value, whatever the truth, for independent outcomes.
+    lie_factor : str
+        Factor by which the expected value of the truth can exceed that of a lie, for T independent events: "1" if the
+        measure is truthful, "bounded" by a constant, or "growing" with T. See docs/theory/truthful_numbers.md.
+    lie_ratios : tuple of float
+        That factor for the best lie found by an audit of 200 and of 2,000 events with uniform probabilities, as in
+        docs/benchmarks/truthfulness.md.
     continuous : bool
         Whether a small change of the predictions changes the value only a little.
     complete : bool
@@ -140,6 +146,16 @@ class Measure:
         return _load_measure(self.module, f"{self.alias_of or self.name}_norm") if self.is_norm else None
 
     @property
+    def lie_factor(self) -> Literal["1", "bounded", "growing"]:
+        """Factor by which lying can pay: "1", "bounded" or "growing"."""
+        return "1" if self.truthful else _LIES[self.alias_of or self.name][0]
+
+    @property
+    def lie_ratios(self) -> tuple[float, float]:
+        """Measured factor for 200 and 2,000 events."""
+        return (1.0, 1.0) if self.truthful else _LIES[self.alias_of or self.name][1:]
+
+    @property
     def batched(self) -> bool:
         """True if many outcomes of the same predictions are measured in one call."""
         return self.is_norm or bool(self.tent_widths)
@@ -184,6 +200,26 @@ _ROWS = (
     Measure("u_calibration", "decision", sound=False, reference=_UCAL),
     Measure("ici", "isotonic", reference="Austin, Steyerberg (2019), with isotonic regression as the smoother"),
 )
+# Lies under measures that are not truthful: order of the factor by which they pay, and the factors measured by
+# benchmarks/truthfulness.py for 200 and 2,000 events.
+_LIES: dict[str, tuple[Literal["bounded", "growing"], float, float]] = {
+    "atb_l1": ("bounded", 1.29, 1.29),
+    "smcal": ("bounded", 1.2, 1.2),
+    "distcal": ("bounded", 1.06, 1.07),
+    "intcal": ("growing", 3.3, 4.4),
+    "intcal_surrogate": ("growing", 6.73, 9.79),
+    "laplace_kernel_ce": ("bounded", 1.12, 1.12),
+    "smece": ("growing", 2.31, 3.37),
+    "ks_ce": ("bounded", 1.55, 1.57),
+    "kuiper_ce": ("bounded", 1.95, 2.0),
+    "subsampled_smcal": ("bounded", 1.03, 1.01),
+    "subsampled_step_ce": ("bounded", 1.32, 1.33),
+    "ece": ("bounded", 3.87, 3.79),
+    "unbinned_ece": ("growing", 14.8, 46.2),
+    "decision_loss": ("growing", 7.74, 27.7),
+    "u_calibration": ("growing", 29.7, 954.0),
+    "ici": ("growing", 2.8, 3.92),
+}
 MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}
 
 # Measures with a tent kernel, and norms of the bias.
