@@ -81,7 +81,7 @@ def assess(
     >>> truth = rng.random(2000)
     >>> outcome = rng.random(2000) < truth
     >>> print(tc.assess(outcome, truth).verdict)
-    Calibrated as far as 2,000 rows can tell: an error of 0.029 or more would have been detected with 80% power.
+    Calibrated as far as 2,000 rows can tell: an error of 0.031 or more would have been detected with 80% power.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)

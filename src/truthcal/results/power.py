@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from truthcal.results.base import Result
 from truthcal.results.text import count
 
+# Shifts upwards and downwards that differ by at most this share are given as one, and rounding moves them by less than
+# this share: either changes a power of 0.8 by at most 0.02.
+_SAME, _CLOSE = 0.03, 0.025
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValidityCurve(Result):
@@ -43,13 +47,18 @@ class ValidityCurve(Result):
 
 @dataclass(frozen=True, slots=True)
 class DetectableError(Result):
-    """The smallest mean error that a test detects with given power. Returned by `detectable_error`.
+    """The smallest errors that a test detects with given power, by their shape. Returned by `detectable_error`.
 
     Attributes
     ----------
-    too_high, too_low, too_extreme : float
-        Mean of ``|prediction - truth|`` if predictions are all too high, all too low, or too extreme; nan if no such
-        error is detectable.
+    too_high, too_low : float
+        Shift: mean of ``|prediction - truth|`` if all predictions are too high, or all too low, by the same amount in
+        log-odds. nan if no such error is detectable.
+    slope_low, slope_high : float
+        Slope of the true log-odds in the predicted ones, below 1 if predictions are too extreme (overconfident) and
+        above 1 if they are too timid (underconfident), with the right mean; nan if no such slope is detectable.
+    too_extreme, too_timid : float
+        Mean of ``|prediction - truth|`` at these slopes.
     power, alpha, measure : float, float, str
         Power, level and statistic of the test.
     n, information : int, float
@@ -59,6 +68,9 @@ class DetectableError(Result):
     too_high: float
     too_low: float
     too_extreme: float
+    too_timid: float
+    slope_low: float
+    slope_high: float
     power: float
     alpha: float
     measure: str
@@ -67,15 +79,38 @@ class DetectableError(Result):
 
     @property
     def largest(self) -> float:
-        """The largest of the three errors; nan if none is known."""
-        errors = self.too_high, self.too_low, self.too_extreme
+        """The largest of the four mean errors; nan if none is known."""
+        errors = self.too_high, self.too_low, self.too_extreme, self.too_timid
         return max((error for error in errors if not math.isnan(error)), default=math.nan)
 
+    @property
+    def shapes(self) -> str:
+        """The errors in words: "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15"; empty if none."""
+        return " and ".join(part for part in (self._shift(), self._slopes()) if part)
+
     def __str__(self) -> str:
-        if math.isnan(self.largest):
+        if not self.shapes:
             why = f"too little information (sum p(1 - p) is {self.information:.2g})"
             return f"No detectable error can be given for {count(self.n, 'prediction')}: {why}."
-        words = {"all are too high": self.too_high, "all are too low": self.too_low, "too extreme": self.too_extreme}
-        lines = [f"  {error:.2g} if {how}" for how, error in words.items() if not math.isnan(error)]
         start = f"With these {self.n:,} predictions, a test at level {self.alpha:g} has {self.power:.0%} power"
-        return f"{start} to detect a mean error of\n" + ",\n".join(lines) + "."
+        return f"{start} to detect\n{self.shapes}."
+
+    def _shift(self) -> str:
+        high, low = (None if math.isnan(x) else _rounded(x) for x in (self.too_high, self.too_low))
+        if high and low and abs(self.too_high / self.too_low - 1.0) <= _SAME:
+            return f"a shift of {_rounded((self.too_high + self.too_low) / 2.0)} or more"
+        sizes = [f"{size} (too {way})" for size, way in ((high, "high"), (low, "low")) if size]
+        return f"a shift of {' or '.join(sizes)} or more" if sizes else ""
+
+    def _slopes(self) -> str:
+        low, high = (None if math.isnan(x) else _rounded(x - 1.0, 1.0) for x in (self.slope_low, self.slope_high))
+        if low and high:
+            return f"log-odds slopes beyond {low} to {high}"
+        return f"log-odds slopes below {low}" if low else f"log-odds slopes above {high}" if high else ""
+
+
+def _rounded(x: float, start: float = 0.0) -> str:
+    """Format `start` + x with two digits of x, or more if the power would noticeably differ at the rounded value."""
+    first = 1 - math.floor(math.log10(abs(x)) + 1e-9)
+    decimals = next(d for d in (first, first + 1, first + 2) if abs(round(x, d) - x) <= _CLOSE * abs(x))
+    return f"{start + x:.{max(decimals, 0)}f}"

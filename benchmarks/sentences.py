@@ -1,0 +1,364 @@
+"""Draw data of known shapes, and count how often each sentence of `assess` is true: docs/benchmarks/sentences.md.
+
+`python benchmarks/sentences.py worst direction detectable` runs the named parts (all without names).
+"""
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import truthcal as tc
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
+from truthcal.inference.calibration_test import Plan, calibration_test_of
+from truthcal.inference.direction import kind_of_error
+from truthcal.inference.laws.redraw import Outcomes
+from truthcal.inference.worst_stretch import worst_stretch_of
+from truthcal.results.worst_stretch import WorstStretch
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "sentences.md"
+SIZES = (300, 1000, 10_000)
+Array = np.ndarray
+# Outcomes, predictions, truth (the probability of the outcome given the prediction), and weights or None.
+Rows = tuple[Array, Array, Array, Array | None]
+Shape = Callable[[np.random.Generator, int], Rows]
+
+
+def tilted(p: Array, slope: float) -> Array:
+    """Multiply log-odds by `slope`."""
+    return 1.0 / (1.0 + ((1.0 - p) / p) ** slope)
+
+
+def outcomes(rng: np.random.Generator, p: Array, truth: Array, weight: Array | None = None) -> Rows:
+    """Draw outcomes that follow the truth."""
+    return (rng.random(len(p)) < truth).astype(int), p, truth, weight
+
+
+def _steep(slope: float) -> Shape:
+    """Predictions whose log-odds are `slope` times those of the truth, which is uniform."""
+
+    def draw(rng: np.random.Generator, n: int) -> Rows:
+        truth = rng.uniform(0.001, 0.999, n)
+        return outcomes(rng, tilted(truth, slope), truth)
+
+    return draw
+
+
+def _of_predictions(truth_of: Callable[[Array], Array]) -> Shape:
+    """Uniform predictions with a truth that is a function of them."""
+
+    def draw(rng: np.random.Generator, n: int) -> Rows:
+        p = rng.random(n)
+        return outcomes(rng, p, np.clip(truth_of(p), 0.0, 1.0))
+
+    return draw
+
+
+def _bimodal(rng: np.random.Generator, n: int) -> Rows:
+    p = np.clip(rng.beta(0.4, 0.4, n), 1e-4, 1.0 - 1e-4)
+    return outcomes(rng, p, tilted(p, 0.7))
+
+
+def _rare(factor: float) -> Shape:
+    def draw(rng: np.random.Generator, n: int) -> Rows:
+        truth = rng.beta(1.0, 49.0, n) / factor
+        return outcomes(rng, truth * factor, truth)
+
+    return draw
+
+
+def _ties(rng: np.random.Generator, n: int) -> Rows:
+    p = rng.integers(0, 11, n) / 10
+    return outcomes(rng, p, 0.1 + 0.8 * p)
+
+
+def _pareto(rng: np.random.Generator, n: int) -> Rows:
+    y, p, truth, _ = _steep(1.6)(rng, n)
+    return y, p, truth, 1.0 + rng.pareto(1.5, n)
+
+
+SHAPES: dict[str, Shape] = {
+    "none": _of_predictions(lambda p: p),
+    "log-odds x 1.6": _steep(1.6),
+    "log-odds x 1.2": _steep(1.2),
+    "log-odds x 0.6": _steep(0.6),
+    "shift 0.05": _of_predictions(lambda p: p - 0.05),
+    "sine-3 of 0.1": _of_predictions(lambda p: p + 0.1 * np.sin(6.0 * math.pi * p)),
+    "local bump": _of_predictions(lambda p: p + 0.12 * ((p >= 0.4) & (p < 0.5))),
+    "bimodal overconfident": _bimodal,
+    "rare calibrated": _rare(1.0),
+    "rare doubled": _rare(2.0),
+    "11 values": _ties,
+    "Pareto weights": _pareto,
+}
+
+
+def summaries(rows: Rows) -> dict[str, Sample | Sketch]:
+    """Summarize the same rows as a sample and as a sketch."""
+    y, p, _, weight = rows
+    return {"rows": Sample.of(y, p, weight), "sketch": tc.Sketch().update(y, p, weight)}
+
+
+# --- where it is worst ------------------------------------------------------------------------------------------------
+
+
+def true_error(rows: Rows, stretch: WorstStretch) -> float:
+    """Return the true mean error of the rows in a stretch."""
+    _, p, truth, weight = rows
+    inside = (p >= stretch.low - 1e-12) & (p <= stretch.high + 1e-12)
+    return float(np.average((p - truth)[inside], weights=None if weight is None else weight[inside]))
+
+
+def worst_cells(shape: Shape, n: int, repeats: int) -> list[object]:
+    """Simulate one shape: how often a stretch is named, how often the sentence is false, and its median limit."""
+    rng, cells = np.random.default_rng([n, 14]), []
+    limits: dict[str, list[float]] = {"rows": [], "sketch": []}
+    wrong = dict.fromkeys(limits, 0)
+    for _ in range(repeats):
+        rows = shape(rng, n)
+        for name, summary in summaries(rows).items():
+            stretch = worst_stretch_of(summary.points())
+            if stretch is not None:
+                limit = stretch.error_at_least
+                limits[name].append(abs(limit))
+                wrong[name] += not true_error(rows, stretch) * math.copysign(1.0, limit) >= abs(limit)
+    for name, values in limits.items():
+        cells += [f"{len(values) / repeats:.2f}", f"{wrong[name] / repeats:.3f}"]
+    return [*cells, f"{np.median(limits['rows']):.3f}" if limits["rows"] else "-"]
+
+
+def worst(repeats: int) -> str:
+    """Simulate the sentence "at least 0.03 too high between 0.3 and 0.6"."""
+    lines = [line(name, f"{n:,}", *worst_cells(shape, n, repeats)) for name, shape in SHAPES.items() for n in SIZES]
+    return WORST.format(repeats=repeats, lines="\n".join(lines))
+
+
+WORST = """\
+`Assessment.worst`: "at least 0.03 too high between 0.3 and 0.6 (95% confidence)". A sentence is false if the true mean
+error there is smaller, or has the other sign: this must happen in at most 5% of all samples. {repeats} samples per
+line.
+
+| shape | rows | stated | false | stated (sketch) | false (sketch) | median limit |
+|---|---:|---:|---:|---:|---:|---:|
+{lines}
+"""
+
+
+# --- direction ------------------------------------------------------------------------------------------------------
+
+
+def logit(p: Array) -> Array:
+    return np.log(p) - np.log1p(-p)
+
+
+def expit(x: Array) -> Array:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+# Predictions with these means.
+BASES: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "0.002": lambda rng, n: rng.beta(1.0, 499.0, n),
+    "0.02": lambda rng, n: rng.beta(1.0, 49.0, n),
+    "0.1": lambda rng, n: rng.beta(1.5, 13.5, n),
+    "0.5": lambda rng, n: rng.beta(1.0, 1.0, n),
+    "0.5, bimodal": lambda rng, n: rng.beta(0.3, 0.3, n),
+}
+# Truths as functions of predictions p and of their mean m.
+DIRECTIONS: dict[str, Callable[[Array, float], Array]] = {
+    "predictions doubled": lambda p, m: p / 2.0,
+    "log-odds 0.3 too high": lambda p, m: expit(logit(p) - 0.3),
+    "log-odds 0.4 too low": lambda p, m: expit(logit(p) + 0.4),
+    "slope 0.6 about the mean": lambda p, m: expit(logit(np.array(m)) + 0.6 * (logit(p) - logit(np.array(m)))),
+    "slope 1.5 about the mean": lambda p, m: expit(logit(np.array(m)) + 1.5 * (logit(p) - logit(np.array(m)))),
+    "wave of 2.5 periods": lambda p, m: p + 0.5 * p * (1.0 - p) * np.cos(5.0 * math.pi * (1.0 - p) ** (1.0 / m - 1.0)),
+}
+# Each truth gets as many rows as give this evidence: twice the Kullback-Leibler divergence of truth and predictions.
+EVIDENCE = 100.0
+
+
+def right_words(p: Array, truth: Array) -> list[str]:
+    """Derive the right words from a population.
+
+    "too high", "too low": at least half of the absolute error remains if errors of both signs cancel. "overconfident",
+    "underconfident": the error changes sign once, up to 30% of it, and is not nearly all on one side. "miscalibrated":
+    neither holds well.
+    """
+    error = (p - truth)[np.argsort(p)]
+    total, upto = np.sum(np.abs(error)), np.cumsum(error)
+    one_sided, turned = upto[-1] / total, (upto[-1] - 2.0 * upto) / total
+    turning = turned[np.argmax(np.abs(turned))]
+    words = []
+    if abs(one_sided) >= 0.5:
+        words.append("too high" if one_sided > 0.0 else "too low")
+    if abs(one_sided) <= 0.9 and abs(turning) >= 0.7:
+        words.append("overconfident" if turning > 0.0 else "underconfident")
+    if abs(one_sided) <= 0.8 and abs(turning) <= 0.8:
+        words.append("miscalibrated")
+    return words
+
+
+def direction_cells(base: str, name: str, repeats: int) -> list[object]:
+    """Simulate one truth: rows, right words, how often the error is found, and how often its word is right."""
+    rng, truth_of = np.random.default_rng([list(BASES).index(base), list(DIRECTIONS).index(name)]), DIRECTIONS[name]
+
+    def predictions(n: int) -> Array:
+        return np.clip(BASES[base](rng, n), 1e-9, 1.0 - 1e-9)
+
+    p = predictions(400_000)
+    mean = float(np.mean(p))
+    truth = truth_of(p, mean)
+    divergence = np.mean(truth * np.log(truth / p) + (1.0 - truth) * np.log((1.0 - truth) / (1.0 - p)))
+    n, right = int(float(f"{max(EVIDENCE / 2.0 / divergence, 1000.0):.1g}")), right_words(p, truth)
+    words = []
+    for _ in range(repeats):
+        p = predictions(n)
+        y, p, _, _ = outcomes(rng, p, truth_of(p, mean))
+        summary = tc.Sketch().update(y, p)
+        if calibration_test_of(summary, "multiscale_atb", Plan("asymptotic")).pvalue <= 0.05:
+            words.append(kind_of_error(summary.points()))
+    share = sum(word in right for word in words) / max(len(words), 1)
+    return [f"{n:,}", " or ".join(right), f"{len(words) / repeats:.2f}", f"{share:.3f}"]
+
+
+def direction(repeats: int) -> str:
+    """Simulate the word of the verdict for 30 known truths."""
+    lines = [line(base, name, *direction_cells(base, name, repeats)) for base in BASES for name in DIRECTIONS]
+    return DIRECTION.format(repeats=repeats, evidence=f"{EVIDENCE:g}", lines="\n".join(lines))
+
+
+DIRECTION = """\
+The word of the verdict, for 30 truths. The right words follow from the population: "too high" or "too low" if at least
+half of the mean absolute error is left where errors of both signs cancel; "overconfident" or "underconfident" if the
+error changes sign once; "miscalibrated" (no clear direction) only if neither describes it. A word counts where the
+error is significant, and must be right in at least 95% of these samples. There are as many rows as give an expected
+likelihood ratio of {evidence}. {repeats} samples per line.
+
+| base rate | truth | rows | right words | significant | word is right |
+|---|---|---:|---|---:|---:|
+{lines}
+"""
+
+
+# --- detectable -------------------------------------------------------------------------------------------------------
+
+
+PREDICTIONS: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "uniform": lambda rng, n: rng.random(n),
+    "Beta(2, 2)": lambda rng, n: rng.beta(2.0, 2.0, n),
+    "rare, Beta(1, 49)": lambda rng, n: rng.beta(1.0, 49.0, n),
+    "bimodal, Beta(0.3, 0.3)": lambda rng, n: rng.beta(0.3, 0.3, n),
+}
+
+
+def with_slope(p: Array, slope: float, mean: float) -> Array:
+    """Truth whose log-odds have this slope in the predicted ones, and this mean."""
+    low, high = -80.0 * (1.0 + slope), 80.0 * (1.0 + slope)
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if np.mean(expit(middle + slope * logit(p))) < mean else (low, middle)
+    return expit(low + slope * logit(p))
+
+
+def printed_truths(p: Array, words: str) -> dict[str, Array]:
+    """Parse "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15": a truth at each size that is named."""
+    mean, number = float(np.mean(p)), r"(\d+(?:\.\d+)?)"
+    truths = {}
+    for way, sign in (("high", -1.0), ("low", 1.0)):
+        if size := re.search(rf"{number} \(too {way}\)|a shift of {number} or more", words):
+            truths[f"too {way}"] = with_slope(p, 1.0, mean + sign * float(size[1] or size[2]))
+    for name, pattern in (
+        ("overconfident", rf"slopes (?:beyond|below) {number}"),
+        ("underconfident", rf"slopes (?:above|beyond \S+ to) {number}"),
+    ):
+        if slope := re.search(pattern, words):
+            truths[name] = with_slope(p, float(slope[1]), mean)
+    return truths
+
+
+def detectable(repeats: int) -> str:
+    """Simulate the power at the sizes that `detectable_error` prints."""
+    lines = []
+    for name, draw in PREDICTIONS.items():
+        for n in SIZES:
+            rng = np.random.default_rng([n, 3])
+            p = np.clip(draw(rng, n), 1e-9, 1.0 - 1e-9)
+            words = tc.detectable_error(p).shapes
+            truths = printed_truths(p, words)
+            powers = simulated_powers(p, truths, repeats, rng)
+            shown = (f"{powers[key]:.3f}" if key in powers else "-" for key in KINDS)
+            lines.append(line(name, f"{n:,}", words, *shown))
+    return DETECTABLE.format(repeats=repeats, lines="\n".join(lines))
+
+
+KINDS = ("too high", "too low", "overconfident", "underconfident")
+
+
+def simulated_powers(p: Array, truths: dict[str, Array], repeats: int, rng: np.random.Generator) -> dict[str, float]:
+    """Return how often the exact test at level 0.05 rejects, for each truth."""
+    sample = Sample.of(np.zeros(len(p)), p)
+    order = np.argsort(p, kind="stable")
+
+    def values(chance: Array, count: int) -> Array:
+        drawn = Outcomes(sample, chance)
+        statistic = drawn.values("multiscale_atb")
+        return np.concatenate([statistic(drawn.draw(rng, 100)) for _ in range(count // 100)])
+
+    critical = np.quantile(values(sample.p, 10 * repeats), 0.95)
+    return {name: float(np.mean(values(truth[order], repeats) >= critical)) for name, truth in truths.items()}
+
+
+DETECTABLE = """\
+`detectable_error`, the sizes as printed, and the simulated power of the test (level 0.05) at these sizes: 0.75 to 0.85.
+{repeats} samples from each truth, and 10 times as many under calibration.
+
+| predictions | rows | would have been detected with 80% power | too high | too low | overconfident | underconfident |
+|---|---:|---|---:|---:|---:|---:|
+{lines}
+"""
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def line(*cells: object) -> str:
+    text = f"| {' | '.join(map(str, cells))} |"
+    print(text, flush=True)
+    return text
+
+
+# Heading, function, and repeats by default.
+PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
+    "worst": ("Where it is worst", worst, 400),
+    "direction": ("Direction", direction, 200),
+    "detectable": ("Detectable", detectable, 2000),
+}
+START = """\
+# Sentences of `assess`
+
+Written by `benchmarks/sentences.py`; do not edit. Data of known shapes are drawn, and each sentence that `assess`
+prints about them is compared with the truth.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="parts to run (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repeats, and no page")
+    arguments = parser.parse_args()
+    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    sections = dict(part.split("\n\n", 1) for part in old.split("\n## ")[1:])
+    for part in arguments.parts or PARTS:
+        heading, simulate, repeats = PARTS[part]
+        sections[heading] = simulate(repeats // 10 if arguments.quick else repeats)
+    if not arguments.quick:
+        headings = [heading for heading, _, _ in PARTS.values() if heading in sections]
+        text = "".join(f"\n## {heading}\n\n{sections[heading].rstrip()}\n" for heading in headings)
+        PAGE.write_text(START + text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

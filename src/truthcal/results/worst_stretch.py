@@ -1,0 +1,54 @@
+"""The stretch of predictions whose error is certainly largest."""
+
+import math
+from dataclasses import dataclass
+
+from truthcal.results.base import Result
+from truthcal.results.text import percent
+
+
+@dataclass(frozen=True, slots=True)
+class WorstStretch(Result):
+    """A range of predictions whose mean error is at least a certain size, in an `Assessment`.
+
+    Attributes
+    ----------
+    low, high : float
+        Its smallest and largest prediction.
+    error_at_least : float
+        Lower confidence limit of the mean error there; above 0 if predictions are too high, below 0 if too low. Valid
+        although the range was chosen after looking at the outcomes.
+    mean_proba, mean_true : float
+        Mean prediction and mean outcome there.
+    share : float
+        Its share of the weight.
+    confidence_level : float
+        Probability that such a statement is true.
+    """
+
+    low: float
+    high: float
+    error_at_least: float
+    mean_proba: float
+    mean_true: float
+    share: float
+    confidence_level: float
+
+    @property
+    def frequencies(self) -> str:
+        """The same place in words: "when it says 85%, 97% happen"."""
+        points = 100.0 * max(abs(self.mean_proba - self.mean_true), 1e-12)
+        decimals = 0 if points >= 2.0 else 1 - math.floor(math.log10(points))  # two digits of the difference
+        said, happened = (f"{100.0 * x:.{decimals}f}%" for x in (self.mean_proba, self.mean_true))
+        return f"when it says {said}, {happened} happen"
+
+    def __str__(self) -> str:
+        where = f"between {self.low:.3g} and {self.high:.3g}" if self.low < self.high else f"at {self.low:.3g}"
+        too, size = "high" if self.error_at_least > 0.0 else "low", _round_down(abs(self.error_at_least))
+        return f"at least {size} too {too} {where} ({percent(self.confidence_level)} confidence)"
+
+
+def _round_down(x: float, digits: int = 2) -> str:
+    """Format a positive lower limit with significant digits, rounded down so that it stays one."""
+    unit = 10.0 ** (math.floor(math.log10(x)) + 1 - digits)
+    return f"{math.floor(x / unit * (1.0 + 1e-12)) * unit:.{digits}g}"
