@@ -5,6 +5,7 @@ import html
 import re
 import shlex
 
+import numpy as np
 import pytest
 from support.cli import ROOT
 
@@ -81,15 +82,32 @@ def test_a_report_that_fails_leaves_what_was_there(quick, file, tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["days & nights.csv", "out.html"]
 
 
+def check_that_only_ece_rewards_the_gamed_forecaster(out, folder):
+    """Audit each column of the demo's table: the answer is the printed one, and only for ECE a lie pays."""
+    header, *rows = re.search(r"^ +ECE.*\n(?:  \w+ .*\n){3}", out, re.MULTILINE).group().splitlines()
+    heads = re.split(r" {2,}| (?=ATB)", header.strip())
+    values = {row.split()[0]: dict(zip(heads, map(float, row.split()[1:]), strict=True)) for row in rows}
+    table = np.genfromtxt(folder / "predictions.csv", delimiter=",", names=True)
+    names = {"ECE, 15 bins": "ece", "ATB": "atb", "Brier score": "brier"}
+    audited = tc.audit(table["honest"], list(names.values()), strategies={"gamed": lambda truth: table["gamed"]})
+    assert set(heads) == set(names)
+    for head, name in names.items():
+        row = audited[name]
+        assert re.search(rf"^  {head} +\S+ +\S+   {re.escape(row.answer)}$", out, re.MULTILINE)
+        assert row.pays == (head == "ECE, 15 bins")
+        assert (row.scores["gamed"] < row.honest) == row.pays
+        assert (values["gamed"][head] < values["honest"][head]) == row.pays
+
+
 def test_demo_judges_three_forecasters_and_writes_their_report(quick, tmp_path):
     done = quick("demo", check=0)
     assert f"\n```\n{done.out}```\n" in (ROOT / "README.md").read_text()
     verdicts = re.findall(r"^(honest|overconfident|gamed): .*\n  (\w+)", done.out, re.MULTILINE)
     assert verdicts == [("honest", "Calibrated"), ("overconfident", "Overconfident"), ("gamed", "Calibrated")]
-    assert re.search(r"ECE, 15 bins +\S+ +\S+   yes: \d+% better", done.out)
-    assert re.search(r"ATB +\S+ +\S+   never \(proved\)", done.out)
+    check_that_only_ece_rewards_the_gamed_forecaster(done.out, tmp_path / "truthcal-demo")
     shown = text_of((tmp_path / "truthcal-demo" / "report.html").read_text())
     assert "honest is more skilful (Brier score)" in shown
+    assert "Rank them by the Brier score" in shown
     # The data are a file like any other.
     line = ["assess", "truthcal-demo/predictions.csv", "--label", "outcome", "--proba", "overconfident"]
     assert quick(*line, check=0).out.startswith("Overconfident: ")

@@ -357,7 +357,7 @@ def test_print_of_a_small_table():
     }
     lines = str(assess_segments(table_of(sketches, by="region"))).splitlines()
     assert lines[0].startswith("1 of 2 segments is miscalibrated (")
-    assert " ".join(lines[2].split()) == "region rows bias error (rms) ATB / floor p adjusted p verdict"
+    assert " ".join(lines[2].split()) == "region rows bias error (rms) p adjusted p verdict"
     assert [line.split()[0] for line in lines[3:]] == ["south", "north", "tiny"]
     assert lines[3].endswith("  too high")
     assert lines[5].split()[-5:] == ["-", "-", "too", "few", "rows"]

@@ -58,9 +58,9 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     >>> print(table)
     2 groups by region, 5 rows
     <BLANKLINE>
-    region  rows     bias      ATB  noise floor  ATB / floor
-    north      3  -0.1333  0.02356      0.05111        0.461
-    south      2     +0.4     0.16        0.045         3.56
+    region  rows     bias      ATB  noise floor
+    north      3  -0.1333  0.02356      0.05111
+    south      2     +0.4     0.16        0.045
     >>> table["south"].bias()
     0.4
     >>> table.bias().round(3).tolist()
@@ -301,12 +301,11 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         table = self.table()
         rows = []
         for g in np.argsort(-table["n"], kind="stable")[:_SHOWN]:
-            atb, floor = table["atb"][g], table["noise_floor"][g]
-            ratio = number(atb / floor, 3) if floor > 0.0 else "-"
-            numbers = [f"{table['n'][g]:,}", number(table["bias"][g], sign="+"), number(atb), number(floor), ratio]
+            bias, atb, floor = (table[name][g] for name in ("bias", "atb", "noise_floor"))
+            numbers = [f"{table['n'][g]:,}", number(bias, sign="+"), number(atb), number(floor)]
             rows.append([*map(printed, self._keys[g]), *numbers])
-        header, first = [*self.by, "rows", "bias", "ATB", "noise floor", "ATB / floor"], len(self.by)
-        lines = Table(header, rows, right=range(first, first + 5))
+        header, first = [*self.by, "rows", "bias", "ATB", "noise floor"], len(self.by)
+        lines = Table(header, rows, right=range(first, first + 4))
         return Page(title, lines, more_rows(len(self), _SHOWN)).text()
 
     # --- files -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from truthcal.results.text import Page, Table, count, more_rows, number, p_numbe
 _SHOWN, _NAMED = 20, 5
 # Verdicts that raise no alarm.
 _FINE = ("calibrated", "too few rows")
-_HEADER = ("rows", "bias", "error (rms)", "ATB / floor", "p", "adjusted p", "verdict")
+_HEADER = ("rows", "bias", "error (rms)", "p", "adjusted p", "verdict")
 _FIELDS = (
     *("kind", "n", "information", "mean_proba", "mean_true", "bias", "bias_low", "bias_high"),
     *("rms", "rms_low", "rms_high", "atb", "noise_floor", "pvalue", "adjusted", "method"),
@@ -96,11 +96,10 @@ class Segment(Result):
 
     def cells(self, digits: int = 2) -> list[str]:
         """Format the segment as a row of the printed table, with `digits` significant digits."""
-        ratio = number(self.atb / self.noise_floor, 3) if self.noise_floor > 0.0 else "-"
         bias, rms = number(self.bias, digits, sign="+"), number(self.rms, digits, missing="-")
         intervals = (bias, self.bias_interval.ends(digits, "+")), (rms, self.rms_interval.ends(digits))
         sizes = [f"{value} ({ends})" if ends else value for value, ends in intervals]
-        return [self.name, f"{self.n:,}", *sizes, ratio, p_number(self.pvalue), p_number(self.adjusted), self.kind]
+        return [self.name, f"{self.n:,}", *sizes, p_number(self.pvalue), p_number(self.adjusted), self.kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -194,5 +193,5 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
 
     def _page(self) -> Page:
         rows = [segment.cells() for segment in self.segments[:_SHOWN]]
-        table = Table([", ".join(self.by), *_HEADER], rows, right=[1, 4, 5, 6])
+        table = Table([", ".join(self.by), *_HEADER], rows, right=[1, 4, 5])
         return Page(self.verdict, table, more_rows(len(self), _SHOWN))

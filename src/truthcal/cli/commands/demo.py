@@ -21,6 +21,8 @@ _ABOUT = {
     "overconfident": "exaggerates the true probabilities (log-odds times 1.6)",
     "gamed": "always reports the average of the true probabilities, which improves its ECE",
 }
+# Scores in the demo's table -> headers.
+_HEADS = {"ece": "ECE, 15 bins", "atb": "ATB", "brier": "Brier score"}
 
 
 def run(request: Request) -> int:
@@ -39,10 +41,10 @@ def run(request: Request) -> int:
         print_result(f"{result.name}: {_ABOUT[result.name]}\n  {verdict}\n")
     print_result(_table(outcome, forecasts, results) + "\n")
     print_result(
-        "The gamed forecaster has the best ECE and the worst Brier score: its predictions carry no information.\n"
-        "Expected scores if the outcomes are redrawn many times (500 of the events):\n"
+        "The gamed forecaster has the best ECE, although its predictions carry no information. ATB and the Brier\n"
+        "score are truthful, so they can rank forecasters. Expected scores if the outcomes are redrawn many times:\n"
     )
-    print_result(_expected_scores(forecasts["honest"]))
+    print_result(_expected_scores(forecasts["honest"], forecasts["gamed"]))
     print_result(f"\nThe data and the report:\n{path}\n{page}")
     write_report(_report_request(request, path, page, tuple(forecasts)), page, data, results)
     return 0
@@ -77,20 +79,19 @@ def _draw_demo_events() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64
 
 
 def _table(outcome: NDArray[np.int64], forecasts: dict[str, NDArray[np.float64]], results: list[ModelResult]) -> str:
-    """Format the usual measure of the demo's forecasts next to ATB and a measure of skill."""
-    rows = [f"  {'':<15} {'ECE, 15 bins':>12} {'ATB / chance':>13} {'error (rms)':>12} {'Brier score':>12}"]
+    """Format the usual measure of the demo's forecasts next to two truthful scores."""
+    rows = [f"  {'':<15} {_HEADS['ece']:>12} {_HEADS['atb']:>13} {_HEADS['brier']:>12}"]
     for result in results:
         a, ece = result.assessment, tc.ece(outcome, forecasts[result.name])
-        rows.append(f"  {result.name:<15} {ece:>12.4f} {a.atb / a.noise_floor:>13.2f} {a.rms:>12.3f} {a.brier:>12.4f}")
+        rows.append(f"  {result.name:<15} {ece:>12.4f} {a.atb:>13.6f} {a.brier:>12.4f}")
     return "\n".join(rows)
 
 
-def _expected_scores(honest: NDArray[np.float64]) -> str:
-    """Format the expected scores of the demo's honest and gamed forecasts over all possible outcomes."""
-    rows = tc.audit_on(honest, ["ece", "atb"], strategies={"gamed": "constant mean"}).rows
+def _expected_scores(honest: NDArray[np.float64], gamed: NDArray[np.float64]) -> str:
+    """Format the expected scores of the demo's honest and gamed forecasts, for each score of its table."""
+    rows = tc.audit(honest, list(_HEADS), strategies={"gamed": lambda truth: gamed}).rows
     lines = [f"  {'':<15} {'honest':>12} {'gamed':>13}   does lying pay?"]
-    names = {"ece": "ECE, 15 bins", "atb": "ATB"}
     for row in rows:
-        numbers = f"{row.honest:>12.3g} {row.scores['gamed']:>13.3g}"
-        lines.append(f"  {names[row.measure]:<15} {numbers}   {row.answer}")
+        numbers = f"{row.honest:>12.4g} {row.scores['gamed']:>13.4g}"
+        lines.append(f"  {_HEADS[row.measure]:<15} {numbers}   {row.answer}")
     return "\n".join(lines)
