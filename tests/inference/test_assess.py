@@ -177,8 +177,12 @@ def test_evidence_is_that_of_the_other_functions(weighted):
     assert result.detectable == pytest.approx(tc.detectable_error(p, sample_weight=w).largest, rel=1e-9, abs=0)
     expected = tc.brier_decomposition(y, p, sample_weight=w)
     assert result.decomposition == expected
-    test = tc.calibration_test(y, p, alternative="two-sided", sample_weight=w, rng=0)
+    test, less = (tc.calibration_test(y, p, alternative=side, sample_weight=w, rng=0) for side in ("greater", "less"))
     assert (result.test.pvalue, result.test.statistic) == (test.pvalue, test.statistic)
+    assert result.test.alternative == "greater"
+    assert result.pvalue_too_good == pytest.approx(less.pvalue, rel=0.02)
+    assert test.format_p(test.pvalue) in str(result)
+    assert result.to_dict()["pvalue_too_good"] == result.pvalue_too_good
     w = np.ones(500) if w is None else w
     assert result.mean_proba == pytest.approx(np.average(p, weights=w), rel=1e-12, abs=0)
     assert result.mean_true == pytest.approx(np.average(y, weights=w), rel=1e-9, abs=0)
@@ -339,7 +343,7 @@ def test_printing_has_all_the_evidence():
     text = str(tc.assess(*some_rows("too high"), n_resamples=999))
     for name in ("error (rms)", "bias", "ATB", "miscalibrated?", "too good?", "largest bias", "detectable", "rows"):
         assert f"\n  {name}" in text
-    assert re.search(r"\n  miscalibrated\?  p <= \S+ +by multiscale_atb \(bound\)", text)
+    assert re.search(r"\n  miscalibrated\?  p = \S+ +by multiscale_atb \(asymptotic\)", text)
     assert "\n  rows            2,000" in text
     assert "Brier score" in text
 
@@ -366,7 +370,7 @@ def test_html_holds_the_verdict_and_is_escaped():
     result = tc.assess(y, p, n_resamples=999)
     page = result._repr_html_()
     assert html.escape(result.verdict).replace("\n", "<br>") in page
-    assert "p &lt;= " in page
+    assert "p = " in page
     assert "p <= " not in page
     assert html.escape(result.warnings[0]) in page
     assert page.count("<tr>") == page.count("</tr>") == 9

@@ -40,7 +40,7 @@ def test_miscalibrated_predictions_fail():
     y, p = rows(3000, -0.1)
     gate = tc.check(y, p)
     assert gate.status == "fail"
-    assert gate.reasons[0].startswith("significant miscalibration (too high, p <= ")
+    assert gate.reasons[0].startswith("significant miscalibration (too high, p = ")
     assert gate.reasons[0].endswith(") at level 0.05")
     assert gate.assessment.rms == tc.assess(y, p).rms
 

@@ -173,7 +173,7 @@ _OPTIONS = {
         "compute only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"
     ),
     "alternative": _option(
-        "greater: miscalibrated; less: too good to be honest (default: greater)",
+        "greater: miscalibrated; less: closer to the outcomes than chance allows (default: greater)",
         "--alternative",
         choices=("greater", "less", "two-sided"),
     ),

@@ -136,6 +136,11 @@ class Points:
         return noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0
 
     @property
+    def equal_weights(self) -> bool:
+        """Whether all rows of a point have the same weight: then n times the sum of w^2 is the squared sum of w."""
+        return bool(np.all(np.abs(self.n * self.ww / self.weight**2 - 1.0) <= 1e-9))
+
+    @property
     def mean_proba(self) -> float:
         """Mean prediction of all rows."""
         return float(np.sum(self.wp)) / self.total

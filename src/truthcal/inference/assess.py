@@ -85,7 +85,7 @@ def assess(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    plan = Plan("auto", "two-sided", n_resamples, check_rng(rng))
+    plan = Plan("auto", "greater", n_resamples, check_rng(rng), read_both=True)
     summary = summarize(
         y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
     )
@@ -108,6 +108,7 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
         rms_interval=rms,
         bias_interval=interval_of(summary, "bias", level, "auto"),
         test=test,
+        pvalue_too_good=test.less,
         detectable=detectable,
         largest_bias=_most_biased_stretch(points),
         decomposition=_assess_brier(summary, points, s.brier),

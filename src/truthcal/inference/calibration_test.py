@@ -6,17 +6,19 @@ A test chooses a method, finds both tails of its statistic with it, and describe
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
-from truthcal.core.points import Points
+from truthcal.core.points import CELLS, Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.intervals import interval_of
+from truthcal.inference.laws.bounds import bound_tails, variance_bound
 from truthcal.inference.laws.brownian import PATH_LIMITS
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import (
@@ -24,12 +26,15 @@ from truthcal.inference.laws.redraw import (
     MOST_SLOW_CASES,
     Outcomes,
     Tails,
+    TiedOutcomes,
     Values,
+    block_of,
     enumerate_tails,
     simulate_tails,
 )
+from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.sparse_redraw import SparseRedraw, expected_surprises
-from truthcal.inference.laws.tent_kernel import NullMoments, TentKernel, null_moments
+from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.tests import CalibrationTest
@@ -43,8 +48,14 @@ ENOUGH_INFORMATION = 100.0
 _MANY_STEPS = 400
 # If many rows have fewer expected surprises (unlikely outcomes) than this, only these are redrawn, in such blocks.
 _FEW_SURPRISES, _SPARSE_BLOCK = 1000.0, 100
-# Redraws are skipped if the bound is this many times below the smallest p-value that they could give.
+# Redraws are skipped if the p-value is this many times below the smallest one that they could give.
 _WELL_BELOW = 4.0
+# With little information, the corrected limit is accurate below this p-value (`correct_for_skewness`).
+_FAR = 1e-4
+# Lower tails up to this are redrawn where the limit may be wrong.
+_SMALL = 0.05
+# If skewness increases the asymptotic p-value by more than this factor, a bound may be smaller.
+_MUCH = 2.0
 
 Interval = Callable[[float, str], ConfidenceInterval]
 
@@ -53,18 +64,19 @@ Interval = Callable[[float, str], ConfidenceInterval]
 class Statistic:
     """A test statistic: its observed value, and the ways to find its tails under calibration.
 
-    `sample`: the rows whose outcomes can be redrawn, and `values` measures redrawn outcomes. `limit` and `bound` give
-    tails without redraws. `moments`: null mean and sd, where known. `close`: whether these rows, if they are many, are
-    near the limit. `slack`: differences up to this are rounding. `quick`: whether `values` is a compiled kernel.
+    `redraw`: the outcomes that can be redrawn, and the function that measures them. `limit` and `bound` give tails
+    without redraws. `far`: valid values of the upper tail where redraws end, by method. `moments`: null mean and sd,
+    where known. `close`: whether these rows, if they are many, are near the limit. `slack`: differences up to this are
+    rounding. `quick`: whether `redraw` measures with a compiled kernel.
     """
 
     name: str
     observed: float
     points: Points
-    sample: Sample | None = None
-    values: Callable[[Outcomes], Values] | None = None
+    redraw: Callable[[], tuple[TiedOutcomes, Values]] | None = None
     limit: Callable[[], Tails] | None = None
     bound: Callable[[], Tails] | None = None
+    far: Callable[[], tuple[str, float]] | None = None
     moments: tuple[float, float] | None = None
     close: bool = True
     slack: float = 0.0
@@ -74,17 +86,23 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The user's choices for a test: method, alternative, and redraws."""
+    """The user's choices for a test: method, alternative, and redraws; and whether both tails will be read."""
 
     method: str = "auto"
     alternative: str = "greater"
     n_resamples: int = 0
     generator: np.random.Generator = field(default_factory=np.random.default_rng)
+    read_both: bool = False
 
     @property
     def sides(self) -> tuple[str, ...]:
         """The tails that the p-value needs."""
         return ("greater", "less") if self.alternative == "two-sided" else (self.alternative,)
+
+    @property
+    def redrawn_sides(self) -> tuple[str, ...]:
+        """The tails for which there must be enough redraws."""
+        return ("greater", "less") if self.read_both else self.sides
 
 
 def calibration_test(
@@ -117,11 +135,12 @@ def calibration_test(
         measure and any n.
         "asymptotic": for atb, multiscale_atb, shifted_grid_ubse, ks_ce, step_ce and kuiper_ce.
         "bound": an upper bound on the p-value that is always valid, for the first three of these.
-        "auto": exact for up to 10,000 rows, or if sum p(1 - p) is below 100 (unless the bound is well below any p-value
-        that `n_resamples` redraws can give); otherwise asymptotic if available (for ks_ce, step_ce and kuiper_ce only
-        if there are many distinct predictions).
+        "auto": exact for up to 10,000 rows, or if sum p(1 - p) is below 100 or few outcomes are possible; otherwise
+        asymptotic if available (for ks_ce, step_ce and kuiper_ce only if there are many distinct predictions). Where
+        the p-value is too small for redraws, which cannot go below 1 / (1 + `n_resamples`), asymptotic or bound (for
+        the measures that have both), whichever is smaller.
     alternative : {"greater", "less", "two-sided"}, default "greater"
-        "greater": miscalibrated. "less": too good to be honest, for example fitted on these outcomes.
+        "greater": miscalibrated. "less": closer to the outcomes than chance allows, for example fitted on them.
     n_resamples : int, default 9999
         Largest number of redraws. Drawing stops early once 500 redraws are at least as extreme as the data, which keeps
         the test valid (Besag, Clifford 1991).
@@ -141,7 +160,9 @@ def calibration_test(
     -----
     The hypothesis: outcomes are independent and each follows its prediction. Rows that share a fate (several of one
     patient, one day) make any such test reject too often. With a measure of squared errors the statistic is, for many
-    rows, a weighted sum of squares of normals, whose tail is computed to 12 digits. More than 2^20 rows are not sorted:
+    rows, a weighted sum of squares of normals, whose tail is computed to 12 digits. Its upper tail is then corrected
+    for skewness, and a small lower tail is redrawn in a few cells (docs/theory/inference.md). A `Sketch` without
+    weights redraws the number of positives in each bucket. More than 2^20 rows are not sorted:
     their statistic comes from a sketch of 16,384 buckets (docs/guide/inference.md has its error).
     A redrawn value equal to the observed one up to rounding counts as being as extreme.
 
@@ -181,8 +202,7 @@ def _interval_of_test(summary: Sample | Sketch, measure: str, level: float, meth
 
 def run_test(statistic: Statistic, plan: Plan, interval: Interval | None = None) -> CalibrationTest:
     """Run a calibration test: choose a method, find both tails with it, and describe the result."""
-    method = _choose_method(statistic, plan)
-    tails, why = _tails_of_test(statistic, method, plan)
+    method, tails, why = _tails_of_test(statistic, _choose_method(statistic, plan), plan)
     points = statistic.points
     if points.sketched:
         why += f"; from a sketch of {round(1.0 / points.bucket_width):,} buckets"
@@ -213,70 +233,140 @@ def run_test(statistic: Statistic, plan: Plan, interval: Interval | None = None)
 
 def _choose_method(statistic: Statistic, plan: Plan) -> str:
     """The method of the test: the one asked for, if the statistic has it; for "auto" the best one for these rows."""
-    known = {"exact": statistic.values, "asymptotic": statistic.limit, "bound": statistic.bound}
+    known = {"exact": statistic.redraw, "asymptotic": statistic.limit, "bound": statistic.bound}
     points = statistic.points
     if plan.method != "auto":
         allowed = ("auto", *(name for name, way in known.items() if way))
         where = f" for {statistic.name}{' of a sketch' if points.sketched else ''}"
         return check_choice(plan.method, "method", allowed, where)
     enough = points.effective_information >= ENOUGH_INFORMATION
-    if statistic.values and not (statistic.limit and statistic.close and points.rows > MANY_ROWS and enough):
-        return "bound" if _bound_suffices(statistic, plan) else "exact"
+    many = (points.rows > MANY_ROWS or points.sketched) and not _can_enumerate(statistic)
+    if statistic.redraw and not (statistic.limit and statistic.close and many and enough):
+        return "exact"
     return "asymptotic" if enough or not statistic.bound else "bound"
 
 
-def _bound_suffices(statistic: Statistic, plan: Plan) -> bool:
-    """Whether a bound on the test's p-value is well below any that redraws could give, so that none are needed.
-
-    The choice depends on the bound, which adds at most the probability of such a small bound to the size of the test:
-    0.000025 with 9,999 redraws. Bounds are rarely tight, so the actual amount is much smaller.
-    """
-    if statistic.bound is None or statistic.sample is None or "greater" not in plan.sides:
-        return False
-    small = len(plan.sides) * statistic.bound().greater < 1.0 / (1 + plan.n_resamples) / _WELL_BELOW
-    return small and Outcomes(statistic.sample).cases > MOST_CASES
+def _can_enumerate(statistic: Statistic) -> bool:
+    """Whether a test can enumerate the numbers of positives at a few different predictions, of however many rows."""
+    points = statistic.points
+    few = statistic.kernel is not None and len(points) <= 2 + math.log2(MOST_CASES)  # one may be 0, and one 1
+    return few and points.equal_weights and TiedOutcomes(points).cases <= MOST_CASES
 
 
 # --- second step: find both tails -------------------------------------------------------------------------------------
 
 
-def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> tuple[Tails, str]:
-    """Both tails of a test statistic by this method, and an explanation of it."""
-    if method == "exact" and statistic.values and statistic.sample is not None:
-        return _tails_of_exact_test(statistic, statistic.values, statistic.sample, plan)
+_ASYMPTOTIC = "asymptotic distribution, accurate if sum p(1 - p) is at least 100; here it is {:.4g}"
+_BOUND = "upper bound on the p-value, valid for any number of rows"
+
+
+class _Found(NamedTuple):
+    """Both tails of a test statistic, the method that found them, and an explanation of it."""
+
+    method: str
+    tails: Tails
+    why: str
+
+
+def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> _Found:
+    if method == "exact" and statistic.redraw:
+        return _tails_of_exact_test(statistic, *statistic.redraw(), plan)
     if method == "asymptotic" and statistic.limit:
-        effective = f"{statistic.points.effective_information:.4g}"
-        why = f"asymptotic distribution, accurate if sum p(1 - p) is at least 100; here it is {effective}"
-        return statistic.limit(), why
+        tails = statistic.limit()
+        if statistic.kernel and tails.less <= _SMALL:
+            tails = tails._replace(less=_lower_tail_of_cells(statistic, statistic.kernel, plan, tails.less))
+        return _Found(method, tails, _explain(method, statistic))
     if method == "bound" and statistic.bound:
-        why = "upper bound on the p-value, valid for any number of rows"
-        if plan.method == "auto" and statistic.values:
-            why += f"; {plan.n_resamples:,} redraws cannot give a p-value this small"
-        return statistic.bound(), why
+        return _Found(method, statistic.bound(), _explain(method, statistic))
     raise AssertionError(f"{statistic.name} has no method {method!r}")
 
 
-def _tails_of_exact_test(
-    statistic: Statistic, prepare: Callable[[Outcomes], Values], sample: Sample, plan: Plan
-) -> tuple[Tails, str]:
-    outcomes = Outcomes(sample)
-    values = prepare(outcomes)
+def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan, limit: float) -> float:
+    """Lower tail of a test statistic with a tent kernel, from redrawn numbers of positives in a few cells.
+
+    The limit is continuous, but numbers of positives are whole. If nearly all variance lies in one or two directions
+    (ties, or predictions close together), the smallest values are much more frequent than the limit says: among 20,000
+    predictions of 0.5 exactly 10,000 events have a probability of 0.0056. The limit decides only whether to redraw, so
+    at levels up to _SMALL this tail is a p-value of redraws. Weights that differ within cells leave no such lattice.
+    """
+    points = statistic.points.merged()
+    if not points.equal_weights:
+        return limit
+    cells = replace(points, p=np.clip(points.wp / points.weight, points.low, points.high))
+    before, total = kernel.before(cells.p), cells.total**2
+
+    def values(positive: NDArray[np.float64]) -> NDArray[np.float64]:
+        return kernel.sums(cells.p, cells.weight * cells.p - positive, before) / total
+
+    observed = float(values(cells.wy[None, :])[0])
+    return simulate_tails(
+        lambda stream, count: values(cells.redraw_positives(count, stream)),
+        block_of(len(cells)),
+        observed,
+        max(1e-9 * observed, 1e-10 * cells.noise_floor),
+        n_resamples=plan.n_resamples,
+        generator=plan.generator,
+        sides=("less",),
+    ).less
+
+
+def _explain(method: str, statistic: Statistic) -> str:
+    return _BOUND if method == "bound" else _ASYMPTOTIC.format(statistic.points.effective_information)
+
+
+def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: Values, plan: Plan) -> _Found:
     # Measured by the same arithmetic as the redrawn outcomes, so that equal ones compare as equal.
-    observed = float(values(sample.groups.wy[None, :])[0])
+    observed = float(values(outcomes.observed[None, :])[0])
     usual = statistic.moments[0] if statistic.moments else 1e-4
     slack = max(1e-9 * abs(observed), 1e-10 * usual, statistic.slack)
     cases = outcomes.cases
     if cases <= (MOST_CASES if statistic.quick else MOST_SLOW_CASES):
         many = f"all {cases:,.0f} possible outcomes were enumerated" if cases > 1 else "only one outcome is possible"
-        return enumerate_tails(outcomes, values, observed, slack), many
+        return _Found("exact", enumerate_tails(outcomes, values, observed, slack), many)
+    far = plan.method == "auto" and "greater" in plan.sides
+    if far and _needs_no_redraws(statistic, plan):
+        return _tails_beyond_redraws(statistic, Tails(1.0, 1.0, math.nan, math.nan, 0), plan)
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
-    if statistic.kernel and sample.n > MANY_ROWS and expected_surprises(sample) < _FEW_SURPRISES:
-        redraw, block = SparseRedraw(sample, statistic.kernel), _SPARSE_BLOCK
+    if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
+        redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
     tails = simulate_tails(
-        redraw, block, observed, slack, n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.sides
+        redraw, block, observed, slack, n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.redrawn_sides
     )
+    if far and tails.greater <= 1.0 / (1 + plan.n_resamples):
+        return _tails_beyond_redraws(statistic, tails, plan)
     early = ", enough for a p-value this large" if tails.draws < plan.n_resamples else ""
-    return tails, f"{tails.draws:,} random redraws of the outcomes{early}; valid for any number of rows"
+    why = f"{tails.draws:,} random redraws of the outcomes{early}; valid for any number of rows"
+    return _Found("exact", tails, why)
+
+
+def _needs_no_redraws(statistic: Statistic, plan: Plan) -> bool:
+    """Whether the test's p-value is known to be well below any that redraws could give.
+
+    The choice depends on the outcomes, which adds at most the probability of such a small p-value to the size of the
+    test: 0.000025 with 9,999 redraws.
+    """
+    if statistic.far is None or statistic.bound is None:
+        return False
+    enough = statistic.points.effective_information >= ENOUGH_INFORMATION
+    pvalue = statistic.far()[1] if enough else statistic.bound().greater
+    return len(plan.sides) * pvalue < 1.0 / (1 + plan.n_resamples) / _WELL_BELOW
+
+
+def _tails_beyond_redraws(statistic: Statistic, tails: Tails, plan: Plan) -> _Found:
+    """Follow the test's redraws by another method where they cannot show how small the p-value is.
+
+    The p-value is the smaller one of 1 / (1 + n_resamples) and `far`. So at levels of 1 / (1 + n_resamples) or more the
+    test rejects exactly where redraws alone do; at smaller levels only where `far` does, too.
+    """
+    redrawn = _Found("exact", tails, f"{tails.draws:,} random redraws of the outcomes; valid for any number of rows")
+    if statistic.far is None:
+        return redrawn
+    method, pvalue = statistic.far()
+    little = statistic.points.effective_information < ENOUGH_INFORMATION
+    if tails.draws and (pvalue >= tails.greater or (method == "asymptotic" and little and pvalue > _FAR)):
+        return redrawn
+    none = f"; {plan.n_resamples:,} redraws cannot give a p-value this small"
+    return _Found(method, tails._replace(greater=pvalue), _explain(method, statistic) + none)
 
 
 # --- statistics -------------------------------------------------------------------------------------------------------
@@ -287,19 +377,21 @@ def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
     points = summary.points()
     if summary.sketched:
         check_choice(measure, "measure", TENTS, " of a sketch")
-        kernel = TentKernel.of(measure, points)
-        observed = summary.atb().value if measure == "atb" else kernel.measure(points)
-        return _tent_statistic(measure, observed, points, kernel, None)
+        return tent_statistic(measure, points, summary.atb().value if measure == "atb" else None)
     row = MEASURES[measure]
     observed = row.of_sample(summary)
     if measure in TENTS:
-        return _tent_statistic(measure, observed, points, TentKernel.of(measure, points), summary)
+        return tent_statistic(measure, points, observed, summary)
+
+    def redraw() -> tuple[TiedOutcomes, Values]:
+        outcomes = Outcomes(summary)
+        return outcomes, outcomes.values(measure)
+
     return Statistic(
         measure,
         observed,
         points,
-        summary,
-        values=lambda outcomes: outcomes.values(measure),
+        redraw,
         limit=_path_limit_tails(measure, observed, points),
         # To redraw more different predictions than this would take too long: the limit, which is conservative, must do.
         close=not row.path_limit or _bias_steps(points) >= _MANY_STEPS or len(points) > 2 * MANY_ROWS,
@@ -308,18 +400,26 @@ def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
     )
 
 
-def _tent_statistic(
-    measure: str, observed: float, points: Points, kernel: TentKernel, sample: Sample | None
+def tent_statistic(
+    measure: str, points: Points, value: float | None = None, sample: Sample | None = None, at_most: int = CELLS
 ) -> Statistic:
+    """A measure with a tent kernel as the statistic of the calibration test, from the points of a sketch or of rows."""
+    kernel = TentKernel.of(measure, points)
+    observed = kernel.measure(points) if value is None else value
     moments = null_moments(kernel, points)
+
+    def redraw() -> tuple[TiedOutcomes, Values]:
+        outcomes = TiedOutcomes(points) if sample is None or points.equal_weights else Outcomes(sample)
+        return outcomes, outcomes.tent_values(kernel)
+
     return Statistic(
         measure,
         observed,
         points,
-        sample,
-        values=(lambda outcomes: outcomes.values(measure)) if sample is not None else None,
+        redraw if sample is not None or points.equal_weights else None,
         limit=lambda: _tent_limit_tails(observed, points, kernel),
         bound=lambda: bound_tails(observed, points, variance_bound(points, kernel, moments)),
+        far=lambda: far_upper_tail(observed, points, kernel, at_most),
         moments=(moments.mean, moments.sd),
         kernel=kernel,
     )
@@ -331,7 +431,30 @@ def _tent_limit_tails(observed: float, points: Points, kernel: TentKernel) -> Ta
         return _tails_if_certain(observed)
     scales = kernel.null_scales(points.merged())
     sd = math.sqrt(2.0 * float(np.sum(scales**2)))
-    return Tails(upper_tail(observed, scales), lower_tail(observed, scales), points.noise_floor, sd, 0)
+    greater = correct_for_skewness(upper_tail(observed, scales), error_skewness(points))
+    # A continuity correction of half a row; where weights are equal, small values are redrawn instead.
+    half_row = 0.0 if points.equal_weights else math.sqrt(points.noise_floor / points.effective_information) / 2.0
+    less = lower_tail((math.sqrt(max(observed, 0.0)) + half_row) ** 2, scales)
+    return Tails(greater, less, points.noise_floor, sd, 0)
+
+
+def far_upper_tail(observed: float, points: Points, kernel: TentKernel, at_most: int = CELLS) -> tuple[str, float]:
+    """Upper tail of a test statistic with a tent kernel, and the method: its limit, or a bound if that is smaller.
+
+    Both are functions of the observed value that are nowhere below its tail (the limit up to 20%, where p is below
+    1e-4; see `correct_for_skewness`), so the smaller one is as valid.
+    """
+    skewness = error_skewness(points)
+    if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
+        return "bound", float(observed == 0.0)
+    limit = upper_tail(observed, kernel.null_scales(points.merged(at_most)))
+    corrected = correct_for_skewness(limit, skewness)
+    if corrected > _MUCH * limit:
+        variance = variance_bound(points, kernel, null_moments(kernel, points))
+        bound = min(bound_tails(observed, points, variance).greater, 1.0)
+        if bound < corrected:
+            return "bound", bound
+    return "asymptotic", corrected
 
 
 def _tails_if_certain(observed: float) -> Tails:
@@ -365,36 +488,3 @@ def _bias_steps(points: Points) -> float:
     variances = points.weight * points.p * (1.0 - points.p)
     total = float(np.sum(variances))
     return total**2 / float(np.sum(variances**2)) if total > 0.0 else 0.0
-
-
-# --- bounds -----------------------------------------------------------------------------------------------------------
-
-
-def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> float:
-    """Upper limit of a test statistic's null variance: the variance itself for sorted rows."""
-    if not points.sketched:
-        return moments.sd**2
-    # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
-    moved = 8.0 * kernel.steepness * points.bucket_width * points.noise_floor**2
-    largest = np.minimum(points.ww, points.largest_weight**2) / points.total**2
-    return moments.pairs + moved + float(np.sum(points.wwv / points.total**2 * largest))
-
-
-def bound_tails(observed: float, points: Points, variance: float) -> Tails:
-    """Tails of a test statistic by the smallest of several bounds that always hold (docs/theory/inference.md).
-
-    Above the mean: Markov; Cantelli; McDiarmid and Bernstein for the length of a sum of independent vectors. Below it:
-    Cantelli.
-    """
-    floor, largest = points.noise_floor, points.largest_weight / points.total
-    greater = less = 1.0
-    gap = observed - floor
-    cantelli = variance / (variance + gap**2) if variance + gap**2 > 0.0 else 1.0
-    if gap < 0.0:
-        less = cantelli
-    elif gap > 0.0:
-        length, spread = math.sqrt(observed), math.sqrt(floor)
-        mcdiarmid = math.exp(-2.0 * max(0.0, length - spread) ** 2 / points.one_row)
-        bernstein = 2.0 * math.exp(-observed / (2.0 * (floor + largest * length / 3.0)))
-        greater = min(floor / observed, cantelli, mcdiarmid, bernstein)
-    return Tails(greater, less, floor, math.sqrt(variance), 0)

@@ -4,6 +4,7 @@ Kolmogorov-Smirnov and Kuiper are `calibration_test` with the measures ks_ce and
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from truthcal.core.checks import check_rows, invalid, refuse_fractional
 from truthcal.core.params import check_choice, check_rng, check_whole
 from truthcal.core.sample import Sample
 from truthcal.inference.calibration_test import ALTERNATIVES, Plan, Statistic, run_test
-from truthcal.inference.laws.redraw import Tails
+from truthcal.inference.laws.redraw import Outcomes, Tails, Values
 from truthcal.results.tests import CalibrationTest
 
 _Array = NDArray[np.float64]
@@ -82,8 +83,7 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
         "spiegelhalter",
         z,
         sample.points(),
-        sample,
-        lambda outcomes: lambda positive: outcomes.bias(positive) @ slope,
+        _redraw(sample, lambda bias: bias @ slope),
         limit=lambda: Tails(float(special.ndtr(-z)), float(special.ndtr(z)), 0.0, 1.0, 0),
         moments=(0.0, 1.0),
     )
@@ -166,11 +166,20 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
         "hosmer_lemeshow",
         observed,
         sample.points(),
-        sample,
-        (lambda outcomes: lambda positive: statistic_of(outcomes.bias(positive))) if ddof == 0 else None,
+        _redraw(sample, statistic_of) if ddof == 0 else None,
         limit=lambda: Tails(*tails, freedom, math.sqrt(2.0 * freedom), 0),
         close=bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
     )
+
+
+def _redraw(sample: Sample, statistic_of: Values) -> Callable[[], tuple[Outcomes, Values]]:
+    """Redraw outcomes for a classical statistic of the bias at each different prediction."""
+
+    def redraw() -> tuple[Outcomes, Values]:
+        outcomes = Outcomes(sample)
+        return outcomes, lambda positive: statistic_of(outcomes.bias(positive))
+
+    return redraw
 
 
 def _classical_plan(method: str, alternative: str, n_resamples: int, rng: Any) -> Plan:

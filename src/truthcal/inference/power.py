@@ -168,9 +168,9 @@ class _Power:
         if self.measure not in _CLASSICAL:
             return outcomes.values(self.measure)
         statistic = _CLASSICAL[self.measure](outcomes.sample)
-        if statistic.values is None:
+        if statistic.redraw is None:
             raise AssertionError("classical statistics of new data can be redrawn")
-        raw = statistic.values(outcomes)
+        raw = statistic.redraw()[1]
         return (lambda positive: np.abs(raw(positive))) if self.measure == "spiegelhalter" else raw
 
 

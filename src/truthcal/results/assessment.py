@@ -55,7 +55,9 @@ class Assessment(PageResult):
     rms_interval, bias_interval : ConfidenceInterval
         Intervals of the rms and of the bias; their `estimate` is the value.
     test : CalibrationTest
-        The calibration test; ``test.greater`` and ``test.less`` are the p-values of both tails.
+        The calibration test: ``test.pvalue`` is the p-value for miscalibration that the verdict gives.
+    pvalue_too_good : float
+        The p-value of the other tail: small if predictions are closer to the outcomes than chance allows.
     detectable, largest_bias : float, BiasedStretch
         The smallest mean error that would have been detected with 80% power, nan if there is none; the range of
         predictions that is most biased in one direction.
@@ -79,6 +81,7 @@ class Assessment(PageResult):
     rms_interval: ConfidenceInterval
     bias_interval: ConfidenceInterval
     test: CalibrationTest
+    pvalue_too_good: float
     detectable: float
     largest_bias: BiasedStretch
     decomposition: ScoreDecomposition
@@ -105,8 +108,8 @@ class Assessment(PageResult):
             line("error (rms)", self.rms, self.rms_interval.between(digits)),
             line("bias", bias.estimate, f"{bias.between(digits)}; {means}", "+"),
             line("ATB", self.atb, chance),
-            Evidence("miscalibrated?", test.greater, test.format_p(test.greater), by_test),
-            Evidence("too good?", test.less, test.format_p(test.less), _TOO_GOOD),
+            Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
+            Evidence("too good?", self.pvalue_too_good, test.format_p(self.pvalue_too_good), _TOO_GOOD),
             line("largest bias", self.largest_bias.bias, f"{self.largest_bias}", "+"),
             line("detectable", self.detectable, power),
             line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),

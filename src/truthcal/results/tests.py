@@ -9,6 +9,7 @@ from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import Bounded
 from truthcal.results.text import count, p_value
 
+_TOO_CLOSE = "these predictions are closer to the outcomes than chance allows"
 _Interval = Callable[[float, str], ConfidenceInterval]
 
 
@@ -69,15 +70,14 @@ class CalibrationTest(Result):
 
     def format_p(self, p: float) -> str:
         """Format one of its p-values: "p <= 0.001" where a bound or few redraws give only an upper limit."""
-        formatted = p_value(p, self.n_resamples)
+        formatted = p_value(p, self.n_resamples if self.method == "exact" else 0)
         return formatted.replace("p = ", "p <= ") if self.method == "bound" and p < 1.0 else formatted
 
     def _verdict(self) -> str:
         p = self.format_p(self.pvalue)
         below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
         if self.pvalue > 0.05:
-            sign = "that these predictions are too good to be honest" if below else "of miscalibration"
-            sign = "of miscalibration" if self.alternative == "two-sided" else sign
+            sign = f"that {_TOO_CLOSE}" if self.alternative == "less" else "of miscalibration"
             return f"No sign {sign} in {count(self.n, 'row')} ({p})."
         evidence = "Some evidence" if self.pvalue > 0.01 else "Clear evidence"
         if self.measure == "spiegelhalter":
@@ -87,8 +87,8 @@ class CalibrationTest(Result):
                 f"The predictions are probably {error}."
             )
         if below:
-            too_good = "that these predictions are too good to be honest"
-            return f"{evidence} {too_good} ({p}). Were they fitted on these outcomes?"
+            causes = "Were they fitted on these outcomes, or do outcomes exclude each other?"
+            return f"{evidence} that {_TOO_CLOSE} ({p}). {causes}"
         return f"{evidence} of miscalibration: calibrated predictions would rarely score this badly by chance ({p})."
 
     def _evidence(self) -> str:

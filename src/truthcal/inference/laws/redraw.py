@@ -2,7 +2,7 @@
 
 Every measure depends on the rows only through the different predictions and, at each, the weight and the weight of the
 positive outcomes. So an outcome is a vector of positive weights, one for each different prediction, and the positives
-of tied rows are drawn as one binomial.
+of tied rows, or of the rows in a bucket of a sketch, are drawn as one binomial.
 """
 
 import itertools
@@ -16,6 +16,7 @@ from scipy import special
 
 from truthcal.core.parallel import WORTH_A_THREAD, run_parts
 from truthcal.core.params import check_counts
+from truthcal.core.points import Points
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.laws.tent_kernel import TentKernel
@@ -35,54 +36,57 @@ _ENOUGH = 500
 _ROUND = 1000
 
 
-class Outcomes:
-    """Possible outcomes of the rows of a sample, each positive with its own `chance`, independently.
+class TiedOutcomes:
+    """Possible outcomes of points whose rows have the same chance and weight: the number of positives is binomial.
 
-    Chances are in the sample's order; by default the predictions, as for a calibrated forecaster. The sample's own
-    outcomes are not used.
+    Chances are by default the predictions, as for a calibrated forecaster. `observed` holds the points' own outcome.
+    For the buckets of a sketch this binomial has the mean prediction of its rows: its variance is then too large, by at
+    most a share of about the width of a bucket, so that p-values of large values are never too small (Hoeffding 1956:
+    the expected value of a convex function is largest for equal chances).
     """
 
-    def __init__(self, sample: Sample, chance: _Array | None = None) -> None:
-        self.sample = sample
-        self.r, self.w = sample.groups.r, sample.groups.w
-        self._starts = sample.starts
-        self._sizes = np.diff(self._starts, append=sample.n)
-        self._chance = sample.p.astype(np.float64) if chance is None else chance
-        first = self._chance[self._starts]
-        same = chance is None or bool((np.repeat(first, self._sizes) == self._chance).all())
-        # Unweighted ties of equal chance are drawn as one binomial.
-        self._binomial = same and not sample.weighted
-        self._group_chance = first
-        self._tied = np.flatnonzero(self._sizes > 1)
+    def __init__(self, points: Points, chance: _Array | None = None) -> None:
+        self.points = points
+        self.r, self.w, self.size = points.p, points.weight, points.n
+        self.chance = points.p if chance is None else chance
+        self.unit = points.weight / points.n
+        self._tied = np.flatnonzero(self.size > 1)
+
+    @property
+    def observed(self) -> _Array:
+        """Positive weights of the points' own outcome: a whole number of rows, up to rounding."""
+        return np.asarray(np.rint(self.points.wy / self.unit) * self.unit)
+
+    @property
+    def rows(self) -> tuple[_Array, _Array, NDArray[np.int64]]:
+        """Chance, weight and number of the equal rows that outcomes are drawn for."""
+        return self.chance, self.unit, self.size
+
+    @property
+    def cost(self) -> int:
+        """Time to draw an outcome, in rows: a binomial takes as long as ten."""
+        return int(np.sum(np.where(self.rows[2] > 1, 10, 1)))
 
     @property
     def block(self) -> int:
         """Number of outcomes to draw and measure at a time."""
-        return max(1, _BLOCK // (len(self.r) if self._binomial else self.sample.n))
+        return block_of(len(self.rows[0]))
 
     def draw(self, rng: np.random.Generator, count: int) -> _Array:
-        """Draw `count` random outcomes."""
-        if not self._binomial:
-            return self.grouped(rng.random((count, self.sample.n)) < self._chance)
+        """Draw `count` random outcomes: the weights of the positives at each point."""
         positive = np.empty((count, len(self.r)))
-        np.less(rng.random(positive.shape), self._group_chance, out=positive)
+        np.less(rng.random(positive.shape), self.chance, out=positive)
         tied = self._tied
         if len(tied):
-            positive[:, tied] = rng.binomial(self._sizes[tied], self._group_chance[tied], (count, len(tied)))
+            positive[:, tied] = rng.binomial(self.size[tied], self.chance[tied], (count, len(tied)))
+        positive *= self.unit
         return positive
-
-    def grouped(self, y: NDArray[np.bool_]) -> _Array:
-        """Convert outcomes of all rows, in the sample's order, to positive weights of the different predictions."""
-        if len(self._tied) == 0:
-            return y * self.sample.w
-        return np.add.reduceat(y * self.sample.w, self._starts, axis=1)
 
     @property
     def cases(self) -> float:
         """Number of different outcomes, inf beyond 2^60."""
-        free = np.add.reduceat((self._chance > 0.0) & (self._chance < 1.0), self._starts, dtype=np.float64)
-        bits = float(np.sum(free if self.sample.weighted else np.log2(free + 1.0)))
-        return float(np.rint(2.0**bits)) if bits <= 60.0 else math.inf
+        free = self.size[(self.chance > 0.0) & (self.chance < 1.0)]
+        return _power_of_two(float(np.sum(np.log2(free + 1.0))))
 
     def all(self) -> Iterator[tuple[_Array, _Array]]:
         """Yield all outcomes in blocks, with their probabilities."""
@@ -94,16 +98,77 @@ class Outcomes:
             yield positive, math.prod(chance[digit] for chance, digit in zip(chances, digits, strict=True))
 
     def _of_group(self, group: int) -> tuple[_Array, _Array]:
-        """Possible positive weights of a group of equal predictions, and their probabilities."""
-        first, size = self._starts[group], self._sizes[group]
+        """Possible positive weights of a point, and their probabilities."""
+        size, chance = int(self.size[group]), self.chance[group]
+        count = np.arange(size + 1.0)
+        ways = -np.log(size + 1.0) - special.betaln(size - count + 1.0, count + 1.0)
+        chances = np.exp(ways + special.xlogy(count, chance) + special.xlog1py(size - count, -chance))
+        possible = chances > 0.0
+        return count[possible] * self.unit[group], chances[possible] / np.sum(chances)  # removes rounding
+
+    def bias(self, positive: _Array) -> _Array:
+        """Sum of w (p - y) at each different prediction."""
+        return self.w * self.r - positive
+
+    def tent_values(self, kernel: TentKernel) -> Values:
+        """Return the function from a block of outcomes to the measure with this kernel of each."""
+        before, total = kernel.before(self.r), self.points.total**2
+        return lambda positive: kernel.sums(self.r, self.bias(positive), before) / total
+
+
+class Outcomes(TiedOutcomes):
+    """Possible outcomes of the rows of a sample, each positive with its own chance, independently.
+
+    Chances are in the sample's order; by default the predictions, as for a calibrated forecaster.
+    """
+
+    def __init__(self, sample: Sample, chance: _Array | None = None) -> None:
+        self.sample = sample
+        self._starts = sample.starts
+        self._row_chance = sample.p.astype(np.float64) if chance is None else chance
+        first = self._row_chance[self._starts]
+        super().__init__(sample.points(), first)
+        same = chance is None or bool((np.repeat(first, self.size) == self._row_chance).all())
+        # Unweighted ties of equal chance are drawn as one binomial.
+        self._binomial = same and not sample.weighted
+
+    @property
+    def observed(self) -> _Array:
+        """Positive weights of the sample's own outcome."""
+        return self.sample.groups.wy
+
+    @property
+    def rows(self) -> tuple[_Array, _Array, NDArray[np.int64]]:
+        """Chance, weight and number of the equal rows that outcomes are drawn for: of each row, if ties differ."""
         if self._binomial:
-            count, chance = np.arange(size + 1.0), self._group_chance[group]
-            ways = -np.log(size + 1.0) - special.betaln(size - count + 1.0, count + 1.0)
-            chances = np.exp(ways + special.xlogy(count, chance) + special.xlog1py(size - count, -chance))
-            return count[chances > 0.0], chances[chances > 0.0] / np.sum(chances)  # removes rounding
-        values, chances = np.zeros(1), np.ones(1)
-        for row in range(first, first + size):
-            chance = self._chance[row]
+            return super().rows
+        return self._row_chance, self.sample.w, np.broadcast_to(np.int64(1), self.sample.p.shape)
+
+    def draw(self, rng: np.random.Generator, count: int) -> _Array:
+        """Draw `count` random outcomes."""
+        if self._binomial:
+            return super().draw(rng, count)
+        return self.grouped(rng.random((count, self.sample.n)) < self._row_chance)
+
+    def grouped(self, y: NDArray[np.bool_]) -> _Array:
+        """Convert outcomes of all rows, in the sample's order, to positive weights of the different predictions."""
+        if len(self._tied) == 0:
+            return y * self.sample.w
+        return np.add.reduceat(y * self.sample.w, self._starts, axis=1)
+
+    @property
+    def cases(self) -> float:
+        """Number of different outcomes, inf beyond 2^60."""
+        free = np.add.reduceat((self._row_chance > 0.0) & (self._row_chance < 1.0), self._starts, dtype=np.float64)
+        return _power_of_two(float(np.sum(free if self.sample.weighted else np.log2(free + 1.0))))
+
+    def _of_group(self, group: int) -> tuple[_Array, _Array]:
+        """Possible positive weights of a group of equal predictions, and their probabilities."""
+        if self._binomial:
+            return super()._of_group(group)
+        first, values, chances = self._starts[group], np.zeros(1), np.ones(1)
+        for row in range(first, first + self.size[group]):
+            chance = self._row_chance[row]
             values = np.concatenate([values, values + self.sample.w[row]])
             chances = np.concatenate([chances * (1.0 - chance), chances * chance])
             if not self.sample.weighted:  # merge equal counts
@@ -118,9 +183,7 @@ class Outcomes:
         if row.whole_weights and sample.weighted:
             check_counts(sample.repetitions)
         if row.tent_widths:
-            kernel = TentKernel.of(measure, sample.points())
-            before = kernel.before(self.r)
-            return lambda positive: kernel.sums(self.r, self.bias(positive), before) / sample.weight**2
+            return self.tent_values(TentKernel.of(measure, sample.points()))
         norm, of_sample = row.norm, row.of_sample
         if norm is not None:
             return lambda positive: norm(self.r, self.bias(positive)) / sample.weight
@@ -135,9 +198,14 @@ class Outcomes:
         used = w > 0.0
         return Sample(p[used], y[used], w[used], self.sample.exponent)
 
-    def bias(self, positive: _Array) -> _Array:
-        """Sum of w (p - y) at each different prediction."""
-        return self.w * self.r - positive
+
+def _power_of_two(bits: float) -> float:
+    return float(np.rint(2.0**bits)) if bits <= 60.0 else math.inf
+
+
+def block_of(size: int) -> int:
+    """Number of outcomes to draw and measure at a time, each of `size` numbers."""
+    return max(1, _BLOCK // size)
 
 
 def blocks(count: int, block: int) -> Iterator[int]:
@@ -155,7 +223,7 @@ class Tails(NamedTuple):
     draws: int
 
 
-def enumerate_tails(outcomes: Outcomes, values: Values, observed: float, slack: float) -> Tails:
+def enumerate_tails(outcomes: TiedOutcomes, values: Values, observed: float, slack: float) -> Tails:
     """Compute exact tails of a statistic from all possible outcomes and their probabilities."""
     greater = less = mean = square = 0.0
     for positive, chance in outcomes.all():

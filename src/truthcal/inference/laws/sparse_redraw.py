@@ -8,16 +8,16 @@ computed once.
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.sample import Sample
+from truthcal.inference.laws.redraw import TiedOutcomes
 from truthcal.inference.laws.tent_kernel import TentKernel
 
 _Array = NDArray[np.float64]
 
 
-def expected_surprises(sample: Sample) -> float:
+def expected_surprises(outcomes: TiedOutcomes) -> float:
     """Expected number of rows with the less likely outcome, if outcomes follow the predictions."""
-    p = sample.p.astype(np.float64)
-    return float(np.sum(np.minimum(p, 1.0 - p)))
+    chance, _, size = outcomes.rows
+    return float(np.sum(size * np.minimum(chance, 1.0 - chance)))
 
 
 class SparseRedraw:
@@ -25,15 +25,17 @@ class SparseRedraw:
 
     A row with a Poisson number of marks, of mean -log(1 - m), has none with probability 1 - m. So a Poisson number of
     marks is spread over the rows in proportion to that mean: rows with at least one mark are surprises, independently
-    and with exactly their probability m.
+    and with exactly their probability m. Equal rows (ties, or a bucket of a sketch) are numbered, not stored.
     """
 
-    def __init__(self, sample: Sample, kernel: TentKernel) -> None:
-        self._x, self._kernel, self._total = sample.p.astype(np.float64), kernel, sample.weight**2
+    def __init__(self, outcomes: TiedOutcomes, kernel: TentKernel) -> None:
+        (self._x, w, size), self._kernel, self._total = outcomes.rows, kernel, outcomes.points.total**2
         up = self._x > 0.5
-        self._marks = np.cumsum(-np.log1p(-np.where(up, 1.0 - self._x, self._x)))
-        d = sample.w * np.where(up, self._x - 1.0, self._x)
-        self._surprise = sample.w * np.where(up, -1.0, 1.0)
+        self._row_marks = -np.log1p(-np.where(up, 1.0 - self._x, self._x))
+        self._marks = np.cumsum(size * self._row_marks)
+        self._last = np.cumsum(size) - 1  # number of the last of each point's rows
+        d = size * w * np.where(up, self._x - 1.0, self._x)
+        self._surprise = w * np.where(up, -1.0, 1.0)
         self._smoothed = kernel.smoothed(self._x, d)
         self._likelier = float(d @ self._smoothed)
 
@@ -41,11 +43,14 @@ class SparseRedraw:
         """Measure `count` random outcomes."""
         all_marks = self._marks[-1]
         ends = np.cumsum(rng.poisson(all_marks, count))
-        rows = np.searchsorted(self._marks, rng.random(int(ends[-1])) * all_marks, side="right")
+        marks = rng.random(int(ends[-1])) * all_marks
+        point = np.searchsorted(self._marks, marks, side="right")
+        rows = self._last[point] - ((self._marks[point] - marks) / self._row_marks[point]).astype(np.int64)
         return np.array([self._measure(np.unique(drawn)) for drawn in np.split(rows, ends[:-1])]) / self._total
 
     def _measure(self, rows: NDArray[np.int64]) -> float:
         """Measure the outcome in which exactly these rows are surprises, times the squared weight."""
-        f = self._surprise[rows]
-        square = float(self._kernel.sums(self._x[rows], f[None, :])[0]) if len(rows) else 0.0
-        return self._likelier - 2.0 * float(f @ self._smoothed[rows]) + square
+        point = np.searchsorted(self._last, rows)
+        f = self._surprise[point]
+        square = float(self._kernel.sums(self._x[point], f[None, :])[0]) if len(rows) else 0.0
+        return self._likelier - 2.0 * float(f @ self._smoothed[point]) + square

@@ -1,0 +1,39 @@
+"""Bounds on tails of measures with a tent kernel: valid for any number of rows (docs/theory/inference.md)."""
+
+import math
+
+import numpy as np
+
+from truthcal.core.points import Points
+from truthcal.inference.laws.redraw import Tails
+from truthcal.inference.laws.tent_kernel import NullMoments, TentKernel
+
+
+def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> float:
+    """Upper limit of a test statistic's null variance: the variance itself for sorted rows."""
+    if not points.sketched:
+        return moments.sd**2
+    # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
+    moved = 8.0 * kernel.steepness * points.bucket_width * points.noise_floor**2
+    largest = np.minimum(points.ww, points.largest_weight**2) / points.total**2
+    return moments.pairs + moved + float(np.sum(points.wwv / points.total**2 * largest))
+
+
+def bound_tails(observed: float, points: Points, variance: float) -> Tails:
+    """Tails of a test statistic by the smallest of several bounds that always hold (docs/theory/inference.md).
+
+    Above the mean: Markov; Cantelli; McDiarmid and Bernstein for the length of a sum of independent vectors. Below it:
+    Cantelli.
+    """
+    floor, largest = points.noise_floor, points.largest_weight / points.total
+    greater = less = 1.0
+    gap = observed - floor
+    cantelli = variance / (variance + gap**2) if variance + gap**2 > 0.0 else 1.0
+    if gap < 0.0:
+        less = cantelli
+    elif gap > 0.0:
+        length, spread = math.sqrt(observed), math.sqrt(floor)
+        mcdiarmid = math.exp(-2.0 * max(0.0, length - spread) ** 2 / points.one_row)
+        bernstein = 2.0 * math.exp(-observed / (2.0 * (floor + largest * length / 3.0)))
+        greater = min(floor / observed, cantelli, mcdiarmid, bernstein)
+    return Tails(greater, less, floor, math.sqrt(variance), 0)
