@@ -34,7 +34,7 @@ def test_calibrated_predictions_pass(quick, good):
 
 def test_miscalibrated_predictions_fail(quick, bad, events):
     done = quick("check", bad, check=FAIL)
-    assert done.out.startswith("Fail: significant miscalibration (overconfident, p <= ")
+    assert done.out.startswith("Fail: significant miscalibration (overconfident, p = ")
     assert ") at level 0.05" in done.out.splitlines()[0]
     content = valid(quick("check", bad, "--json", check=FAIL).out)
     assert content["status"] == "fail"
