@@ -52,3 +52,17 @@ def test_bounds_of_the_expected_number_of_events(events, level, spread):
     count = np.arange(events + 1)
     variance = float(np.sum(truth * (1 - truth)))
     assert min(law @ np.abs(count - a) for a in count) >= variance / np.sqrt(6 * variance + 1)
+
+
+def test_page_on_truthful_numbers_states_what_the_audit_finds():
+    page = (Path(__file__).parents[2] / "docs" / "theory" / "truthful_numbers.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| ([^|]+) \|[^|]*\|[^|]*\| ([\d.]+), (none better|[-\d.]+) \|", page, re.MULTILINE)
+    names = ["atb", "brier", "sqrt_atb", "atb_ratio", "excess", "sqrt_excess", "pvalue", "pass_rate"]
+    assert len(stated) == len(names)
+    result = tc.audit([0.25, 0.75], names)
+    for (_, honest, lie), row in zip(stated, result.rows, strict=True):
+        assert row.honest == pytest.approx(float(honest), abs=6e-4)
+        assert (lie == "none better") == row.truthful
+        assert row.truthful or row.scores["searched"] == pytest.approx(float(lie), abs=6e-4)
+    for row in re.findall(r"^\| `(\w+)`.*\| ([\d.]+) \|$", page, re.MULTILINE):
+        assert max(MEASURES[row[0]].lie_ratios) == pytest.approx(float(row[1]), abs=0.006)
