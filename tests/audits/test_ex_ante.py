@@ -68,14 +68,14 @@ def test_excess_is_only_weakly_truthful_ex_ante():
 
 
 def test_draws_agree_with_enumeration(monkeypatch):
-    names = ["smcal", "multiscale_atb", "sqrt_atb"]
+    names = ["smcal", "multiscale_atb"]
     exact = tc.audit(KINDS, names, strategies=COARSE, stage="ex_ante")
     monkeypatch.setattr(stages_module, "_MAX_SAMPLES", 0)
-    drawn = tc.audit(KINDS, names, strategies=COARSE, stage="ex_ante", n_resamples=200)
+    drawn = tc.audit(KINDS, names, strategies=COARSE, stage="ex_ante", n_resamples=100)
     for name in names:
         assert (exact[name].method, drawn[name].method) == ("enumeration", "draws")
         for lie, score in exact[name].scores.items():
-            assert drawn[name].scores[lie] == pytest.approx(score, abs=0.03)
+            assert drawn[name].scores[lie] == pytest.approx(score, abs=0.04)
 
 
 def test_ex_ante_audit_prints_the_population():

@@ -96,7 +96,7 @@ class ExAnteStage:
     thorough_search = False  # each sample has its own predictions: many times the work of an outcome
 
     def __init__(self, truth: _Array, n_rows: int, n_resamples: int, rng: np.random.Generator) -> None:
-        self.truth, self.n_rows, self._draws = truth, n_rows, n_resamples
+        self.truth, self.n_rows = truth, n_rows
         self._random = self._draw(n_resamples, rng)
         self._to_search = self._draw(max(n_resamples // 8, _MIN_TO_SEARCH), rng)
         self._samples = math.comb(n_rows + len(truth) - 1, n_rows)
@@ -129,15 +129,13 @@ class ExAnteStage:
         if self.method(measure) == "decomposition":
             return 0
         cases = self._samples * self._outcomes_of_sample(measure)
-        counts = (
-            (cases if self._exact(measure, False) else self._draws, scored),
-            (cases if self._exact(measure, True) else len(self._to_search), tried),
-        )
-        return measure.cost(self.n_rows) * sum(count * reports for count, reports in counts)
+        count = cases if self._exact(measure, search=False) else len(self._random)
+        count_in_search = cases if self._exact(measure, search=True) else len(self._to_search)
+        return measure.cost(self.n_rows) * (count * scored + count_in_search * tried)
 
     def rarer_outcomes(self, changed: _Array) -> float:
         """Expected number of the rarer outcomes, in all draws, of the kinds with these true probabilities."""
-        return self._draws * self.n_rows / len(self.truth) * float(np.sum(np.minimum(changed, 1.0 - changed)))
+        return len(self._random) * self.n_rows / len(self.truth) * float(np.sum(np.minimum(changed, 1.0 - changed)))
 
     def _draw(self, count: int, rng: np.random.Generator) -> list[tuple[_Kinds, NDArray[np.bool_]]]:
         kinds = rng.integers(0, len(self.truth), (count, self.n_rows))
