@@ -117,18 +117,57 @@ def mirrored(n: int, rng: np.random.Generator) -> list[np.ndarray]:
     return [np.full(n, 0.5), 0.5 + offset, 0.5 - offset]
 
 
-def comparisons(case: Callable[..., list[np.ndarray]], measure: str, n: int, repeats: int) -> float:
-    """Return how often `compare` finds no difference between equally calibrated forecasters."""
-    rng, hits = np.random.default_rng([n, repeats, 2]), 0
-    kept = comparison._CELLS, comparison.upper_quantile
-    comparison._CELLS, comparison.upper_quantile = 32, lambda *_: math.nan  # only the p-value is used
+def shifted(n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return a truth and two forecasters: one knows it, the other adds 0.05."""
+    truth = rng.uniform(0.0, 0.95, n)
+    return [truth, truth, truth + 0.05]
+
+
+def overconfident(n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return a truth and two forecasters: one knows it, the other multiplies its log-odds by 1.6."""
+    truth = rng.uniform(0.01, 0.99, n)
+    odds = (truth / (1 - truth)) ** 1.6
+    return [truth, truth, odds / (1 + odds)]
+
+
+def nearly_equal(n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return a truth and two forecasters: one knows it, the other adds 0.01."""
+    truth = rng.uniform(0.0, 0.99, n)
+    return [truth, truth, truth + 0.01]
+
+
+def rare(n: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return a truth of about ten events and two forecasters: one knows it, the other doubles it."""
+    truth = np.minimum(10 / n * np.exp(rng.normal(0, 1, n) - 0.5), 0.45)
+    return [truth, truth, 2 * truth]
+
+
+PAIRS = {
+    "both calibrated, one knows more": informed,
+    "errors of opposite sign": mirrored,
+    "too high by 0.01": nearly_equal,
+    "too high by 0.05": shifted,
+    "log-odds times 1.6": overconfident,
+    "ten events, predictions doubled": rare,
+}
+
+
+def comparisons(case: Callable[..., list[np.ndarray]], n: int, repeats: int) -> tuple[float, float]:
+    """Return how often the intervals of `compare` hold the expected difference of ATB and of the Brier score."""
+    rng, hits = np.random.default_rng([n, repeats, 2]), np.zeros(2)
+    kept, comparison._CELLS = comparison._CELLS, 48
+    draws = [case(n, rng) for _ in range(max(1, 400_000 // n))]
+    truth, a, b = (np.concatenate(column) for column in zip(*draws, strict=True))
+    pairs, brier = tc.atb(truth, a) - tc.atb(truth, b), float(np.mean((a - b) * (a + b - 2 * truth)))
+    expected = (1 - 1 / n) * pairs + brier / n
     try:
         for _ in range(repeats):
             truth, a, b = case(n, rng)
-            hits += tc.compare((rng.random(n) < truth).astype(int), a, b, measure=measure).pvalue > 1 - LEVEL
+            found = tc.compare((rng.random(n) < truth).astype(int), a, b)
+            hits += found.low <= expected <= found.high, found.brier_low <= brier <= found.brier_high
     finally:
-        comparison._CELLS, comparison.upper_quantile = kept
-    return hits / repeats
+        comparison._CELLS = kept
+    return hits[0] / repeats, hits[1] / repeats
 
 
 def line(*cells: object) -> str:
@@ -152,8 +191,8 @@ def main() -> None:
     few = max(20, repeats // 4)
     second = [line(truth, *(value for n in SIZES for value in norms(truth, n, few))) for truth in TRUTHS]
     third = [
-        line(words, *(comparisons(case, measure, n, few) for n in SIZES for measure in ("atb", "multiscale_atb")))
-        for words, case in (("both calibrated, one knows more", informed), ("errors of opposite sign", mirrored))
+        line(words, *(value for n in (300, 1000, 10_000) for value in comparisons(case, n, repeats)))
+        for words, case in PAIRS.items()
     ]
     page = TEMPLATE.format(
         repeats=repeats,
@@ -191,11 +230,12 @@ The intervals of norms of the bias are conservative. This table uses 20 distinct
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
 {second}
 
-The last table shows how often `compare` finds no difference at level 0.05 between two equally well calibrated
-forecasters ({few} simulations).
+The last table is about `compare`: how often its intervals contain the expected difference of ATB for n rows, and the
+population's difference of the Brier score ({repeats} simulations). The interval of ATB is conservative if both
+forecasters are calibrated.
 
-| forecasters | `atb`, n = 200 | `multiscale_atb` | `atb`, n = 2,000 | `multiscale_atb` |
-|---|---:|---:|---:|---:|
+| forecasters | ATB, n = 300 | Brier | ATB, n = 1,000 | Brier | ATB, n = 10,000 | Brier |
+|---|---:|---:|---:|---:|---:|---:|
 {third}
 """
 

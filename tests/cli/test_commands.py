@@ -118,7 +118,7 @@ def test_test_is_calibration_test(quick, file, events):
 def test_compare_of_two_columns_is_compare(quick, models, events):
     want = tc.compare(events["hit"], events["score"], events["sure"])
     done = quick("compare", models, "--proba", "score", "--proba", "sure", check=0)
-    assert done.out.startswith("score is better calibrated and has the better Brier score.")
+    assert done.out.startswith("score has the better ATB and the better Brier score")
     content = valid(quick("compare", models, "--proba", "score", "--proba", "sure", "--json", check=0).out)
     assert content["comparison"]["difference"] == want.difference
     assert content["comparison"]["names"] == ["score", "sure"]

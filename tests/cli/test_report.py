@@ -50,14 +50,14 @@ def test_report_is_named_after_the_data_unless_told_otherwise(quick, file, tmp_p
 def test_report_of_several_models_compares_them(quick, file, tmp_path, events):
     quick("report", file, "--proba", "score", "--proba", "sure", "--by", "region", "-o", "two.html", check=0)
     shown = text_of((tmp_path / "two.html").read_text())
-    assert "score is better calibrated and has the better Brier score." in shown
+    assert "score has the better ATB and the better Brier score" in shown
     assert "north" in shown
     assert (tmp_path / "two.html").stat().st_size < 300_000
 
 
 def test_compare_and_check_write_reports_too(quick, file, tmp_path):
     quick("compare", file, "--proba", "score", "--proba", "sure", "--report", "c.html", check=0)
-    assert "score is better calibrated" in text_of((tmp_path / "c.html").read_text())
+    assert "score has the better ATB" in text_of((tmp_path / "c.html").read_text())
     quick("check", file, "--proba", "sure", "--report", "k.html", check=1)
     assert "Overconfident" in text_of((tmp_path / "k.html").read_text())
 
@@ -106,7 +106,7 @@ def test_demo_judges_three_forecasters_and_writes_their_report(quick, tmp_path):
     assert verdicts == [("honest", "Calibrated"), ("overconfident", "Overconfident"), ("gamed", "Calibrated")]
     check_that_only_ece_rewards_the_gamed_forecaster(done.out, tmp_path / "truthcal-demo")
     shown = text_of((tmp_path / "truthcal-demo" / "report.html").read_text())
-    assert "honest is more skilful (Brier score)" in shown
+    assert "honest has the better Brier score" in shown
     assert "Rank them by the Brier score" in shown
     # The data are a file like any other.
     line = ["assess", "truthcal-demo/predictions.csv", "--label", "outcome", "--proba", "overconfident"]

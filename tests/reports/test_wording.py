@@ -5,10 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from support.report_pages import forecasts
 
 import truthcal as tc
-from truthcal.reports.wording import MEANING, assumptions, model_chips, named_comparison, segment_chip, verdict_lines
+from truthcal.reports.wording import MEANING, assumptions, model_chips, segment_chip, verdict_lines
 
 
 def changed(assessment, **fields):
@@ -80,25 +79,6 @@ def test_numbers_have_three_digits(models):
     assert shown["Brier score"].text == "0.0988"
     assert shown["ATB"].explanation.startswith("chance alone gives 0.000123; ")
     assert "mean prediction 0.512, outcome" in shown["bias"].explanation
-
-
-@pytest.mark.parametrize(
-    ("measure", "name"),
-    [
-        ("atb", "ATB beyond chance"),
-        ("multiscale_atb", "Multiscale ATB beyond chance"),
-        ("shifted_grid_ubse", "Shifted-grid UBSE beyond chance"),
-        ("smcal", "smcal"),
-    ],
-)
-def test_squares_without_noise_have_a_name_of_their_own(measure, name):
-    outcome, proba = forecasts(100)
-    found = tc.compare(outcome, proba["honest"], proba["overconfident"])
-    found = dataclasses.replace(found, measure=measure, a=0.0123456)
-    renamed = named_comparison(("x 0.123456", "y"), found)
-    (first, value, *_), (second, *_) = (row.cells(digits=3) for row in renamed.rows())
-    assert (first, value, second) == (name, "0.0123", "Brier score")
-    assert renamed.header()[1] == "x 0.123456"  # names stay as they are
 
 
 def test_meaning_of_the_error_holds_for_predictions_that_are_all_off():

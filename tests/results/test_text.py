@@ -101,10 +101,10 @@ def test_assessments_have_verdict_table_and_warnings():
 def test_comparisons_are_told_by_name():
     found = tc.compare(Y, P, np.full(300, 0.5))
     named = dataclasses.replace(found, names=("old|1", "new"))
-    assert str(named).startswith("old|1 is more skilful")
+    assert str(named).startswith("old|1 has the better Brier score")
     assert named.verdict == str(named).splitlines()[0]
     assert "| old\\|1 | new | old\\|1 - new |" in named.to_markdown()
-    assert found.verdict.startswith("a is more skilful")
+    assert found.verdict.startswith("a has the better Brier score")
     assert named.to_dict()["names"] == ["old|1", "new"]
 
 

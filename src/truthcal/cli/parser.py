@@ -168,7 +168,7 @@ _OPTIONS = {
     ),
     "min-rows": _count_flag("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
     "statistic": _option("test statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
-    "compared": _option("measure to compare (default: atb)", "--measure", default="atb", metavar="NAME"),
+    "compared": _option("score of calibration (default: atb)", "--measure", default="atb", metavar="NAME"),
     "measures": _option(
         "compute only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"
     ),
@@ -239,7 +239,7 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "which of two models is better calibrated, and which is more skilful?",
+        "which of two models has the better ATB (calibration), and which the better Brier score?",
         (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),

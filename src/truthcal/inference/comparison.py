@@ -1,21 +1,21 @@
-"""Comparison of two forecasters of the same events: which is better calibrated, and which more skilful."""
+"""Paired comparison of two forecasters of the same events, by scores that honest forecasters cannot lose to lies."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
-from truthcal.core.params import check_choice, check_level, check_rng, check_whole
-from truthcal.core.points import equal_cells, excess
+from truthcal.core.params import check_choice, check_level
+from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
-from truthcal.inference.intervals import has_no_population, noise_of_norm
-from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
+from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
-from truthcal.measures.registry import MEASURES, NORMS, TENTS
+from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.comparison import Comparison
 
 _Array = NDArray[np.float64]
@@ -36,12 +36,10 @@ def compare(
     *,
     measure: str = "atb",
     confidence_level: float = 0.95,
-    n_resamples: int = 19999,
-    rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
 ) -> Comparison:
-    """Is one of two forecasters better calibrated, or only more skilful? A paired comparison on the same outcomes.
+    """Which of two forecasters has the better scores? A paired comparison by ATB and by the Brier score.
 
     Parameters
     ----------
@@ -50,28 +48,27 @@ def compare(
     y_proba_a, y_proba_b : array-like of shape (n,)
         The two forecasters' predictions of the same events, row by row.
     measure : str, default "atb"
-        atb, multiscale_atb or shifted_grid_ubse: their values without noise are compared. Or, with a wider interval,
-        atb_l1, smcal, laplace_kernel_ce, ks_ce, step_ce, kuiper_ce, ece or (if predictions repeat) unbinned_ece.
+        Score of calibration: atb, multiscale_atb or shifted_grid_ubse. All of them are truthful.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
-    n_resamples : int, default 19999
-        Number of draws of the noise, for atb_l1 and the measures after it.
-    rng : int, numpy Generator or None, default 0
-        Source of randomness, for the same measures.
 
     Returns
     -------
     Comparison
-        ``difference`` (a minus b; negative if a is better calibrated), its interval and ``pvalue``, and the same for
-        the Brier score. Prints in words.
+        ``difference`` (a minus b; negative if a is better), its interval and ``pvalue``, and the same for the Brier
+        score. Prints in words.
 
     Notes
     -----
-    For squared errors with a tent kernel, the two mean errors form one normal vector whose covariance is estimated from
-    the rows. The distribution of the difference of their squared lengths follows from it, both for miscalibrated
-    forecasters, whose estimates vary like means, and for calibrated ones, whose estimates vary like squares. For norms
-    of the bias the two intervals are combined, which is conservative. The Brier score is compared by the mean of the
-    differences per row. Rows are assumed to be independent.
+    Both scores are truthful: nobody can improve the expected score by reporting something else than the truth. ATB is
+    compared as it is, without subtracting noise, because ATB without its noise is not truthful. Its interval covers the
+    expected difference for this number of rows, (1 - 1/n) D + B/n, where D is the difference of the population's ATB
+    and B the difference of the Brier scores. So forecasters who are both calibrated differ by B/n only, which no data
+    can show: compare them by the Brier score, which reflects calibration and skill.
+
+    The two mean errors behind the ATBs form one normal vector whose covariance is estimated from the rows; the
+    interval has all differences of squared lengths that neither tail rejects. The interval of the Brier score corrects
+    Student's for skewness, and allows for events that could have happened. Rows are assumed to be independent.
 
     Examples
     --------
@@ -81,14 +78,13 @@ def compare(
     >>> truth = rng.random(3000)
     >>> outcome = rng.random(3000) < truth
     >>> result = tc.compare(outcome, truth, np.full(3000, 0.5))
-    >>> print(result.better_calibrated, result.better_brier)
+    >>> print(result.better_by_measure, result.better_by_brier)
     None a
     >>> print(str(result).splitlines()[0])
-    a is more skilful (Brier score); no significant difference in calibration (3,000 rows).
+    a has the better Brier score; no significant difference in ATB (3,000 rows).
     """
-    check_choice(measure, "measure", (*TENTS, *NORMS))
+    check_choice(measure, "measure", TENTS)
     level = check_level(confidence_level, "confidence_level")
-    n_resamples, generator = check_whole(n_resamples, "n_resamples", 99), check_rng(rng)
     as_columns(y_proba_a=y_proba_a, y_proba_b=y_proba_b)  # same length and order
     columns = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
     a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in columns.items())
@@ -96,12 +92,9 @@ def compare(
     samples = Sample.from_checked(a), Sample.from_checked(b)
     if not samples[0].points().one_row < 1.0:
         raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
-    if measure in TENTS:
-        calibration = _compare_squares(a, b, samples, measure, level)
-    else:
-        calibration = _compare_norms(samples, measure, level, n_resamples, generator)
+    calibration = _compare_squares(a, b, samples, measure, level)
     differences = calibration.fields("") | _compare_brier(a, b, level).fields("brier_")
-    return Comparison(measure=measure, confidence_level=level, n=len(a.p), **differences)
+    return Comparison(measure=measure, label=MEASURES[measure].label, confidence_level=level, n=len(a.p), **differences)
 
 
 class _Difference(NamedTuple):
@@ -134,7 +127,7 @@ class _Side(NamedTuple):
     @classmethod
     def of(cls, rows: Checked, kernel: TentKernel) -> "_Side":
         p = rows.p.astype(np.float64)
-        w = np.full(len(p), 1.0 / len(p)) if rows.w is None else rows.w / np.sum(rows.w)
+        w = _shares(rows)
         bucket = bucket_index(p, _BUCKETS)
         noise = np.bincount(bucket, w * w, minlength=_BUCKETS).astype(np.float64)
         filled = np.flatnonzero(noise)
@@ -154,128 +147,193 @@ class _Side(NamedTuple):
         return self.phi.T @ table.reshape(shape) @ other.phi
 
 
+def _shares(rows: Checked) -> _Array:
+    """The weight of each row as a share of all weights."""
+    return np.full(len(rows.p), 1.0 / len(rows.p)) if rows.w is None else rows.w / np.sum(rows.w)
+
+
 def _joint_covariance(a: _Side, b: _Side) -> _Array:
     """Joint covariance of both forecasters' mean errors.
 
     It is computed from the observed products or, if larger, from those expected if the truth is halfway between the
-    forecasters: if few events occurred, the observed products are too small.
+    forecasters, as far as the observed ones are compatible with that: if few events occurred, the observed products are
+    too small.
     """
     observed = a.c * a.c, a.c * b.c, b.c * b.c
     truth = (a.p + b.p) / 2.0
     noise, gap = a.w**2 * truth * (1.0 - truth), a.w**2 * (a.p - truth) ** 2
-    expected = noise + gap, noise - gap, noise + gap
-    aa, ab, bb = observed if np.sum(observed[0] + observed[2]) >= np.sum(expected[0] + expected[2]) else expected
+    seen, likely = float(np.sum(observed[0] + observed[2])), 2.0 * float(np.sum(noise + gap))
+    share = _compatible_share(seen, likely, 4.0 * float(np.sum(a.w**2 * noise * (1.0 - 2.0 * truth) ** 2)))
+    expected = share * (noise + gap), share * (noise - gap), share * (noise + gap)
+    aa, ab, bb = observed if seen >= share * likely else expected
     cross = a.products(b, ab)
     return np.block([[a.products(a, aa), cross], [cross.T, b.products(b, bb)]])
 
 
-def _compare_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
-    """Compare two forecasters by a squared error: values without noise, and the distribution of their difference.
+def _compatible_share(observed: float, expected: float, variance: float) -> float:
+    """The largest share of an expected sum over events, at most 1, with which an observed sum is compatible.
 
-    With M = m + Z and J the sign of a forecaster's part, M'JM - m'JM is linear and quadratic in the noise Z. Products
-    of rows are not centred by the mean, which makes the variance of Z slightly too large.
+    With s times as many events, the sum is s * expected on average, with standard deviation sqrt(s * variance); the
+    observed one may be lower by one standard deviation.
+    """
+    if not expected > 0.0:
+        return 1.0
+    root = (math.sqrt(variance) + math.sqrt(variance + 4.0 * expected * observed)) / (2.0 * expected)
+    return min(root**2, 1.0)
+
+
+def _compare_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
+    """Compare two forecasters by a squared error: values, and the interval of their expected difference.
+
+    The squared error is the squared length of a mean error M = m + Z with noise Z. With J the sign of a forecaster's
+    part, M'JM minus its expectation is linear and quadratic in Z. Products of rows are not centred by the mean, which
+    makes the variance of Z slightly too large.
     """
     points = [sample.points() for sample in samples]
     sides = [_Side.of(rows, TentKernel.of(measure, p)) for rows, p in zip((a, b), points, strict=True)]
     means = [side.mean() for side in sides]
     covariance = _joint_covariance(*sides)
-    rest, squares = 1.0 - points[0].one_row, [MEASURES[measure].of_sample(sample) for sample in samples]
-    values = [excess(square, p.self_pairs, p.one_row) for square, p in zip(squares, points, strict=True)]
+    values = [MEASURES[measure].of_sample(sample) for sample in samples]
     sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
-    mean = _shorten_means(np.concatenate(means), covariance, sign)
+    mean = np.concatenate(means)
     scales, axes = np.linalg.eigh(covariance)
     uncertain = scales > CERTAIN * scales[-1]
     root = axes[:, uncertain] * np.sqrt(scales[uncertain])
     curvature, rotation = np.linalg.eigh((root.T * sign) @ root)
-    noise = float(np.trace(covariance)) / rest
-    law = _Law.of(curvature / rest, 2.0 * (mean * sign) @ root @ rotation / rest, _ROUNDING * noise)
+    noise = float(np.trace(covariance))
+    slope = 2.0 * (mean * sign) @ root @ rotation
+    law = _SquaresLaw.of(curvature, slope, _share_of_signal(mean, covariance, sign), _ROUNDING * noise)
     # Omitted directions and merged cells hide differences below this share of the noise.
     difference, hidden = values[0] - values[1], _HIDDEN * noise if values[0] != values[1] else 0.0
-    low, high = (difference - law.quantile(chance) for chance in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    low, high = (difference + law.end((1.0 - level) / 2.0, side) for side in (upper_tail, lower_tail))
     beyond = math.copysign(max(abs(difference) - hidden, 0.0), difference)
     return _Difference(values[0], values[1], low - hidden, high + hidden, law.two_sided(beyond))
 
 
-class _Law(NamedTuple):
-    """The distribution of the sum over j of curvature_j (g_j^2 - 1) + slope_j g_j, g independent standard normals.
-
-    Completing squares makes it a sum of squares of shifted normals, minus `offset`. Terms with almost no curvature are
-    combined into one normal, represented by two opposite squares with large shifts.
-    """
-
-    scales: _Array
-    shifts: _Array
-    offset: float
-
-    @classmethod
-    def of(cls, curvature: _Array, slope: _Array, rounding: float) -> "_Law":
-        largest, steepest = float(np.max(np.abs(curvature), initial=0.0)), float(np.sqrt(np.sum(slope**2)))
-        if not max(largest, steepest) > rounding:  # equal forecasters, or no uncertain predictions
-            return cls(np.empty(0), np.empty(0), 0.0)
-        largest = max(largest, 1e-3 * steepest)  # almost no curvature: a normal
-        bent = np.abs(curvature) > _STRAIGHT * largest
-        scales, shifts = curvature[bent], slope[bent] / (2.0 * curvature[bent])
-        offset = float(np.sum(scales * (1.0 + shifts**2)))
-        sd, epsilon = math.sqrt(float(np.sum(slope[~bent] ** 2))), 100.0 * _STRAIGHT * largest
-        shift = sd / (2.0 * math.sqrt(2.0) * epsilon)
-        return cls(np.append(scales, [epsilon, -epsilon]), np.append(shifts, [shift, shift]), offset)
-
-    def quantile(self, upper: float) -> float:
-        """The value that is exceeded with probability `upper`."""
-        return upper_quantile(upper, self.scales, self.shifts) - self.offset if len(self.scales) else 0.0
-
-    def two_sided(self, value: float) -> float:
-        """Two-sided p-value of `value`."""
-        if len(self.scales) == 0:
-            return float(value == 0.0)
-        tails = (tail(value + self.offset, self.scales, self.shifts) for tail in (upper_tail, lower_tail))
-        return min(1.0, 2.0 * min(tails))
-
-
-def _shorten_means(mean: _Array, covariance: _Array, sign: _Array) -> _Array:
-    """Shorten both forecasters' means so that the estimated variance of the linear part is unbiased or too large.
+def _share_of_signal(mean: _Array, covariance: _Array, sign: _Array) -> float:
+    """Factor for both forecasters' means that makes the estimated variance of the linear part unbiased or too large.
 
     That variance is 4 x'Cx with x = J m. With M in place of m, noise adds the trace of C J C J, which is large for
     forecasters whose errors have little in common and almost 0 for nearly equal ones.
     """
     signed = covariance * sign[:, None] * sign
     square, noise = float(mean @ signed @ mean), float(np.sum(covariance * signed))
-    return mean * math.sqrt(min(1.0, max(0.0, 1.0 - noise / square))) if square > 0.0 else mean
+    return math.sqrt(min(1.0, max(0.0, 1.0 - noise / square))) if square > 0.0 else 1.0
 
 
-# --- norms and the Brier score ----------------------------------------------------------------------------------------
+class _SquaresLaw(NamedTuple):
+    """The distribution of the sum over j of scale_j (g_j + shift_j)^2 minus its mean, g independent standard normals.
+
+    Terms with almost no curvature are combined into one normal, represented by two opposite squares with large shifts.
+    Another expected difference means other shifts: those nearest to the observed ones, shift_j / (1 + t scale_j). Only
+    the share `signal` of the shifts counts, because the rest is noise.
+    """
+
+    scales: _Array
+    shifts: _Array
+    signal: float
+
+    @classmethod
+    def of(cls, curvature: _Array, slope: _Array, signal: float, rounding: float) -> "_SquaresLaw":
+        largest, steepest = float(np.max(np.abs(curvature), initial=0.0)), float(np.sqrt(np.sum(slope**2)))
+        if not max(largest, steepest) > rounding:  # equal forecasters, or no uncertain predictions
+            return cls(np.empty(0), np.empty(0), signal)
+        largest = max(largest, 1e-3 * steepest)  # almost no curvature: a normal
+        bent = np.abs(curvature) > _STRAIGHT * largest
+        scales, shifts = curvature[bent], slope[bent] / (2.0 * curvature[bent])
+        sd, epsilon = math.sqrt(float(np.sum(slope[~bent] ** 2))), 100.0 * _STRAIGHT * largest
+        shift = sd / (2.0 * math.sqrt(2.0) * epsilon)
+        return cls(np.append(scales, [epsilon, -epsilon]), np.append(shifts, [shift, shift]), signal)
+
+    def moved(self, step: float) -> tuple[_Array, float]:
+        """Shifts for another expected difference, and by how much it changes: down for steps from 0 to 1, up to -1."""
+        spread = math.sqrt(float(np.sum(self.scales**2 * (2.0 + 4.0 * self.shifts**2))))
+        limit = max(float(np.max(-math.copysign(1.0, step) * self.scales)), 0.0)  # at 1 / limit, shifts are infinite
+        shifts = self.shifts / (1.0 + step / (limit + (1.0 - abs(step)) * spread) * self.scales)
+        return shifts, float(np.sum(self.scales * (shifts - self.shifts) * (shifts + self.shifts)))
+
+    def tail(self, step: float, side: Callable[..., float]) -> float:
+        """Tail probability of the observed difference if the expected one is that of a step."""
+        shifts, change = self.moved(step)
+        shifts = self.signal * shifts
+        return side(float(np.sum(self.scales * (1.0 + shifts**2))) - change, self.scales, shifts)
+
+    def end(self, chance: float, side: Callable[..., float]) -> float:
+        """End of the interval relative to the observed difference: there, a tail has this chance."""
+        if len(self.scales) == 0:
+            return 0.0
+        direction = 1.0 if side is upper_tail else -1.0
+        return self.moved(_root_of_steps(lambda step: self.tail(step, side) - chance, direction))[1]
+
+    def two_sided(self, difference: float) -> float:
+        """Two-sided p-value of an expected difference of 0."""
+        if len(self.scales) == 0:
+            return float(difference == 0.0)
+        direction = math.copysign(1.0, difference)
+        step = _root_of_steps(lambda step: direction * (difference + self.moved(step)[1]), direction)
+        return min(1.0, 2.0 * min(self.tail(step, side) for side in (upper_tail, lower_tail)))
 
 
-def _compare_norms(
-    samples: tuple[Sample, Sample], measure: str, level: float, n_resamples: int, generator: np.random.Generator
-) -> _Difference:
-    """Compare two forecasters by a norm: each one's noise gets half of the allowed error."""
-    if any(has_no_population(sample, measure) for sample in samples):
-        raise ValueError(f"most predictions are unique, so {measure} has no population value; use atb or ece.")
-    values = [MEASURES[measure].of_sample(sample) for sample in samples]
-    draws = [np.sort(noise_of_norm(sample, measure, n_resamples, generator)) for sample in samples]
-    reach = sum(float(np.quantile(draw, (1.0 + level) / 2.0, method="higher")) for draw in draws)
-    difference = values[0] - values[1]
-    # The p-value is the smallest allowed error at which the interval excludes 0.
-    together = draws[0] + draws[1]
-    pvalue = min(1.0, 2.0 * (1 + int(np.count_nonzero(together >= abs(difference)))) / (1 + len(together)))
-    low, high = max(difference - reach, -1.0), min(difference + reach, 1.0)
-    return _Difference(values[0], values[1], low, high, pvalue)
+def _root_of_steps(falling: Callable[[float], float], direction: float) -> float:
+    """Root of a function that falls between step 0 and step 1 or -1; the last step if it has none."""
+    inner, outer = 0.0, 0.5
+    while falling(direction * outer) > 0.0:
+        if outer > 1.0 - 1e-9:
+            return direction * outer
+        inner, outer = outer, (1.0 + outer) / 2.0
+    if falling(direction * inner) <= 0.0:
+        return direction * inner
+    return float(optimize.brentq(falling, direction * inner, direction * outer, xtol=1e-12, rtol=1e-8))
+
+
+# --- the Brier score --------------------------------------------------------------------------------------------------
 
 
 def _compare_brier(a: Checked, b: Checked, level: float) -> _Difference:
-    """Compare two forecasters by Brier scores: Student's interval and p-value of their difference."""
-    w = np.full(len(a.p), 1.0 / len(a.p)) if a.w is None else a.w / np.sum(a.w)
-    squares = [(rows.p.astype(np.float64) - rows.y) ** 2 for rows in (a, b)]
+    """Compare two forecasters by Brier scores: interval and p-value of the mean difference, corrected for skewness."""
+    w, p, q = _shares(a), a.p.astype(np.float64), b.p.astype(np.float64)
+    squares = [(p - a.y) ** 2, (q - a.y) ** 2]
     scores = [float(np.sum(w * square)) for square in squares]
-    difference = scores[0] - scores[1]
-    ww = float(np.sum(w * w))
-    variance = float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - ww)
-    if a.y.min() == a.y.max():  # one class only: use the variance for a truth halfway between the forecasters
-        p, q = a.p.astype(np.float64), b.p.astype(np.float64)
-        variance += float(np.sum((2.0 * w * (p - q)) ** 2 * (p + q) / 2.0 * (1.0 - (p + q) / 2.0)))
-    error = math.sqrt(variance)
-    freedom = 1.0 / ww - 1.0
-    reach = float(special.stdtrit(freedom, (1.0 + level) / 2.0)) * error
-    pvalue = 2.0 * float(special.stdtr(freedom, -abs(difference) / error)) if error > 0.0 else float(difference == 0.0)
-    return _Difference(scores[0], scores[1], difference - reach, difference + reach, pvalue)
+    difference, one_row = scores[0] - scores[1], float(np.sum(w * w))
+    observed = float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - one_row)
+    variance, skewness = _brier_moments(w, p, q, observed)
+    if variance == 0.0:
+        return _Difference(scores[0], scores[1], difference, difference, float(difference == 0.0))
+    freedom, sd = 1.0 / one_row - 1.0, math.sqrt(variance)
+    quantile = float(special.stdtrit(freedom, (1.0 + level) / 2.0))
+    ends = (difference - sd * _unskewed(sign * quantile, skewness) for sign in (1.0, -1.0))
+    low, high = min(next(ends), difference), max(next(ends), difference)
+    t = difference / sd
+    statistic = t + skewness * (t * t / 3.0 + 1.0 / 6.0) + skewness**2 * t**3 / 27.0
+    pvalue = 2.0 * float(special.stdtr(freedom, -abs(statistic)))
+    return _Difference(scores[0], scores[1], max(low, -1.0), min(high, 1.0), pvalue)
+
+
+def _brier_moments(w: _Array, p: _Array, q: _Array, observed: float) -> tuple[float, float]:
+    """Variance and skewness of the difference of two Brier scores.
+
+    Outcomes that follow a truth halfway between the forecasters have a variance too. It is used if it is larger than
+    the observed one, as far as the observed one is compatible with it: few events may miss the rows that matter most.
+    The skewness is that of such outcomes, for as many events as the variance suggests.
+    """
+    truth, jump = (p + q) / 2.0, 2.0 * w * (q - p)  # the jump is the effect of an event on the difference
+    noise = truth * (1.0 - truth)
+    expected, fourth = float(np.sum(jump**2 * noise)), float(np.sum(jump**4 * noise))
+    if not expected > 0.0:
+        return observed, 0.0
+    events = max(1.0, fourth / expected**2)  # predictions near 0 do not prove that no event can happen: expect one
+    likely = events * expected
+    variance = max(observed, likely * _compatible_share(observed, likely, events * fourth))
+    third = float(np.sum(jump**3 * noise * (1.0 - 2.0 * truth)))
+    return variance, third / expected / math.sqrt(variance)
+
+
+def _unskewed(t: float, skewness: float) -> float:
+    """Quantile of Student's statistic of a skewed mean, by Hall's transformation, for the quantile t without skewness.
+
+    It is the inverse of ``t + skewness (t^2 / 3 + 1 / 6) + skewness^2 t^3 / 27``. For sums of Poisson variables the
+    ends of the intervals come close to the exact ones, even for five events.
+    """
+    if abs(skewness) < 1e-7:
+        return t
+    return 3.0 / skewness * (float(np.cbrt(1.0 + skewness * (t - skewness / 6.0))) - 1.0)

@@ -1,14 +1,12 @@
-"""Words of the report: verdicts, the meaning of each number, comparisons, assumptions, measures."""
+"""Words of the report: verdicts, the meaning of each number, assumptions, measures."""
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from truthcal.core.sketch import Sketch
-from truthcal.measures.registry import MEASURES, TENTS
+from truthcal.measures.registry import MEASURES
 from truthcal.results.assessment import Assessment, detects_large_errors
-from truthcal.results.comparison import Comparison
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import count, mood
@@ -71,13 +69,6 @@ def verdict_lines(assessment: Assessment, table: SegmentTable | None) -> list[st
 def typeset(text: str) -> str:
     """Use the sign in the report's words that a terminal may not have."""
     return text.replace("<=", "\u2264")
-
-
-def named_comparison(labels: tuple[str, str], comparison: Comparison) -> Comparison:
-    """Word a comparison with short names of the models; `compare` removes the noise of measures with tents."""
-    measure = comparison.measure
-    measure = f"{MEASURES[measure].label} beyond chance" if measure in TENTS else measure
-    return dataclasses.replace(comparison, names=labels, measure=measure)
 
 
 def merge_measures(tables: Sequence[MeasureTable]) -> list[tuple[MeasureValue, str, list[float]]]:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from truthcal.results.base import PageResult, columns
-from truthcal.results.text import Page, Table, count, interval, number, p_value, percent
+from truthcal.results.text import Page, Table, count, interval, number, p_number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,9 @@ class ComparisonRow:
     pvalue: float
 
     def cells(self, digits: int = 4) -> list[str]:
-        """Format the row with `digits` significant digits: measure, a, b, difference, interval with p-value."""
-        ends = f"{interval(self.low, self.high, digits, sign='+')} ({p_value(self.pvalue)})"
+        """Format the row with `digits` significant digits: measure, a, b, difference, interval, p-value."""
         values = number(self.a, digits), number(self.b, digits), number(self.difference, digits, sign="+")
-        return [self.measure, *values, ends]
+        return [self.measure, *values, interval(self.low, self.high, digits, sign="+"), p_number(self.pvalue)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,12 @@ class Comparison(PageResult):
 
     Attributes
     ----------
-    measure, a, b : str, float, float
-        The measure of calibration and its values, which may be negative because noise is subtracted from squares.
+    measure, label : str
+        The score of calibration, and its name in text.
+    a, b : float
+        Its values. Lower is better. They contain noise, which is about the same for both.
     difference, low, high : float
-        ``a - b``, negative if a is better calibrated; its confidence interval.
+        ``a - b``, negative if a is better, and the confidence interval of its expected value for this number of rows.
     pvalue : float
         Two-sided p-value of no difference.
     brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
@@ -47,6 +48,7 @@ class Comparison(PageResult):
     """
 
     measure: str
+    label: str
     a: float
     b: float
     difference: float
@@ -64,12 +66,12 @@ class Comparison(PageResult):
     names: tuple[str, str] = ("a", "b")
 
     @property
-    def better_calibrated(self) -> str | None:
-        """The better calibrated one, "a" or "b"; None if the interval of the difference contains 0."""
+    def better_by_measure(self) -> str | None:
+        """The one with the lower `measure`, "a" or "b"; None if the interval of the difference contains 0."""
         return _lower_model(self.low, self.high)
 
     @property
-    def better_brier(self) -> str | None:
+    def better_by_brier(self) -> str | None:
         """The same for the Brier score."""
         return _lower_model(self.brier_low, self.brier_high)
 
@@ -77,7 +79,7 @@ class Comparison(PageResult):
         """Return the comparison by the measure, and by the Brier score."""
         values = self.a, self.b, self.difference, self.low, self.high, self.pvalue
         brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
-        return ComparisonRow(self.measure, *values), ComparisonRow("Brier score", *brier)
+        return ComparisonRow(self.label, *values), ComparisonRow("Brier score", *brier)
 
     def table(self) -> dict[str, list[Any]]:
         """Return `rows` as columns of equal length."""
@@ -86,27 +88,35 @@ class Comparison(PageResult):
     def header(self) -> list[str]:
         """Return the headers of the columns of `ComparisonRow.cells`."""
         a, b = self.names
-        return ["", a, b, f"{a} - {b}", f"{percent(self.confidence_level)} interval"]
+        return ["", a, b, f"{a} - {b}", f"{percent(self.confidence_level)} interval", "p-value"]
 
     def _page(self) -> Page:
         rows = [row.cells() for row in self.rows()]
-        return Page(self.verdict, Table(self.header(), rows, right=[1, 2, 3], indent=2, widths=(11, 10, 10, 10)))
+        table = Table(self.header(), rows, right=[1, 2, 3], indent=2, widths=(11, 10, 10, 10))
+        return Page(self.verdict, table, self.notes())
 
     @property
     def verdict(self) -> str:
-        """One line: which is better calibrated, which is more skilful."""
+        """One line: which has the better scores."""
         known = {"a": self.names[0], "b": self.names[1], None: None}
-        calibrated, brier = known[self.better_calibrated], known[self.better_brier]
-        rows = count(self.n, "row")
-        if calibrated is None and brier is None:
-            return f"No significant difference in calibration or Brier score ({rows})."
-        if calibrated is None:
-            return f"{brier} is more skilful (Brier score); no significant difference in calibration ({rows})."
-        if brier is None:
-            return f"{calibrated} is better calibrated; no significant difference in the Brier score ({rows})."
-        if brier == calibrated:
-            return f"{calibrated} is better calibrated and has the better Brier score."
-        return f"{calibrated} is better calibrated, but {brier} is more skilful (Brier score)."
+        by_measure, by_brier = known[self.better_by_measure], known[self.better_by_brier]
+        label, rows = self.label, count(self.n, "row")
+        if by_measure is None and by_brier is None:
+            return f"No significant difference in {label} or in the Brier score ({rows})."
+        if by_measure is None:
+            return f"{by_brier} has the better Brier score; no significant difference in {label} ({rows})."
+        if by_brier is None:
+            return f"{by_measure} has the better {label}; no significant difference in the Brier score ({rows})."
+        if by_brier == by_measure:
+            return f"{by_measure} has the better {label} and the better Brier score ({rows})."
+        return f"{by_measure} has the better {label}, but {by_brier} has the better Brier score ({rows})."
+
+    def notes(self) -> list[str]:
+        """Return how to read the numbers, one sentence per line."""
+        return [
+            f"Lower is better. {self.label} is a score of calibration, the Brier score of calibration and skill.",
+            "If outcomes are independent, no lie improves either of them on average.",
+        ]
 
 
 def _lower_model(low: float, high: float) -> str | None:
