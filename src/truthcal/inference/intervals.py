@@ -9,15 +9,13 @@ changes near 0, where bootstrap percentiles fail. No rows are resampled here.
   whatever the truth. These intervals are conservative.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import CELLS, Points, excess
@@ -26,7 +24,8 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import blocks
-from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
+from truthcal.inference.laws.squared_length import Axes, interval_end, why_no_interval
+from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.intervals import ConfidenceInterval
 
@@ -34,35 +33,9 @@ _Array = NDArray[np.float64]
 
 # Quantities that have an interval but are not in MEASURES. The first two are computed from ATB.
 _OTHERS = ("rms", "excess", "bias")
-# With uneven weights and a smaller effective sample size, means are not approximately normal.
-_FEW = 20.0
 # The noise of a norm is drawn at no more than this number of points; neighbouring predictions are merged.
 _NOISY = 2048
 _DRAWS = 1999
-
-
-@dataclass(frozen=True, slots=True)
-class _Axes:
-    """A normal vector on its principal axes: the observed coordinates, and their variances in increasing order."""
-
-    observed: _Array
-    scales: _Array
-
-    @classmethod
-    def of(cls, observed: _Array, covariance: _Array) -> Self:
-        scales, axes = np.linalg.eigh(covariance)
-        return cls(observed @ axes, np.maximum(scales, 0.0))
-
-    @property
-    def noise(self) -> float:
-        """Expected squared length if the mean is 0."""
-        return float(np.sum(self.scales))
-
-    def tail(self, squared_length: float, mean: _Array, side: Callable[..., float]) -> float:
-        """Tail probability of the squared length for a given mean."""
-        free = self.scales > CERTAIN * max(float(self.scales[-1]), 1e-12 * squared_length)
-        rest = squared_length - float(np.sum(mean[~free] ** 2))
-        return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +46,8 @@ class LengthOfMean:
     size). `of_shift`: the length if all predictions were too high by 1.
     """
 
-    estimated: _Axes
-    calibrated: _Axes
+    estimated: Axes
+    calibrated: Axes
     self_pairs: float
     one_row: float
     of_shift: float
@@ -97,8 +70,8 @@ class LengthOfMean:
         covariance += one_row * np.outer(mean, mean)
         shift = points.ww / np.sum(points.ww) @ phi
         return cls(
-            estimated=_Axes.of(mean, covariance / max(1.0 - one_row, one_row)),
-            calibrated=_Axes.of(mean, (phi.T * points.wwv) @ phi),
+            estimated=Axes.of(mean, covariance / max(1.0 - one_row, one_row)),
+            calibrated=Axes.of(mean, (phi.T * points.wwv) @ phi),
             self_pairs=points.self_pairs,
             one_row=one_row,
             of_shift=math.sqrt(float(shift @ shift)),
@@ -134,7 +107,7 @@ class LengthOfMean:
             first, last = (axes.tail(self.square, axes.observed * (length / size), upper_tail) for axes in both)
             return (1.0 - share) * first + share * last - chance
 
-        return _interval_end(rising)
+        return interval_end(rising)
 
     def _high(self, chance: float, size: float) -> float:
         """The largest length at which the lower tail does not reject the observed value.
@@ -151,23 +124,7 @@ class LengthOfMean:
         direction[-1] += math.copysign(math.sqrt(1.0 - signal), axes.observed[-1])  # largest variance on the last axis
         direction /= math.sqrt(float(direction @ direction))
         squared_length = max(size**2, noise)
-        return _interval_end(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
-
-
-def _interval_end(rising: Callable[[float], float]) -> float:
-    """End of a confidence interval: root of an increasing function on [0, 1], or an end of [0, 1] if it has none.
-
-    Lengths are much smaller than 1, so dividing by 4 brackets the root faster than Brent's method alone.
-    """
-    rising = functools.cache(rising)  # a tail takes a millisecond, and brentq evaluates both ends again
-    if rising(0.0) >= 0.0:
-        return 0.0
-    if rising(1.0) <= 0.0:
-        return 1.0
-    high = 1.0
-    while high > 1e-12 and rising(high / 4.0) > 0.0:
-        high /= 4.0
-    return float(optimize.brentq(rising, high / 4.0 if high > 1e-12 else 0.0, high, xtol=1e-12, rtol=1e-6))
+        return interval_end(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
 
 
 def confidence_interval(
@@ -245,13 +202,12 @@ def interval_of(
     known = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
     check_choice(method, "method", ("auto", known), f" for {measure}")
     points = summary.points()
-    cells, one_row = points.merged(at_most).normalized(), points.one_row
-    if points.rows < 2 or one_row >= 1.0 or (one_row * points.rows > 2.0 and one_row * _FEW > 1.0):
+    cells = points.merged(at_most).normalized()
+    if why := why_no_interval(points):
         estimate = float(np.sum(cells.bias)) if measure == "bias" else math.nan
-        why = "an interval needs two rows" if points.rows < 2 else "a few rows have nearly all of the weight"
         return _no_interval(measure, estimate, confidence_level, why)
     if measure == "bias":
-        return _bias_interval(cells, confidence_level)
+        return bias_interval(cells, confidence_level)
     if measure in NORMS and not summary.sketched:
         return _norm_interval(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
@@ -264,7 +220,7 @@ def _no_interval(measure: str, estimate: float, level: float, why: str) -> Confi
     return ConfidenceInterval(math.nan, math.nan, level, measure, estimate, "none", why)
 
 
-def _bias_interval(cells: Points, level: float) -> ConfidenceInterval:
+def bias_interval(cells: Points, level: float) -> ConfidenceInterval:
     """Confidence interval of the bias: all that are consistent with these rows, by Student's quantile of a score.
 
     The variance is the estimated one or, if larger, that of outcomes with the assumed bias: if few or no events
@@ -280,7 +236,7 @@ def _bias_interval(cells: Points, level: float) -> ConfidenceInterval:
         truth = np.clip(cells.p - bias - sign * distance, 0.0, 1.0)
         return distance - quantile * math.sqrt(max(variance, float(np.sum(cells.ww * truth * (1.0 - truth)))))
 
-    low, high = (bias + sign * _interval_end(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
+    low, high = (bias + sign * interval_end(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
     why = "all biases that are consistent with the mean of these rows"
     return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
@@ -294,7 +250,7 @@ def _square_interval(
     length = LengthOfMean.of(cells, kernel, square)
     estimate = length.excess
     low, high = length.interval(level)
-    bias = _bias_interval(cells, level)  # accounts for events that could have occurred but did not
+    bias = bias_interval(cells, level)  # accounts for events that could have occurred but did not
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
     low = min(low, math.sqrt(max(estimate, 0.0)))  # with two or three rows, impossible outcomes may still cancel
     why = "all sizes of the mean error that are consistent with these rows"
@@ -313,7 +269,7 @@ def _norm_interval(
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     margin = float(np.quantile(draws, level, method="higher"))
     why = "conservative: noise changes the measure by at most the measure of the noise itself"
-    bias = _bias_interval(cells, level)  # no norm is much below the bias, whose interval accounts for unseen events
+    bias = bias_interval(cells, level)  # no norm is much below the bias, whose interval accounts for unseen events
     low, high = max(value - margin, 0.0), min(max(value + margin, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
 
