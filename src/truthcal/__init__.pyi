@@ -10,6 +10,7 @@ from .inference.calibration_test import calibration_test as calibration_test
 from .inference.classical_tests import hosmer_lemeshow_test as hosmer_lemeshow_test
 from .inference.classical_tests import spiegelhalter_test as spiegelhalter_test
 from .inference.comparison import compare as compare
+from .inference.error_size import error_size as error_size
 from .inference.gate import check as check
 from .inference.intervals import confidence_interval as confidence_interval
 from .inference.linear_time_test import linear_time_test as linear_time_test

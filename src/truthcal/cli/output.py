@@ -18,7 +18,7 @@ from truthcal.results.text import escape_control_characters, mood
 SCHEMA = 1
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "unsure": "\x1b[1;33m", "odd": "\x1b[1;33m"}
 _RESET = "\x1b[0m"
-_STATUS_MOODS = {"pass": "good", "fail": "bad", "unclear": "unsure"}
+_STATUS_MOODS = {"pass": "good", "fail": "bad", "too little data": "unsure"}
 
 
 def print_result(text: str) -> None:

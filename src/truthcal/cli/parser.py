@@ -159,9 +159,11 @@ _OPTIONS = {
     "summary": _option("append the result as Markdown, e.g. to $GITHUB_STEP_SUMMARY", "--summary", metavar="FILE"),
     "alpha": _limit("--alpha", "significance level of the test (default: 0.05)"),
     "gate-alpha": _limit(
-        "--alpha", "fail if miscalibration is significant at this level (default: 0.05 without --max-rms)", default=None
+        "--alpha",
+        "fail if miscalibration is significant at this level (default: 0.05 without --max-error)",
+        default=None,
     ),
-    "max-rms": _limit("--max-rms", "fail if the lower confidence limit of the error (rms) exceeds X", _parse_positive),
+    "max-error": _limit("--max-error", "fail if the lower confidence limit of the error exceeds X", _parse_positive),
     "confidence-level": _limit("--confidence-level", "confidence level of the intervals (default: 0.95)"),
     "adjust": _option(
         "correction for multiple testing of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
@@ -297,13 +299,13 @@ COMMANDS = (
         "gate for CI; exit status 0: pass, 1: fail, 2: usage error or invalid data, 3: too little data",
         (
             ("fail if miscalibration is significant at level 0.01", f"truthcal check {_CSV} --alpha 0.01"),
-            ("fail if the lower confidence limit of the error exceeds 0.03", f"truthcal check {_CSV} --max-rms 0.03"),
+            ("fail if the lower confidence limit of the error exceeds 0.03", f"truthcal check {_CSV} --max-error 0.03"),
             (
                 "add the result to the summary of a GitHub job",
                 f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"',
             ),
         ),
-        "files label proba weight pos-label by gate-alpha max-rms confidence-level summary report title "
+        "files label proba weight pos-label by gate-alpha max-error confidence-level summary report title "
         "adjust min-rows json markdown",
     ),
     Command(

@@ -33,7 +33,7 @@ class Request:
     format: Literal["text", "json", "markdown"] = "text"
     alpha: float | None = 0.05
     confidence_level: float = 0.95
-    max_rms: float | None = None
+    max_error: float | None = None
     adjust: str = "holm"
     min_rows: int = 30
     alternative: str = "greater"

@@ -57,11 +57,6 @@ class BucketStats:
         """Unbiased estimate of the ATB without the noise; nan for one row."""
         return excess(self.atb.value, self.totals[buckets.WWCC] / self.weight**2, self.one_row)
 
-    @property
-    def rms(self) -> NDArray[np.float64]:
-        """Root of the excess, on the scale of a probability; nan for one row."""
-        return np.sqrt(np.maximum(self.excess, 0.0))
-
     def bracket(self) -> dict[str, NDArray[np.float64]]:
         """The fields of `DistanceBracket`."""
         slack = self._bounds[6] / self.weight + _TINY

@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 
 STATISTICS = (
     "n", "weight", "mean_proba", "mean_true", "bias", "brier",
-    "atb", "atb_low", "atb_high", "noise_floor", "excess", "rms",
+    "atb", "atb_low", "atb_high", "noise_floor", "excess",
 )  # fmt: skip
 
 # Type of a key -> sort position. Types that can be compared share a position. Of equal values of different types (1 and

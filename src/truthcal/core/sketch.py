@@ -192,10 +192,10 @@ class Sketch(BinaryFile):
         The same as `atb_summary` of the rows, except that the value is the estimate of `atb`.
         """
         stats = self._stats()
-        columns = stats.atb.value, stats.noise_floor, stats.excess, stats.rms, stats.brier, stats.bias
-        atb, noise_floor, excess, rms, brier, bias = (float(column[0]) for column in columns)
+        columns = stats.atb.value, stats.noise_floor, stats.excess, stats.brier, stats.bias
+        atb, noise_floor, excess, brier, bias = (float(column[0]) for column in columns)
         n, n_effective = int(stats.n[0]), 1.0 / float(stats.one_row[0])
-        return AtbSummary(atb, noise_floor, excess, rms, brier, bias, n, n_effective)
+        return AtbSummary(atb, noise_floor, excess, brier, bias, n, n_effective)
 
     def distcal_bracket(self) -> DistanceBracket:
         """Bounds of smCal and distCal, from ATB, ATB_l1 and the bias."""

@@ -281,7 +281,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         dict of list and ndarray
             The columns named in `by` (lists; None where missing), then ``n`` (rows), ``weight``, ``mean_proba``,
             ``mean_true``, ``bias``, ``brier``, ``atb`` with its certified bounds ``atb_low`` and ``atb_high``,
-            ``noise_floor``, ``excess`` and ``rms``, as in `AtbSummary`.
+            ``noise_floor`` and ``excess``, as in `AtbSummary`.
         """
         stats = self._stats()
         bounds = {"atb": stats.atb.value, "atb_low": stats.atb.low, "atb_high": stats.atb.high}

@@ -11,6 +11,7 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibration_test_of
+from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.planning import detectable_of
 from truthcal.measures.atb import atb_summary_of
@@ -69,8 +70,8 @@ def assess(
 
     Notes
     -----
-    The test uses multiscale ATB, which detects errors of every width. The size of the error is the square root of ATB
-    without noise. The verdict "too high" or "overconfident" (too extreme) is the clearer of two directions of the
+    The test uses multiscale ATB, which detects errors of every width. The size of the error is that of
+    `error_size`. The verdict "too high" or "overconfident" (too extreme) is the clearer of two directions of the
     error. More than 2^20 rows are first reduced to a sketch of 16,384 buckets.
 
     Examples
@@ -94,18 +95,17 @@ def assess(
 
 def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
     points, s = summary.points(), atb_summary_of(summary)
-    rms = interval_of(summary, "rms", level, "auto")
+    error = error_size_of(points, level)
     detectable = detectable_of(points, _POWER, alpha, test.measure).largest
     kind = _verdict_kind(points, test, alpha, detectable)
     return Assessment(
         kind=kind,
-        verdict=_verdict_text(kind, points, test, rms, detectable, alpha),
+        verdict=_verdict_text(kind, points, test, error, detectable, alpha),
         atb=s.value,
         noise_floor=s.noise_floor,
         excess=s.excess,
-        rms=s.rms,
         brier=s.brier,
-        rms_interval=rms,
+        error=error,
         bias_interval=interval_of(summary, "bias", level, "auto"),
         test=test,
         pvalue_too_good=test.less,
@@ -214,7 +214,7 @@ _WRONG = {
 
 
 def _verdict_text(
-    kind: str, points: Points, test: CalibrationTest, rms: ConfidenceInterval, detectable: float, alpha: float
+    kind: str, points: Points, test: CalibrationTest, error: ConfidenceInterval, detectable: float, alpha: float
 ) -> str:
     rows = count(points.rows, "row")
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
@@ -224,13 +224,10 @@ def _verdict_text(
             f"The other rows show no miscalibration ({test.format_p(test.greater)})."
         )
     if kind in _WRONG:
-        chance, ends = test.format_p(test.greater), f"{rms.low:.2g} to {rms.high:.2g}"
-        size = f"The error is about {rms.estimate:.2g} ({percent(rms.confidence_level)}: {ends})"
-        if math.isnan(rms.low):
-            return f"{_WRONG[kind]} ({chance})."
-        if kind == "miscalibrated":
-            size = f"Errors change sign along the prediction axis and cancel in ATB (rms {rms.estimate:.2g}, {ends})"
-        return f"{_WRONG[kind]} ({chance}).\n{size}.\nThe bias is largest {_most_biased_stretch(points)}."
+        if math.isnan(error.low):
+            return f"{_WRONG[kind]}."
+        size = f"The error is about {error.estimate:.2g} ({percent(error.confidence_level)}: {error.ends(2)})"
+        return f"{_WRONG[kind]}.\n{size}.\nThe bias is largest {_most_biased_stretch(points)}."
     if kind == "too good":
         return (
             "Too good: predictions fit the outcomes better than the true probabilities could "

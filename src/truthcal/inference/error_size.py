@@ -16,6 +16,7 @@ from truthcal.inference.intervals import bias_interval
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
 from truthcal.inference.laws.squared_length import Axes, interval_end, why_no_interval
 from truthcal.results.intervals import ConfidenceInterval
+from truthcal.results.text import count
 
 _Array = NDArray[np.float64]
 _Indices = NDArray[np.intp]
@@ -49,8 +50,9 @@ def error_size(
     y_true, y_proba, sample_weight, pos_label
         As for `calibration_test`. Outcomes may be fractions.
     n_groups : int, optional
-        Number of groups of about equal weight; a prediction that is made often is a group of its own. Default: half the square root of the number of rows, at most 40, and for more
-        than 20,000 rows 1.4 times the cube root, at most 200. Rows of small weight or with p near 0 or 1 count less.
+        Number of groups of about equal weight; a prediction that is made often is a group of its own. Default: half
+        the square root of the number of rows, at most 40, and for more than 20,000 rows 1.4 times the cube root, at
+        most 200. Rows of small weight, or with p near 0 or 1, count less.
     confidence_level : float, default 0.95
         Nominal coverage.
 
@@ -81,6 +83,7 @@ def error_size(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> print(tc.error_size(rng.random(2000) < 0.2 + 0.6 * p, p))  # the root mean square of 0.4 (p - 0.5) is 0.115
+    error 0.1087, 95% between 0.0899 and 0.1284
     """
     confidence_level = check_level(confidence_level, "confidence_level")
     points = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=True).points()
@@ -99,7 +102,7 @@ def error_size_of(points: Points, confidence_level: float, n_groups: int | None 
     low, high = groups.interval(confidence_level)
     bias = bias_interval(points.merged().normalized(), confidence_level)
     ends = min(low, estimate), min(max(high, estimate, -bias.low, bias.high), 1.0)
-    why = f"all sizes of the error that are consistent with {len(groups.weight)} groups of rows"
+    why = f"all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
     return ConfidenceInterval(*ends, confidence_level, "error", estimate, "quadratic", why)
 
 

@@ -15,7 +15,7 @@ from truthcal.results.segments import SegmentTable
 from truthcal.results.text import count, p_value
 
 _ALPHA = 0.05
-# Without `max_rms`, rows that leave room for an error of this size are too few to pass.
+# Without `max_error`, rows that leave room for an error of this size are too few to pass.
 _NOTABLE_ERROR = 0.1
 
 
@@ -24,7 +24,7 @@ def check(
     y_proba: Any = None,
     *,
     alpha: float | None = None,
-    max_rms: float | None = None,
+    max_error: float | None = None,
     confidence_level: float = 0.95,
     segments: SketchTable | None = None,
     adjust: str = "holm",
@@ -40,8 +40,8 @@ def check(
         As for `calibration_test`.
     alpha : float, optional
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
-        0. Default 0.05, unless `max_rms` is given.
-    max_rms : float, optional
+        0. Default 0.05, unless `max_error` is given.
+    max_error : float, optional
         Fail if the lower end of the interval of the error (on the scale of a probability) exceeds this.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
@@ -53,14 +53,14 @@ def check(
     Returns
     -------
     Gate
-        ``.status`` is "pass", "fail" or "unclear"; ``.reasons`` lists the reasons.
+        ``.status`` is "pass", "fail" or "too little data"; ``.reasons`` lists the reasons.
 
     Notes
     -----
-    "unclear" means that nothing failed, but the upper end of the interval of the error exceeds `max_rms` (0.1 without
-    `max_rms`), or errors change sign along the prediction axis and cancel, or no segment has enough rows to be tested.
+    "too little data" means that nothing failed, but the upper end of the interval of the error exceeds `max_error` (0.1
+    without `max_error`), or no segment has enough rows to be tested.
     With segments, half of `alpha` is used for all rows together and half for the segments, so that with
-    ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_rms`, each interval gets an
+    ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_error`, each interval gets an
     equal share of 1 - `confidence_level`, so that all of them hold together.
 
     Examples
@@ -72,12 +72,12 @@ def check(
     >>> outcome = rng.random(2000) < truth
     >>> tc.check(outcome, truth).status
     'pass'
-    >>> print(tc.check(outcome, truth**2, max_rms=0.05).verdict)
-    Fail: the error (rms) is at least 0.13, above the limit of 0.05.
+    >>> print(tc.check(outcome, truth**2, max_error=0.05).verdict)
+    Fail: the error is at least 0.13, above the limit of 0.05.
     """
     if segments is not None:
         check_table_of_sketches(segments, "segments")
-    limits = _Limits.of(alpha, max_rms, confidence_level, 0 if segments is None else len(segments))
+    limits = _Limits.of(alpha, max_error, confidence_level, 0 if segments is None else len(segments))
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
     whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, **levels)
     table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
@@ -86,7 +86,7 @@ def check(
         status=status,
         reasons=tuple(reasons),
         alpha=limits.alpha,
-        max_rms=limits.max_rms,
+        max_error=limits.max_error,
         confidence_level=limits.confidence_level,
         used_alpha=None if limits.alpha is None else limits.used_alpha,
         used_confidence_level=limits.used_confidence_level,
@@ -100,17 +100,17 @@ class _Limits:
     """The requested limits, and the number of segments that share them with all rows together."""
 
     alpha: float | None
-    max_rms: float | None
+    max_error: float | None
     confidence_level: float
     n_segments: int
 
     @classmethod
-    def of(cls, alpha: float | None, max_rms: float | None, confidence_level: float, n_segments: int) -> Self:
-        if alpha is None and max_rms is None:
+    def of(cls, alpha: float | None, max_error: float | None, confidence_level: float, n_segments: int) -> Self:
+        if alpha is None and max_error is None:
             alpha = _ALPHA
         return cls(
             None if alpha is None else check_level(alpha, "alpha"),
-            None if max_rms is None else check_positive(max_rms, "max_rms"),
+            None if max_error is None else check_positive(max_error, "max_error"),
             check_level(confidence_level, "confidence_level"),
             n_segments,
         )
@@ -123,8 +123,8 @@ class _Limits:
 
     @property
     def used_confidence_level(self) -> float:
-        """Bonferroni's share of the error for each interval that is compared with `max_rms`."""
-        return 1.0 - (1.0 - self.confidence_level) / (1 if self.max_rms is None else 1 + self.n_segments)
+        """Bonferroni's share of the error for each interval that is compared with `max_error`."""
+        return 1.0 - (1.0 - self.confidence_level) / (1 if self.max_error is None else 1 + self.n_segments)
 
     @property
     def level_text(self) -> str:
@@ -139,18 +139,18 @@ def _decide_gate(limits: _Limits, whole: Assessment, segments: SegmentTable | No
         return "fail", failures
     doubts = _gate_doubts(limits, whole, segments, errors)
     if doubts:
-        return "unclear", doubts
-    if limits.max_rms is None:
+        return "too little data", doubts
+    if limits.max_error is None:
         return "pass", [f"no significant miscalibration at level {limits.level_text}"]
     high = max(interval.high for interval in errors.values())
-    return "pass", [f"the error (rms) is at most {high:.2g}, within the limit of {limits.max_rms:g}"]
+    return "pass", [f"the error is at most {high:.2g}, within the limit of {limits.max_error:g}"]
 
 
 def _gate_intervals(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> dict[str, ConfidenceInterval]:
     """Intervals of the errors that the gate limits, by their name in messages."""
-    errors = {"the error": whole.rms_interval}
-    if segments is not None and limits.max_rms is not None:
-        errors |= {f"the error of segment {segment.name}": segment.rms_interval for segment in segments.tested}
+    errors = {"the error": whole.error}
+    if segments is not None and limits.max_error is not None:
+        errors |= {f"the error of segment {segment.name}": segment.error for segment in segments.tested}
     return errors
 
 
@@ -173,12 +173,12 @@ def _gate_test_failures(limits: _Limits, whole: Assessment, segments: SegmentTab
 
 
 def _gate_size_failures(limits: _Limits, errors: dict[str, ConfidenceInterval]) -> list[str]:
-    if limits.max_rms is None:
+    if limits.max_error is None:
         return []
     return [
-        f"{name} (rms) is at least {interval.low:.3g}, above the limit of {limits.max_rms:g}"
+        f"{name} is at least {interval.low:.3g}, above the limit of {limits.max_error:g}"
         for name, interval in errors.items()
-        if interval.low > limits.max_rms
+        if interval.low > limits.max_error
     ]
 
 
@@ -186,16 +186,13 @@ def _gate_doubts(
     limits: _Limits, whole: Assessment, segments: SegmentTable | None, errors: dict[str, ConfidenceInterval]
 ) -> list[str]:
     """Reasons why passing the gate would mean nothing."""
-    allowed = _NOTABLE_ERROR if limits.max_rms is None else limits.max_rms
+    allowed = _NOTABLE_ERROR if limits.max_error is None else limits.max_error
     doubts = []
     for name, interval in errors.items():
         if math.isnan(interval.high):
-            doubts.append(f"{name} (rms) has no interval: {interval.why.rstrip('.')}")
+            doubts.append(f"{name} has no interval: {interval.why.rstrip('.')}")
         elif interval.high > allowed:
-            doubts.append(f"{name} (rms) may be as large as {interval.high:.2g}, above the limit of {allowed:g}")
-    significant = whole.kind == "miscalibrated" and whole.test.greater <= limits.used_alpha
-    if limits.max_rms is not None and significant:
-        doubts.append("errors change sign along the prediction axis and cancel, so the rms may understate them")
+            doubts.append(f"{name} may be as large as {interval.high:.2g}, above the limit of {allowed:g}")
     if segments is not None and not segments.tested:
         doubts.append(segments.verdict.rstrip("."))
     return doubts

@@ -31,8 +31,8 @@ from truthcal.results.intervals import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 
-# Quantities that have an interval but are not in MEASURES. The first two are computed from ATB.
-_OTHERS = ("rms", "excess", "bias")
+# Quantities that have an interval but are not in MEASURES. The first is ATB without noise.
+_OTHERS = ("excess", "bias")
 # The noise of a norm is drawn at no more than this number of points; neighbouring predictions are merged.
 _NOISY = 2048
 _DRAWS = 1999
@@ -131,7 +131,7 @@ def confidence_interval(
     y_true: object,
     y_proba: object = None,
     *,
-    measure: str = "rms",
+    measure: str = "atb",
     confidence_level: float = 0.95,
     method: str = "auto",
     n_resamples: int = _DRAWS,
@@ -144,11 +144,11 @@ def confidence_interval(
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `calibration_test`. A `Sketch` has "rms", "excess", "bias", atb, multiscale_atb and shifted_grid_ubse.
-    measure : str, default "rms"
-        "excess", ATB without noise; "rms", its square root, on the scale of a probability; "bias", mean prediction
-        minus mean outcome; or a name in `MEASURES`. For atb, multiscale_atb and shifted_grid_ubse the interval is for
-        the value without noise.
+        As for `calibration_test`. A `Sketch` has "excess", "bias", atb, multiscale_atb and shifted_grid_ubse.
+    measure : str, default "atb"
+        A name in `MEASURES`; for atb, multiscale_atb and shifted_grid_ubse the interval is for the value without noise.
+        Or "excess", the same as "atb"; or "bias", mean prediction minus mean outcome. `error_size` has the interval of
+        the root mean square error.
     confidence_level : float, default 0.95
         Nominal coverage.
     method : {"auto", "quadratic", "norm", "score"}, default "auto"
@@ -177,7 +177,7 @@ def confidence_interval(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> print(tc.confidence_interval(rng.random(2000) < 0.2 + 0.6 * p, p))
-    rms 0.05423, 95% between 0.04496 and 0.06487
+    atb without noise 0.002941, 95% between 0.002021 and 0.004208
     """
     check_choice(measure, "measure", (*_OTHERS, *MEASURES))
     confidence_level = check_level(confidence_level, "confidence_level")
@@ -212,7 +212,7 @@ def interval_of(
         return _norm_interval(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
         return _square_interval(summary, points, cells, measure, confidence_level)
-    why = f"no interval for {measure} has known coverage near calibration; use rms, smcal or ece"
+    why = f"no interval for {measure} has known coverage near calibration; use error_size, smcal or ece"
     return _no_interval(measure, MEASURES[measure].of_sample(summary), confidence_level, why)
 
 
@@ -254,8 +254,6 @@ def _square_interval(
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
     low = min(low, math.sqrt(max(estimate, 0.0)))  # with two or three rows, impossible outcomes may still cancel
     why = "all sizes of the mean error that are consistent with these rows"
-    if measure == "rms":
-        return ConfidenceInterval(low, high, level, measure, math.sqrt(max(estimate, 0.0)), "quadratic", why)
     ends, removed = (low**2, high**2), measure in TENTS
     return ConfidenceInterval(*ends, level, measure, estimate, "quadratic", why, noise_removed=removed)
 

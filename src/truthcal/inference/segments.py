@@ -16,6 +16,7 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import refuse_fractional_buckets
 from truthcal.inference.assess import kind_of_error
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, far_upper_tail, run_test, tent_statistic
+from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
@@ -120,7 +121,6 @@ def assess_segments(
                 bias=bias,
                 atb=float(statistics["atb"][g]),
                 noise_floor=float(statistics["noise_floor"][g]),
-                rms=float(statistics["rms"][g]),
                 _intervals=intervals,
             )
         )
@@ -148,15 +148,17 @@ def _test_segment(points: Points, min_rows: int) -> _SegmentTest:
 
 
 class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
-    """Intervals by segment and measure, computed when first read. Unlike a cached function, it can be pickled."""
+    """Intervals by segment and quantity, computed when first read. Unlike a cached function, it can be pickled."""
 
     def __init__(self, table: SketchTable, level: float) -> None:
         super().__init__()
         self._table, self._level = table, level
 
     def __missing__(self, item: tuple[Any, str]) -> ConfidenceInterval:
-        key, measure = item
-        return self.setdefault(item, interval_of(self._table[key], measure, self._level, "auto", at_most=_FEW_CELLS))
+        key, quantity = item
+        if quantity == "error":
+            return self.setdefault(item, error_size_of(self._table.points(key), self._level))
+        return self.setdefault(item, interval_of(self._table[key], quantity, self._level, "auto", at_most=_FEW_CELLS))
 
 
 def _segment_order(segment: Segment) -> tuple[bool, float, float, int]:

@@ -218,7 +218,6 @@ def atb_summary(
       ATB          0.01025      averaged two-bin calibration error
       noise floor  0.04375      average ATB of calibrated predictions like these
       excess       -0.01133     unbiased estimate of ATB without noise
-      rms          0            square root of the excess, on the scale of a probability
       bias         +0           mean prediction minus mean outcome
       Brier score  0.075        mean squared error of the predictions
       rows         4
@@ -234,5 +233,4 @@ def atb_summary_of(summary: Sample | Sketch) -> AtbSummary:
     value, one_row = atb_of(summary), m.ww / m.w**2 if n > 1 else 1.0
     noise_floor, brier, bias = m.wwv / m.w**2, m.wcc / m.w, m.wc / m.w
     estimate = excess(value, m.wwcc / m.w**2, one_row)
-    rms = math.sqrt(max(estimate, 0.0)) if not math.isnan(estimate) else math.nan
-    return AtbSummary(value, noise_floor, estimate, rms, brier, bias, n, n_effective=1.0 / one_row)
+    return AtbSummary(value, noise_floor, estimate, brier, bias, n, n_effective=1.0 / one_row)

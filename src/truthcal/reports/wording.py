@@ -13,9 +13,9 @@ from truthcal.results.text import count, mood
 
 # Name of a piece of evidence in an Assessment -> its meaning.
 MEANING = {
-    "error (rms)": "Square root of ATB after the noise is subtracted: 0.05 is five percentage points. It is at most "
-    "the root mean square error of the probabilities. If predictions are spread out and all off by 0.05, it is between "
-    "0.035 and 0.05. Errors of opposite sign at neighbouring predictions cancel.",
+    "error": "Root mean square difference between predictions and the frequencies of the event: 0.05 is five "
+    "percentage points. It is estimated from groups of neighbouring predictions, without noise, and is never smaller "
+    "than the bias.",
     "bias": "Mean prediction minus mean outcome: positive if predictions are too high on average.",
     "ATB": "Averaged two-bin calibration error. On average, no lie improves it. Compare it with the value that chance "
     "alone gives, not with 0. The excess is the part beyond chance.",
@@ -105,7 +105,7 @@ def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[
 
 
 def _word_assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
-    test, interval = assessment.test, assessment.rms_interval
+    test, interval = assessment.test, assessment.error
     error = "The interval of the error contains all sizes of the error that are consistent with these rows."
     if math.isnan(interval.low):
         error = f"The error has no interval: {_word_sentence(interval.why)}"

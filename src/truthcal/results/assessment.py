@@ -8,7 +8,7 @@ from truthcal.results.base import Evidence, PageResult, Result, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, effective_rows, number
+from truthcal.results.text import Page, effective_rows, mood, number, percent
 
 # If errors of this size may go undetected, "calibrated" says little.
 _LARGE = 0.1
@@ -50,10 +50,10 @@ class Assessment(PageResult):
     kind, verdict : str
         "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident", "miscalibrated" (none of
         these four clearly, or an outcome had a predicted probability of 0) or "too good"; the finding in words.
-    atb, noise_floor, excess, rms, brier : float
+    error, bias_interval : ConfidenceInterval
+        Root mean square error (`error_size`) and bias; their `estimate` is the value.
+    atb, noise_floor, excess, brier : float
         As in `AtbSummary`.
-    rms_interval, bias_interval : ConfidenceInterval
-        Intervals of the rms and of the bias; their `estimate` is the value.
     test : CalibrationTest
         The calibration test: ``test.pvalue`` is the p-value for miscalibration that the verdict gives.
     pvalue_too_good : float
@@ -73,13 +73,12 @@ class Assessment(PageResult):
 
     kind: str
     verdict: str
+    error: ConfidenceInterval
+    bias_interval: ConfidenceInterval
     atb: float
     noise_floor: float
     excess: float
-    rms: float
     brier: float
-    rms_interval: ConfidenceInterval
-    bias_interval: ConfidenceInterval
     test: CalibrationTest
     pvalue_too_good: float
     detectable: float
@@ -105,7 +104,7 @@ class Assessment(PageResult):
         power = "the predictions carry too little information" if math.isnan(self.detectable) else _DETECTABLE
         parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
-            line("error (rms)", self.rms, self.rms_interval.between(digits)),
+            Evidence("error", self.error.estimate, *_error_in_words(self.error, mood(self.kind) == "bad", digits)),
             line("bias", bias.estimate, f"{bias.between(digits)}; {means}", "+"),
             line("ATB", self.atb, chance),
             Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
@@ -118,6 +117,13 @@ class Assessment(PageResult):
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
+
+
+def _error_in_words(error: ConfidenceInterval, significant: bool, digits: int) -> tuple[str, str]:
+    """Format the size of the error and its explanation. An error that was not detected has an upper limit only."""
+    if error.low == 0.0 and not significant:
+        return f"<= {error.high:.{digits}g}", f"none detected; {percent(error.confidence_level)} confidence"
+    return number(error.estimate, digits), f"root mean square, without noise; {error.between(digits)}"
 
 
 def detects_large_errors(detectable: float, mean_proba: float) -> bool:

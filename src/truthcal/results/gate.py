@@ -1,4 +1,4 @@
-"""The result of `check`: pass, fail or unclear, with the reasons and the assessment behind them."""
+"""The result of `check`: pass, fail or too little data, with the reasons and the assessment behind them."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from truthcal.results.text import escape_markdown
 
 # Reasons that the sentence lists; `reasons` has all of them.
 _LISTED = 5
-_HEADINGS = {"pass": "Pass", "fail": "Fail", "unclear": "Too little data to tell"}
+_HEADINGS = {"pass": "Pass", "fail": "Fail", "too little data": "Too little data to tell"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -18,18 +18,18 @@ class Gate(Result):
 
     Attributes
     ----------
-    status : {"pass", "fail", "unclear"}
-        The decision. "unclear": no limit is exceeded, but there are too few rows to be sure.
+    status : {"pass", "fail", "too little data"}
+        The decision. "too little data": no limit is exceeded, but there are too few rows to be sure.
     reasons : tuple of str
         The reasons for the decision, at least one.
-    alpha, max_rms : float or None
+    alpha, max_error : float or None
         The requested limits; None for one that is not checked.
     confidence_level : float
         The requested confidence level.
     used_alpha : float or None
         Level of the test of all rows and of the test of the segments: half of `alpha` each if there are segments.
     used_confidence_level : float
-        Confidence level of each interval: with segments and `max_rms`, high enough for all of them to hold together.
+        Confidence level of each interval: with segments and `max_error`, high enough for all of them to hold together.
     assessment : Assessment
         All rows, assessed at these levels.
     segments : SegmentTable or None
@@ -39,7 +39,7 @@ class Gate(Result):
     status: str
     reasons: tuple[str, ...]
     alpha: float | None
-    max_rms: float | None
+    max_error: float | None
     confidence_level: float
     used_alpha: float | None
     used_confidence_level: float

@@ -132,9 +132,6 @@ class AtbSummary(PageResult):
         the floor in 95 of 100 samples. A row of weight 2 is one observation, not two.
     excess : float
         Unbiased estimate of the ATB of the population. May be negative. nan for one row.
-    rms : float
-        ``sqrt(max(excess, 0))``, on the scale of a probability: d for a constant prediction that is off by d, 0.71 d to
-        d for predictions that are spread out and all off by d. Errors of opposite sign at neighbours cancel.
     brier, bias : float
         Mean squared error of the predictions; mean prediction minus mean outcome.
     n, n_effective : int, float
@@ -144,7 +141,6 @@ class AtbSummary(PageResult):
     value: float
     noise_floor: float
     excess: float
-    rms: float
     brier: float
     bias: float
     n: int
@@ -162,7 +158,6 @@ class AtbSummary(PageResult):
             line("ATB", self.value, "averaged two-bin calibration error", digits),
             line("noise floor", self.noise_floor, "average ATB of calibrated predictions like these", digits),
             line("excess", self.excess, "unbiased estimate of ATB without noise", few),
-            line("rms", self.rms, "square root of the excess, on the scale of a probability", few),
             line("bias", self.bias, "mean prediction minus mean outcome", few, "+"),
             line("Brier score", self.brier, "mean squared error of the predictions", digits),
             Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),

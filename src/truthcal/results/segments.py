@@ -14,11 +14,12 @@ from truthcal.results.text import Page, Table, count, more_rows, number, p_numbe
 _SHOWN, _NAMED = 20, 5
 # Verdicts that raise no alarm.
 _FINE = ("calibrated", "too few rows")
-_HEADER = ("rows", "bias", "error (rms)", "p", "adjusted p", "verdict")
-_FIELDS = (
-    *("kind", "n", "information", "mean_proba", "mean_true", "bias", "bias_low", "bias_high"),
-    *("rms", "rms_low", "rms_high", "atb", "noise_floor", "pvalue", "adjusted", "method"),
-)
+_HEADER = ("rows", "bias", "error", "p", "adjusted p", "verdict")
+# Column of `SegmentTable.table` -> attribute of a segment.
+_FIELDS = {name: name for name in ("kind", "n", "information", "mean_proba", "mean_true")}
+_FIELDS |= {name: name for name in ("bias", "bias_low", "bias_high")}
+_FIELDS |= {"error": "error.estimate", "error_low": "error.low", "error_high": "error.high"}
+_FIELDS |= {name: name for name in ("atb", "noise_floor", "pvalue", "adjusted", "method")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Segment(Result):
         Rows with a weight above 0, and their sum of p(1 - p).
     mean_proba, mean_true, bias : float
         Mean prediction, mean outcome, and the first minus the second.
-    atb, noise_floor, rms : float
-        As in `AtbSummary`; rms is nan for one row.
+    atb, noise_floor : float
+        As in `AtbSummary`.
     """
 
     key: Any
@@ -59,24 +60,21 @@ class Segment(Result):
     bias: float
     atb: float
     noise_floor: float
-    rms: float
     _intervals: Mapping[tuple[Any, str], ConfidenceInterval] = field(repr=False, compare=False)
-    _derived: ClassVar = ("bias_low", "bias_high", "rms_low", "rms_high")
+    _derived: ClassVar = ("bias_low", "bias_high", "error")
 
     @property
     def bias_interval(self) -> ConfidenceInterval:
         """Interval of the bias, for this segment alone. Computed on first use."""
         return self._intervals[self.key, "bias"]
 
-    @property
-    def rms_interval(self) -> ConfidenceInterval:
-        """Interval of the rms, for this segment alone. Computed on first use."""
-        return self._intervals[self.key, "rms"]
-
     bias_low = property(attrgetter("bias_interval.low"), doc="Lower end of `bias_interval`.")
     bias_high = property(attrgetter("bias_interval.high"), doc="Upper end of `bias_interval`.")
-    rms_low = property(attrgetter("rms_interval.low"), doc="Lower end of `rms_interval`.")
-    rms_high = property(attrgetter("rms_interval.high"), doc="Upper end of `rms_interval`.")
+
+    @property
+    def error(self) -> ConfidenceInterval:
+        """Size of the error of this segment alone, as in `error_size`. Computed on first use."""
+        return self._intervals[self.key, "error"]
 
     @property
     def tested(self) -> bool:
@@ -96,8 +94,8 @@ class Segment(Result):
 
     def cells(self, digits: int = 2) -> list[str]:
         """Format the segment as a row of the printed table, with `digits` significant digits."""
-        bias, rms = number(self.bias, digits, sign="+"), number(self.rms, digits, missing="-")
-        intervals = (bias, self.bias_interval.ends(digits, "+")), (rms, self.rms_interval.ends(digits))
+        bias, error = number(self.bias, digits, sign="+"), number(self.error.estimate, digits, missing="-")
+        intervals = (bias, self.bias_interval.ends(digits, "+")), (error, self.error.ends(digits))
         sizes = [f"{value} ({ends})" if ends else value for value, ends in intervals]
         return [self.name, f"{self.n:,}", *sizes, p_number(self.pvalue), p_number(self.adjusted), self.kind]
 
@@ -183,13 +181,15 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         """Return columns of equal length, one row for each segment.
 
         The columns named in `by` (with an underscore after a name that is also a statistic's), then ``kind``, ``n``,
-        ``information``, ``mean_proba``, ``mean_true``, ``bias``, ``bias_low``, ``bias_high``, ``rms``, ``rms_low``,
-        ``rms_high``, ``atb``, ``noise_floor``, ``pvalue``, ``adjusted`` and ``method``. The intervals are computed on
-        first use, in about 20 ms per segment.
+        ``information``, ``mean_proba``, ``mean_true``, ``bias``, ``bias_low``, ``bias_high``, ``error``,
+        ``error_low``, ``error_high``, ``atb``, ``noise_floor``, ``pvalue``, ``adjusted`` and ``method``. The intervals
+        are computed on first use, in about 10 ms per segment.
         """
         keys = [segment.key if len(self.by) > 1 else (segment.key,) for segment in self.segments]
         columns = {name + "_" * (name in _FIELDS): [key[i] for key in keys] for i, name in enumerate(self.by)}
-        return columns | {name: [getattr(segment, name) for segment in self.segments] for name in _FIELDS}
+        return columns | {
+            name: [attrgetter(path)(segment) for segment in self.segments] for name, path in _FIELDS.items()
+        }
 
     def _page(self) -> Page:
         rows = [segment.cells() for segment in self.segments[:_SHOWN]]

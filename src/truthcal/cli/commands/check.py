@@ -9,8 +9,8 @@ from truthcal.cli.output_files import refuse_unwritable
 from truthcal.cli.request import Request
 from truthcal.results.text import escape_markdown
 
-_EXIT_STATUS = {"pass": 0, "fail": 1, "unclear": 3}
-_MARKS = {"pass": "✅", "fail": "❌", "unclear": "❔"}
+_EXIT_STATUS = {"pass": 0, "fail": 1, "too little data": 3}
+_MARKS = {"pass": "✅", "fail": "❌", "too little data": "❔"}
 
 
 def run(request: Request) -> int:
@@ -23,7 +23,7 @@ def run(request: Request) -> int:
     gate = tc.check(
         *rows,
         alpha=request.alpha,
-        max_rms=request.max_rms,
+        max_error=request.max_error,
         confidence_level=request.confidence_level,
         segments=loaded.table,
         adjust=request.adjust,
@@ -33,7 +33,7 @@ def run(request: Request) -> int:
     result = ModelResult(next(iter(data.models)), gate.assessment, gate.segments, certified_atb(loaded))
     status = _EXIT_STATUS[gate.status]
     if request.format == "json":
-        limits = {"alpha": gate.alpha, "max_rms": gate.max_rms, "confidence_level": gate.confidence_level}
+        limits = {"alpha": gate.alpha, "max_error": gate.max_error, "confidence_level": gate.confidence_level}
         used = {"alpha": gate.used_alpha, "confidence_level": gate.used_confidence_level}
         decision = {"status": gate.status, "exit_status": status, "reasons": gate.reasons}
         content = {**decision, "gate": {**limits, "used": used}, "input": data.to_dict(), **result.to_dict()}
