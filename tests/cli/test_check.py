@@ -39,8 +39,8 @@ def test_miscalibrated_predictions_fail(quick, bad, events):
     content = valid(quick("check", bad, "--json", check=FAIL).out)
     assert content["status"] == "fail"
     assert content["gate"]["alpha"] == 0.05
-    assert content["gate"]["max_rms"] is None
-    assert content["assessment"]["rms"] == tc.assess(events["hit"], events["sure"]).rms
+    assert content["gate"]["max_error"] is None
+    assert content["assessment"]["error"]["estimate"] == tc.assess(events["hit"], events["sure"]).error.estimate
 
 
 def test_the_level_decides(quick, write):
@@ -54,36 +54,35 @@ def test_the_level_decides(quick, write):
     assert quick("check", path, "--alpha", pvalue).status == FAIL
 
 
-def test_max_rms_compares_the_interval_and_not_significance(quick, bad, events):
-    interval = tc.assess(events["hit"], events["sure"]).rms_interval
+def test_max_error_compares_the_interval_and_not_significance(quick, bad, events):
+    interval = tc.assess(events["hit"], events["sure"]).error
     assert 0.02 < interval.low < interval.high
-    done = quick("check", bad, "--max-rms", 0.99 * interval.low, check=FAIL)
-    assert done.out.startswith("Fail: the error (rms) is at least")
-    done = quick("check", bad, "--max-rms", (interval.low + interval.high) / 2, check=UNCLEAR)
-    assert "(rms) may be as large as" in done.out
+    done = quick("check", bad, "--max-error", 0.99 * interval.low, check=FAIL)
+    assert done.out.startswith("Fail: the error is at least")
+    done = quick("check", bad, "--max-error", (interval.low + interval.high) / 2, check=UNCLEAR)
+    assert "may be as large as" in done.out
     # An error that is shown, but is smaller than what is allowed, passes; unless a level is named as well.
-    done = quick("check", bad, "--max-rms", 1.01 * interval.high, check=PASS)
-    assert done.out.startswith("Pass: the error (rms) is at most")
-    assert quick("check", bad, "--max-rms", 1.01 * interval.high, "--alpha", "0.05").status == FAIL
+    done = quick("check", bad, "--max-error", 1.01 * interval.high, check=PASS)
+    assert done.out.startswith("Pass: the error is at most")
+    assert quick("check", bad, "--max-error", 1.01 * interval.high, "--alpha", "0.05").status == FAIL
 
 
-def test_errors_that_cancel_in_the_rms_are_no_pass(quick, write):
+def test_errors_of_both_signs_are_no_pass(quick, write):
     """Every prediction is off by 0.2, up and down in turn: ATB sees little of it."""
     rng = np.random.default_rng(2)
     p = rng.uniform(0.2, 0.8, 3000).round(4)
     y = (rng.random(3000) < p + np.where((p * 20).astype(int) % 2, 0.2, -0.2)).astype(int)
     path = rows(write, p, y)
     assert tc.assess(y, p).kind == "miscalibrated"
-    done = quick("check", path, "--max-rms", "0.08", check=UNCLEAR)
-    assert "errors change sign along the prediction axis and cancel" in done.out
+    assert "the error is at least" in quick("check", path, "--max-error", "0.08", check=FAIL).out
     assert quick("check", path).status == FAIL
 
 
 def test_the_confidence_level_moves_the_bound(quick, bad, events):
-    bounds = [tc.assess(events["hit"], events["sure"], confidence_level=c).rms_interval.low for c in (0.5, 0.999)]
+    bounds = [tc.assess(events["hit"], events["sure"], confidence_level=c).error.low for c in (0.5, 0.999)]
     between = float(np.mean(bounds))
-    assert quick("check", bad, "--max-rms", between, "--confidence-level", "0.5").status == FAIL
-    assert quick("check", bad, "--max-rms", between, "--confidence-level", "0.999").status == UNCLEAR
+    assert quick("check", bad, "--max-error", between, "--confidence-level", "0.5").status == FAIL
+    assert quick("check", bad, "--max-error", between, "--confidence-level", "0.999").status == UNCLEAR
 
 
 @pytest.mark.parametrize("n", [1, 5, 40])
@@ -91,13 +90,13 @@ def test_too_few_rows_are_unclear(quick, write, n):
     path = rows(write, np.full(n, 0.5), np.arange(n) % 2)
     done = quick("check", path, check=UNCLEAR)
     assert done.out.startswith("Too little data to tell: ")
-    assert valid(quick("check", path, "--json", check=UNCLEAR).out)["status"] == "unclear"
+    assert valid(quick("check", path, "--json", check=UNCLEAR).out)["status"] == "too little data"
 
 
 def test_rows_that_leave_room_for_the_allowed_error_are_unclear(quick, good, events):
-    high = tc.assess(events["hit"], events["score"]).rms_interval.high
-    assert quick("check", good, "--max-rms", 1.1 * high).status == PASS
-    assert f"may be as large as {high:.2g}" in quick("check", good, "--max-rms", high / 3, check=UNCLEAR).out
+    high = tc.assess(events["hit"], events["score"]).error.high
+    assert quick("check", good, "--max-error", 1.1 * high).status == PASS
+    assert f"may be as large as {high:.2g}" in quick("check", good, "--max-error", high / 3, check=UNCLEAR).out
 
 
 @pytest.mark.parametrize(("n", "status"), [(1, UNCLEAR), (3, UNCLEAR), (3000, PASS)])
@@ -105,7 +104,7 @@ def test_certain_predictions_that_are_right_pass_if_they_are_many(quick, write, 
     y = np.arange(n) % 2
     path = rows(write, y, y)
     assert quick("check", path, "--proba", "p", "--label", "y").status == status
-    assert quick("check", path, "--proba", "p", "--label", "y", "--max-rms", "0.1").status == status
+    assert quick("check", path, "--proba", "p", "--label", "y", "--max-error", "0.1").status == status
 
 
 def test_an_outcome_that_could_not_be_fails_a_level_but_not_a_size(quick, write):
@@ -116,7 +115,7 @@ def test_an_outcome_that_could_not_be_fails_a_level_but_not_a_size(quick, write)
     path = rows(write, p, y)
     done = quick("check", path, "--alpha", "1e-9", check=FAIL)
     assert "Fail: 1 outcome had a predicted probability of exactly 0." in done.out
-    assert quick("check", path, "--max-rms", "0.1").status == PASS
+    assert quick("check", path, "--max-error", "0.1").status == PASS
 
 
 def test_segments_that_are_all_too_small_are_unclear(quick, good):
@@ -125,8 +124,8 @@ def test_segments_that_are_all_too_small_are_unclear(quick, good):
 
 
 def test_segments_that_leave_room_for_the_allowed_error_are_unclear(quick, good, events):
-    high = tc.assess(events["hit"], events["score"]).rms_interval.high
-    done = quick("check", good, "--by", "region", "--max-rms", 1.2 * high, check=UNCLEAR)
+    high = tc.assess(events["hit"], events["score"]).error.high
+    done = quick("check", good, "--by", "region", "--max-error", 1.2 * high, check=UNCLEAR)
     assert "the error of segment" in done.out
 
 
@@ -141,8 +140,8 @@ def test_a_wrong_segment_fails_though_the_total_is_fine(quick, write):
     done = quick("check", path, "--by", "team", check=FAIL)
     assert "segment red is too low" in done.out
     assert "segment blue is too high" in done.out
-    bounded = quick("check", path, "--by", "team", "--max-rms", "0.06", check=FAIL)
-    assert "the error of segment red (rms) is at least" in bounded.out
+    bounded = quick("check", path, "--by", "team", "--max-error", "0.06", check=FAIL)
+    assert "the error of segment red is at least" in bounded.out
 
 
 def test_with_segments_the_level_holds_for_all_together(quick, good):
@@ -150,14 +149,14 @@ def test_with_segments_the_level_holds_for_all_together(quick, good):
     content = valid(quick("check", good, "--by", "region", "--json", check=PASS).out)
     assert content["gate"] == {
         "alpha": 0.05,
-        "max_rms": None,
+        "max_error": None,
         "confidence_level": 0.95,
         "used": {"alpha": 0.025, "confidence_level": 0.95},
     }
     assert content["segments"]["alpha"] == 0.025
-    sized = valid(quick("check", good, "--by", "region", "--max-rms", "0.5", "--json", check=PASS).out)
+    sized = valid(quick("check", good, "--by", "region", "--max-error", "0.5", "--json", check=PASS).out)
     assert sized["gate"]["used"] == {"alpha": None, "confidence_level": pytest.approx(1 - 0.05 / 4)}
-    assert sized["assessment"]["rms_interval"]["confidence_level"] == pytest.approx(1 - 0.05 / 4)
+    assert sized["assessment"]["error"]["confidence_level"] == pytest.approx(1 - 0.05 / 4)
 
 
 @pytest.mark.simulation
@@ -193,7 +192,7 @@ def test_the_summary_is_appended_as_markdown(quick, good, bad, tmp_path):
     text = summary.read_text()
     assert text.startswith("# Before\n")
     assert text.index("✅ Calibration of score") < text.index("❌ Calibration of score")
-    assert "| error (rms) |" in text
+    assert "| error |" in text
 
 
 def test_the_summary_shows_names_as_they_are(quick, write, events, tmp_path):

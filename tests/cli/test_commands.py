@@ -40,8 +40,8 @@ def test_assess_of_json_is_the_assessment(quick, file, events):
     want = tc.assess(events["hit"], events["score"])
     (model,) = content["models"]
     assert model["assessment"]["verdict"] == want.verdict
-    assert model["assessment"]["rms"] == want.rms
-    assert model["assessment"]["rms_interval"]["low"] == want.rms_interval.low
+    assert model["assessment"]["error"]["estimate"] == want.error.estimate
+    assert model["assessment"]["error"]["low"] == want.error.low
     assert model["certified_atb"] is None
     assert content["input"]["rows"] == 900
     assert content["input"]["exact"] is True
@@ -51,7 +51,7 @@ def test_assess_of_json_is_the_assessment(quick, file, events):
 def test_assess_of_markdown_has_verdict_and_table(quick, file, events):
     out = quick("assess", file, "--markdown", "--by", "region", check=0).out
     assert out.startswith(f"**{tc.assess(events['hit'], events['score']).verdict.splitlines()[0]}**\n")
-    assert "| error \\(rms\\) |" in out or "| error (rms) |" in out
+    assert "| error |" in out or "| error |" in out
     assert "| north | 300 |" in out
 
 
@@ -272,7 +272,7 @@ def test_sketches_and_rows_do_not_mix(quick, file, events, tmp_path):
 def test_help_has_examples_and_nothing_else_is_loaded(process):
     assert "truthcal assess predictions.csv" in process("--help", check=0).out
     done = process("check", "--help", check=0)
-    assert "--max-rms 0.03" in done.out
+    assert "--max-error 0.03" in done.out
     assert "0: pass, 1: fail" in done.out
     assert "numpy" not in process("--help", env={"PYTHONVERBOSE": "1"}, check=0).err
 
@@ -311,8 +311,8 @@ def test_nothing_given_shows_help(quick):
         (["assess", "x.csv", "--alpha", "5"], "must lie between 0 and 1; got 5"),
         (["assess", "x.csv", "--alpha", "five"], "must be a number; got 'five'"),
         (["assess", "x.csv", "--json", "--markdown"], "not allowed with argument"),
-        (["check", "x.csv", "--max-rms", "-1"], "must be a positive number; got -1"),
-        (["check", "x.csv", "--max-rms", "nan"], "must be a positive number; got nan"),
+        (["check", "x.csv", "--max-error", "-1"], "must be a positive number; got -1"),
+        (["check", "x.csv", "--max-error", "nan"], "must be a positive number; got nan"),
         (["test", "x.csv", "--n-resamples", "0"], "must be a positive whole number; got '0'"),
         (["test", "x.csv", "--seed", "-3"], "must be a whole number, 0 or more; got '-3'"),
         (["sketch", "x.csv"], "the following arguments are required: -o/--output"),

@@ -298,7 +298,7 @@ def complete(script, *words):
 def test_bash_completes_commands_options_and_values(quick):
     script = quick("completion", "bash", check=0).out
     assert complete(script, "truthcal", "a") == ["assess", "audit"]
-    assert complete(script, "truthcal", "check", "--max") == ["--max-rms"]
+    assert complete(script, "truthcal", "check", "--max") == ["--max-error"]
     assert complete(script, "truthcal", "assess", "--adjust", "h") == ["holm"]
     assert complete(script, "truthcal", "completion", "z") == ["zsh"]
 
@@ -315,7 +315,7 @@ def test_zsh_gets_all_commands(quick):
 
     script = quick("completion", "zsh", check=0).out
     assert all(command.name in script for command in COMMANDS)
-    assert "max-rms" in script
+    assert "max-error" in script
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")

@@ -21,7 +21,7 @@ from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.power import FAMILIES
 from truthcal.measures.registry import NORMS, TENTS
 
-SQUARES = ("rms", "excess", *TENTS)
+SQUARES = ("excess", *TENTS)
 NO_INTERVAL = sorted(set(MEASURES) - set(TENTS) - set(NORMS))
 
 # Predictions as a function of uniform random numbers.
@@ -261,11 +261,10 @@ def test_bias_of_many_rows_is_students():
 @pytest.mark.parametrize("n", [10, 100, 1000])
 def test_events_that_did_not_happen_could_have(n):
     # 0 of n: Clopper and Pearson's upper limit is about 3.7 / n
-    for measure in ("bias", "rms"):
-        nothing = tc.confidence_interval(np.zeros(n, int), np.zeros(n), measure=measure)
-        limit = -nothing.low if measure == "bias" else nothing.high
-        assert limit > 3 / n
-    interval = tc.confidence_interval(np.zeros(n, int), np.full(n, 0.5 / n), measure="rms")
+    assert -tc.confidence_interval(np.zeros(n, int), np.zeros(n), measure="bias").low > 3 / n
+    assert tc.confidence_interval(np.zeros(n, int), np.zeros(n)).high > (3 / n) ** 2
+    assert tc.error_size(np.zeros(n, int), np.zeros(n)).high > 3 / n
+    interval = tc.confidence_interval(np.zeros(n, int), np.full(n, 0.5 / n), measure="excess")
     assert interval.low == 0.0  # as calibrated as can be
 
 
@@ -283,7 +282,7 @@ def test_interval_holds_its_estimate(data, weighted):
     y, p, w = data
     w = np.array(w if weighted else [1.0] * len(p))
     assume(np.sum(w**2) <= np.sum(w) ** 2 / 2)  # worth two rows at least
-    for measure in ("rms", "multiscale_atb", "smcal", "kuiper_ce"):
+    for measure in ("excess", "multiscale_atb", "smcal", "kuiper_ce"):
         interval = tc.confidence_interval(y, p, measure=measure, sample_weight=w, n_resamples=39)
         if not math.isnan(interval.low):
             assert holds_its_estimate(interval), interval
@@ -300,7 +299,7 @@ def test_interval_of_calibrated_rows_holds_its_estimate(n):
 
 
 @examples(15)
-@given(weighted_rows(min_size=3, max_size=12), st.sampled_from(["rms", "bias", "multiscale_atb", "smcal"]))
+@given(weighted_rows(min_size=3, max_size=12), st.sampled_from(["excess", "bias", "multiscale_atb", "smcal"]))
 def test_intervals_are_nested(data, measure):
     y, p, w = data
     if np.sum(np.square(w)) > np.sum(w) ** 2 / 2:  # one row outweighs the others: there is no interval
@@ -320,12 +319,12 @@ def test_intervals_are_nested(data, measure):
 
 def test_interval_grows_with_the_level():
     y, p, _ = some_rows(500)
-    for measure in ("rms", "bias", "multiscale_atb", "smcal"):
+    for measure in ("excess", "bias", "multiscale_atb", "smcal"):
         half, most = (tc.confidence_interval(y, p, measure=measure, confidence_level=level) for level in (0.5, 0.99))
         assert most.low < half.low < half.high < most.high
 
 
-@pytest.mark.parametrize("measure", ["rms", "bias", "multiscale_atb", "shifted_grid_ubse", "smcal", "ks_ce"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb", "shifted_grid_ubse", "smcal", "ks_ce"])
 def test_scale_of_weights_and_order_of_rows_do_not_matter(measure):
     y, p, w = some_rows(300, design="weighted")
     order = np.random.default_rng(3).permutation(300)
@@ -355,13 +354,11 @@ def test_weighted_rows_are_fewer_than_repeated_ones():
     assert repeated.high - repeated.low < 0.7 * (rows.high - rows.low)
 
 
-def test_excess_is_the_square_of_rms():
+def test_excess_is_atb_without_noise():
     for truth in TRUTHS:
         y, p, _ = some_rows(400, truth=truth)
-        rms, excess, atb = (tc.confidence_interval(y, p, measure=name) for name in ("rms", "excess", "atb"))
-        assert (excess.low, excess.high) == (rms.low**2, rms.high**2)
+        excess, atb = (tc.confidence_interval(y, p, measure=name) for name in ("excess", "atb"))
         assert (atb.low, atb.high, atb.estimate) == (excess.low, excess.high, excess.estimate)
-        assert rms.estimate == math.sqrt(max(excess.estimate, 0.0))
         exact = tc.atb_summary(y, p)
         assert excess.estimate == pytest.approx(exact.excess, rel=5e-3, abs=2e-3 * exact.noise_floor)
 
@@ -377,7 +374,7 @@ def test_same_seed_same_interval():
 
 
 @pytest.mark.parametrize("design", ["uniform", "beta", "rare", "weighted", "tied"])
-@pytest.mark.parametrize("measure", ["rms", "excess", "bias", "multiscale_atb", "shifted_grid_ubse"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb", "shifted_grid_ubse"])
 def test_sketch_agrees_with_rows(measure, design):
     y, p, w = some_rows(3000, design=design, truth="shift")
     rows = tc.confidence_interval(y, p, measure=measure, sample_weight=w)
@@ -415,7 +412,7 @@ def test_classical_tests_have_no_interval():
 # --- odd rows ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", ["rms", "excess", "bias", "multiscale_atb", "smcal", "distcal"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb", "smcal", "distcal"])
 @pytest.mark.parametrize(("p", "w"), [([0.3], None), ([0.3, 0.6], [1.0, 0.0]), ([0.3, 0.6], [1.0, 1e-20])])
 def test_one_row_has_no_interval(measure, p, w):
     interval = tc.confidence_interval([1] * len(p), p, measure=measure, sample_weight=w)
@@ -440,7 +437,7 @@ def test_constant_predictions_have_the_interval_of_a_mean():
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.45).astype(int)
     bias = tc.confidence_interval(y, np.full(400, 0.3), measure="bias")
-    for measure in ("rms", "smcal", "ks_ce", "unbinned_ece"):
+    for measure in ("excess", "smcal", "ks_ce", "unbinned_ece"):
         interval = tc.confidence_interval(y, np.full(400, 0.3), measure=measure)
         # The normal quantile stands for Student's.
         assert (interval.low, interval.high) == pytest.approx((-bias.high, -bias.low), rel=0, abs=0.015)
@@ -480,7 +477,7 @@ def test_ece_of_unique_predictions_has_no_interval():
 def test_short_floats_are_as_good(dtype):
     y, p, _ = some_rows(300)
     p = p.astype(dtype)
-    for measure in ("rms", "multiscale_atb", "bias", "smcal"):
+    for measure in ("excess", "multiscale_atb", "bias", "smcal"):
         short, long = (tc.confidence_interval(y, x, measure=measure, n_resamples=99) for x in (p, p.astype(float)))
         assert (short.low, short.high) == pytest.approx((long.low, long.high), rel=1e-6, abs=1e-8)
 
@@ -495,7 +492,7 @@ def test_points_too_close_to_tell_apart():
 def test_weights_over_eighty_orders_of_magnitude():
     y, p, _ = some_rows(300)
     w = 10.0 ** np.random.default_rng(0).uniform(-40, 40, 300)
-    for measure in ("rms", "bias", "multiscale_atb", "smcal"):
+    for measure in ("excess", "bias", "multiscale_atb", "smcal"):
         interval = tc.confidence_interval(y, p, measure=measure, sample_weight=w)
         assert math.isnan(interval.low)
         assert interval.why == "a few rows have nearly all of the weight"
@@ -507,7 +504,10 @@ def test_weights_over_eighty_orders_of_magnitude():
 def test_interval_in_words():
     y, p, _ = some_rows(2000)
     interval = tc.confidence_interval(y, p, confidence_level=0.9)
-    assert str(interval) == f"rms {interval.estimate:.4g}, 90% between {interval.low:.4g} and {interval.high:.4g}"
+    assert (
+        str(interval)
+        == f"atb without noise {interval.estimate:.4g}, 90% between {interval.low:.4g} and {interval.high:.4g}"
+    )
     assert interval.to_dict()["why"] == "all sizes of the mean error that are consistent with these rows"
     assert interval.estimate in interval
     assert 2.0 not in interval
@@ -521,11 +521,11 @@ def test_interval_in_words():
         ({"confidence_level": 95}, ValueError, r"strictly between 0 and 1; got 95\.0\. For 95%, pass 0\.95"),
         ({"confidence_level": "0.95"}, TypeError, r"`confidence_level` must be a number; got '0\.95'"),
         ({"confidence_level": math.nan}, ValueError, "`confidence_level` must be finite"),
-        ({"measure": "brier"}, ValueError, "`measure` must be one of 'rms', 'excess', 'bias', .*; got 'brier'"),
-        ({"method": "norm"}, ValueError, "`method` for rms must be one of 'auto', 'quadratic'; got 'norm'"),
+        ({"measure": "brier"}, ValueError, "`measure` must be one of 'excess', 'bias', .*; got 'brier'"),
+        ({"method": "norm"}, ValueError, "`method` for atb must be one of 'auto', 'quadratic'; got 'norm'"),
         ({"measure": "bias", "method": "quadratic"}, ValueError, "`method` for bias must be one of 'auto', 'score'"),
         ({"measure": "smcal", "method": "student"}, ValueError, "`method` for smcal must be one of 'auto', 'norm'"),
-        ({"method": "bootstrap"}, ValueError, "`method` for rms must be one of 'auto', 'quadratic'; got 'bootstrap'"),
+        ({"method": "bootstrap"}, ValueError, "`method` for atb must be one of 'auto', 'quadratic'; got 'bootstrap'"),
         ({"measure": "smcal", "n_resamples": 0}, ValueError, "`n_resamples` must be at least 1; got 0"),
         ({"measure": "smcal", "rng": "seed"}, TypeError, "`rng` must be a whole number"),
     ],
@@ -547,7 +547,7 @@ def test_bad_method_of_a_test_is_refused():
 def test_sketch_cannot_give_every_interval():
     y, p, _ = some_rows(50)
     sketch = tc.Sketch().update(y, p)
-    with pytest.raises(ValueError, match=r"`measure` of a sketch must be one of 'rms', .*; got 'smcal'"):
+    with pytest.raises(ValueError, match=r"`measure` of a sketch must be one of 'excess', .*; got 'smcal'"):
         tc.confidence_interval(sketch, measure="smcal")
     with pytest.raises(TypeError, match="`y_proba` cannot be combined with a Sketch"):
         tc.confidence_interval(sketch, p)
@@ -555,7 +555,7 @@ def test_sketch_cannot_give_every_interval():
         tc.confidence_interval(sketch, sample_weight=p)
 
 
-@pytest.mark.parametrize("measure", ["rms", "excess", "bias", "atb", "multiscale_atb"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "atb", "multiscale_atb"])
 def test_empty_sketch_is_refused(measure):
     with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
         tc.confidence_interval(tc.Sketch(), measure=measure)
@@ -582,7 +582,7 @@ def test_narrow_errors_are_not_lost_in_cells():
     assert interval.low < tc.multiscale_atb(truth, grid) < interval.high
 
 
-@pytest.mark.parametrize("measure", ["rms", "excess", "bias", "multiscale_atb"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb"])
 def test_more_rows_than_can_be_sorted(measure, monkeypatch):
     y, p, _ = some_rows(3000, truth="shift")
     sorted_rows = tc.confidence_interval(y, p, measure=measure)

@@ -218,12 +218,15 @@ def test_numbers_are_those_of_each_sketch(weighted):
     for n, sketch in sketches.items():
         segment, summary = result[n], sketch.summary()
         assert segment.n == n
-        for name in ("bias", "noise_floor", "rms"):
+        for name in ("bias", "noise_floor"):
             assert getattr(segment, name) == pytest.approx(getattr(summary, name), rel=1e-9, abs=1e-15, nan_ok=True)
         assert segment.atb == pytest.approx(summary.value, rel=1e-9)
         assert segment.mean_proba - segment.mean_true == pytest.approx(summary.bias, rel=1e-9)
-        for measure, own in {"bias": segment.bias_interval, "rms": segment.rms_interval}.items():
-            expected = tc.confidence_interval(sketch, measure=measure, confidence_level=0.9)
+        bias = tc.confidence_interval(sketch, measure="bias", confidence_level=0.9)
+        for expected, own in (
+            (bias, segment.bias_interval),
+            (tc.error_size(sketch, confidence_level=0.9), segment.error),
+        ):
             assert own.confidence_level == 0.9
             assert (own.low, own.high) == pytest.approx((expected.low, expected.high), rel=1e-2, abs=1e-6, nan_ok=True)
 
@@ -362,7 +365,7 @@ def test_print_of_a_small_table():
     }
     lines = str(assess_segments(table_of(sketches, by="region"))).splitlines()
     assert lines[0].startswith("1 of 2 segments is miscalibrated (")
-    assert " ".join(lines[2].split()) == "region rows bias error (rms) p adjusted p verdict"
+    assert " ".join(lines[2].split()) == "region rows bias error p adjusted p verdict"
     assert [line.split()[0] for line in lines[3:]] == ["south", "north", "tiny"]
     assert lines[3].endswith("  too high")
     assert lines[5].split()[-5:] == ["-", "-", "too", "few", "rows"]
@@ -387,9 +390,10 @@ def test_table_is_ready_for_a_data_frame(found):
     frame = pd.DataFrame(found.table())
     assert list(frame["segment"]) == list(found)
     assert frame.set_index("segment").loc["too high", "kind"] == "too high"
-    assert ((frame.rms_low <= frame.rms) & (frame.rms <= frame.rms_high)).all()
+    assert ((frame.error_low <= frame.error) & (frame.error <= frame.error_high)).all()
     assert ((frame.bias_low <= frame.bias) & (frame.bias <= frame.bias_high)).all()
-    for name in frame.columns[1:]:
+    assert list(frame.error_low) == [segment.error.low for segment in found.segments]
+    for name in [name for name in frame.columns[1:] if not name.startswith("error")]:
         np.testing.assert_array_equal(frame[name], [getattr(segment, name) for segment in found.segments])
 
 
@@ -408,7 +412,7 @@ def test_to_dict_is_json(found):
     assert plain["verdict"] == found.verdict
     assert (plain["by"], plain["alpha"], plain["adjust"], plain["min_rows"]) == (["segment"], 0.05, "holm", 30)
     assert [row["key"] for row in plain["segments"]] == list(found)
-    assert plain["segments"][0]["rms_low"] == found.segments[0].rms_interval.low
+    assert plain["segments"][0]["error"]["low"] == found.segments[0].error.low
     days = assess_segments(table_of({(date(2025, 1, 31), None): sketch_of(40)}, by=["day", "b"]))
     assert json.loads(json.dumps(days.to_dict()))["segments"][0]["key"] == ["2025-01-31", None]
 
@@ -428,10 +432,10 @@ def test_it_is_a_mapping(found):
 def test_rows_that_come_later_change_nothing():
     table = table_of({"a": sketch_of(300)})
     result = assess_segments(table)
-    before = tc.confidence_interval(table["a"])
+    before = tc.error_size(table["a"])
     table.merge(table_of({"a": sketch_of(5000, TRUTHS["too high"])}))
-    assert result["a"].rms_interval.high == pytest.approx(before.high, rel=1e-2)
-    assert result["a"].rms_interval is result["a"].rms_interval
+    assert result["a"].error.high == pytest.approx(before.high, rel=1e-2)
+    assert result["a"].error is result["a"].error
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ def test_segments_are_shown_with_their_intervals(single, segments):
     assert " ".join(segments.verdict.split()) in text
     worst = segments.segments[0]
     assert f"{worst.bias_low:+.3g} to {worst.bias_high:+.3g}" in text
-    assert f"{worst.rms_low:.3g} to {worst.rms_high:.3g}" in text
+    assert f"{worst.error.low:.3g} to {worst.error.high:.3g}" in text
     assert len(re.findall('<tr><th scope="row">(?:segment|&#34;)', single.html)) == 4
 
 
@@ -230,9 +230,12 @@ def test_several_models_are_named_and_compared_by_name(models, several):
     text = text_of(several)
     assert dataclasses.replace(found, names=("honest", SCRIPT)).verdict in text
     for name, assessment in {"honest": models["honest"], "overconfident": models["overconfident"]}.items():
-        low, high = assessment.rms_interval.low, assessment.rms_interval.high
+        low, high = assessment.error.low, assessment.error.high
         off = {"overconfident": "4 of 4 segments off", "honest": "1 of 4 segments off"}[name]
-        assert f"{name} {assessment.kind.capitalize()} {off} {assessment.rms:.3g} {low:.3g} to {high:.3g} " in text
+        assert (
+            f"{name} {assessment.kind.capitalize()} {off} {assessment.error.estimate:.3g} {low:.3g} to {high:.3g} "
+            in text
+        )
         knows = f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g} 1,500"
         assert knows in text
 

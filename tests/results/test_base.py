@@ -111,8 +111,8 @@ def test_frame_has_the_columns_of_the_table(result):
 def test_one_row_has_the_values_of_nested_results():
     assessment = compute("Assessment")
     (row,) = assessment.frame().to_dict("records")
-    assert row["rms"] == assessment.rms
-    assert row["rms_interval_low"] == assessment.rms_interval.low
+    assert row["error_estimate"] == assessment.error.estimate
+    assert row["error_low"] == assessment.error.low
     assert row["test_pvalue"] == assessment.test.pvalue
     assert "warnings" not in row
 

@@ -27,6 +27,8 @@ _FEW_GROUPS, _MANY_GROUPS, _PER_CUBE_ROOT = 40, 200, 1.4
 _LEAST_COUNT = 0.05
 # A point with at least this share of a group's weight, for example a prediction made often, is a group of its own.
 _HEAVY = 0.5
+# A sum of w^2 / W^2 this close to 1 is that of a single row.
+_ROUNDING = 1e-9
 # A mean square error below this quantile of its null distribution is replaced by it in the upper end of the interval.
 _UNUSUALLY_SMALL = 0.1
 
@@ -164,8 +166,9 @@ class _Groups:
         weight = np.bincount(group, cells(points.weight, 1)).astype(np.float64)
         bias = np.bincount(group, cells(points.bias, 1)) / weight
         self_pairs, one_row = np.bincount(group, cells(points.wwcc, 2)), np.bincount(group, ww)
-        squares = excess(bias**2, self_pairs / weight**2, np.minimum(one_row / weight**2, 1.0))
-        known = ~np.isnan(squares)  # a group of a single row has no pairs of rows
+        one_row /= weight**2
+        known = one_row < 1.0 - _ROUNDING  # a group of a single row has no pairs of rows
+        squares = excess(bias**2, self_pairs / weight**2, np.where(known, one_row, 1.0))
         mean_square = float(np.average(squares[known], weights=weight[known])) if known.any() else 0.0
         return cls(weight, bias, mean_square, group, cells(points.ww * points.p, 2) / ww, ww, wwv)
 
