@@ -50,7 +50,7 @@ def test_the_level_decides(quick, write):
     path = rows(write, p, y)
     pvalue = tc.assess(y, p).test.greater
     assert 0.0005 < pvalue < 0.04
-    assert quick("check", path, "--alpha", 0.99 * pvalue).status == PASS
+    assert quick("check", path, "--alpha", 0.99 * pvalue).status == UNCLEAR  # 400 rows leave room for 0.1
     assert quick("check", path, "--alpha", pvalue).status == FAIL
 
 

@@ -133,7 +133,7 @@ def test_summary_prints_a_sentence_first():
     assert "One row says little" in str(tc.atb_summary([1], [0.5]))
     many = tc.atb_summary([0, 1] * 300, [0.4, 0.6] * 300)
     assert "(if predictions are calibrated, 95 of 100 samples stay below 4 times the noise floor)." in str(many)
-    assert str(tc.atb_summary([1], [0.5])).count("undefined    needs two rows") == 2
+    assert str(tc.atb_summary([1], [0.5])).count("undefined    needs two rows") == 1
     assert "All predictions are 0 or 1; if they were all right, ATB would be exactly 0" in str(
         tc.atb_summary([1, 0], [1.0, 0.0])
     )

@@ -165,10 +165,10 @@ class _Groups:
         ww, wwv = cells(points.ww, 2), cells(points.wwv, 2)
         weight = np.bincount(group, cells(points.weight, 1)).astype(np.float64)
         bias = np.bincount(group, cells(points.bias, 1)) / weight
-        self_pairs, one_row = np.bincount(group, cells(points.wwcc, 2)), np.bincount(group, ww)
-        one_row /= weight**2
+        self_pairs = np.bincount(group, cells(points.wwcc, 2)) / weight**2
+        one_row = np.bincount(group, ww) / weight**2
         known = one_row < 1.0 - _ROUNDING  # a group of a single row has no pairs of rows
-        squares = excess(bias**2, self_pairs / weight**2, np.where(known, one_row, 1.0))
+        squares = excess(bias**2, self_pairs, np.where(known, one_row, 1.0))
         mean_square = float(np.average(squares[known], weights=weight[known])) if known.any() else 0.0
         return cls(weight, bias, mean_square, group, cells(points.ww * points.p, 2) / ww, ww, wwv)
 
