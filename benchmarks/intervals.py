@@ -58,17 +58,17 @@ def drawn(design: str, truth: Curve, n: int, rng: np.random.Generator) -> Sample
 
 def covers(length: LengthOfMean, true: float, bias: ConfidenceInterval) -> bool:
     """Tell whether the interval of a squared error contains the true length."""
-    crossing = intervals._interval_end
-    intervals._interval_end = lambda rising: 0.0 if rising(true) >= 0.0 else 1.0
+    crossing = intervals.interval_end
+    intervals.interval_end = lambda rising: 0.0 if rising(true) >= 0.0 else 1.0
     try:
         low, high = length.interval(LEVEL)
     finally:
-        intervals._interval_end = crossing
+        intervals.interval_end = crossing
     return low <= true <= max(high, length.of_shift * max(-bias.low, bias.high))
 
 
 def squares(design: str, name: str, n: int, repeats: int) -> list[float]:
-    """Return the coverage of rms, multiscale_atb and bias."""
+    """Return the coverage of atb, multiscale_atb and bias."""
     rng, truth = np.random.default_rng([n, list(DESIGNS).index(design), list(TRUTHS).index(name)]), TRUTHS[name]
     p = DESIGNS[design](GRID)
     everyone = Sample.of(truth(p), p)
@@ -219,7 +219,7 @@ the population, in {repeats} simulations per cell (standard error {error}). The 
   there is no interval; these cases are not counted.
 - "rare": predictions are Beta(1, 49), with four expected events in 200 rows; "rarer": Beta(1, 199), with one event.
 
-| predictions | truth | `rms`, n = 200 | `multiscale_atb` | `bias` | `rms`, n = 2,000 | `multiscale_atb` | `bias` |
+| predictions | truth | `atb`, n = 200 | `multiscale_atb` | `bias` | `atb`, n = 2,000 | `multiscale_atb` | `bias` |
 |---|---|---:|---:|---:|---:|---:|---:|
 {first}
 

@@ -115,8 +115,8 @@ def test_interval_is_that_of_the_length_of_the_mean():
             sample.points().merged(), TentKernel.of("atb", sample.points()), tc.atb(y, p)
         ).interval(0.95)
         interval = tc.confidence_interval(y, p)
-        assert interval.low == low
-        assert interval.high >= high
+        assert interval.low == low**2
+        assert interval.high >= high**2
 
 
 def test_few_cells_give_the_interval_of_many():
@@ -149,11 +149,11 @@ def test_interval_finds_an_error_that_is_there():
     for n, least in ((2000, 0.0), (20_000, 0.02)):
         for seed in range(3):
             interval = tc.confidence_interval(*some_rows(n, seed, truth="shift")[:2])
-            assert interval.low > least
-            assert interval.high - interval.low < 3 / math.sqrt(n)
+            assert interval.low > least**2
+            assert math.sqrt(interval.high) - math.sqrt(interval.low) < 3 / math.sqrt(n)
         calibrated = tc.confidence_interval(*some_rows(n, truth="calibrated")[:2])
         assert calibrated.low == 0.0
-        assert calibrated.high < 2 / math.sqrt(n)
+        assert math.sqrt(calibrated.high) < 2 / math.sqrt(n)
 
 
 # --- the theory against brute force -----------------------------------------------------------------------------------
@@ -437,10 +437,16 @@ def test_constant_predictions_have_the_interval_of_a_mean():
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.45).astype(int)
     bias = tc.confidence_interval(y, np.full(400, 0.3), measure="bias")
-    for measure in ("excess", "smcal", "ks_ce", "unbinned_ece"):
-        interval = tc.confidence_interval(y, np.full(400, 0.3), measure=measure)
+    squared = tc.confidence_interval(y, np.full(400, 0.3))
+    ends = [(math.sqrt(squared.low), math.sqrt(squared.high))]
+    intervals = [
+        tc.confidence_interval(y, np.full(400, 0.3), measure=name) for name in ("smcal", "ks_ce", "unbinned_ece")
+    ]
+    for interval in [*intervals, tc.error_size(y, np.full(400, 0.3))]:
+        ends.append((interval.low, interval.high))
+    for low, high in ends:
         # The normal quantile stands for Student's.
-        assert (interval.low, interval.high) == pytest.approx((-bias.high, -bias.low), rel=0, abs=0.015)
+        assert (low, high) == pytest.approx((-bias.high, -bias.low), rel=0, abs=0.015)
 
 
 @pytest.mark.parametrize("measure", [*SQUARES, "bias", "smcal", "ks_ce", "ece", "atb_l1"])
