@@ -438,12 +438,9 @@ def test_constant_predictions_have_the_interval_of_a_mean():
     y = (rng.random(400) < 0.45).astype(int)
     bias = tc.confidence_interval(y, np.full(400, 0.3), measure="bias")
     squared = tc.confidence_interval(y, np.full(400, 0.3))
-    ends = [(math.sqrt(squared.low), math.sqrt(squared.high))]
-    intervals = [
-        tc.confidence_interval(y, np.full(400, 0.3), measure=name) for name in ("smcal", "ks_ce", "unbinned_ece")
-    ]
-    for interval in [*intervals, tc.error_size(y, np.full(400, 0.3))]:
-        ends.append((interval.low, interval.high))
+    others = [tc.confidence_interval(y, np.full(400, 0.3), measure=name) for name in ("smcal", "ks_ce", "unbinned_ece")]
+    others.append(tc.error_size(y, np.full(400, 0.3)))
+    ends = [(math.sqrt(squared.low), math.sqrt(squared.high)), *((found.low, found.high) for found in others)]
     for low, high in ends:
         # The normal quantile stands for Student's.
         assert (low, high) == pytest.approx((-bias.high, -bias.low), rel=0, abs=0.015)
