@@ -16,6 +16,7 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.inference.calibration_test import Plan, calibration_test_of
 from truthcal.inference.direction import kind_of_error
+from truthcal.inference.error_size import error_size_of
 from truthcal.inference.laws.redraw import Outcomes
 from truthcal.inference.worst_stretch import worst_stretch_of
 from truthcal.results.worst_stretch import WorstStretch
@@ -321,6 +322,78 @@ DETECTABLE = """\
 """
 
 
+# --- the size of the error, and the gate ------------------------------------------------------------------------------
+
+
+def rms(rows: Rows) -> float:
+    """Return the true root mean square error of the rows."""
+    _, p, truth, weight = rows
+    return math.sqrt(float(np.average((p - truth) ** 2, weights=weight)))
+
+
+def error_cells(shape: Shape, n: int, repeats: int) -> list[object]:
+    """Simulate one shape: coverage of the true error from rows and from a sketch, and medians of the interval."""
+    rng, found = np.random.default_rng([n, 15]), []
+    hits: dict[str, list[bool]] = {"rows": [], "sketch": []}
+    for _ in range(repeats):
+        rows = shape(rng, n)
+        true = rms(rows)
+        for name, summary in summaries(rows).items():
+            error = error_size_of(summary.points(), 0.95)
+            if not math.isnan(error.low):
+                hits[name].append(error.low - 1e-12 <= true <= error.high + 1e-12)
+                found += [(true, error.estimate, error.low, error.high)] if name == "rows" else []
+    medians = np.median(found, axis=0)
+    return [*(f"{np.mean(each):.3f}" for each in hits.values()), *(f"{value:.4f}" for value in medians)]
+
+
+def error(repeats: int) -> str:
+    """Simulate the sentence "the error is about 0.074 (95%: 0.06 to 0.09)"."""
+    lines = [line(name, f"{n:,}", *error_cells(shape, n, repeats)) for name, shape in SHAPES.items() for n in SIZES]
+    return ERROR.format(repeats=repeats, lines="\n".join(lines))
+
+
+ERROR = """\
+`error_size` and `Assessment.error`: how often the interval contains the true root mean square error of the
+predictions, nominally 95%. If the true error is 0, the lower end alone can miss it: 97.5%. A sample in which a
+few rows have nearly all of the weight has no interval, and does not count. {repeats} samples per line.
+
+| shape | rows | coverage | coverage (sketch) | true error | median estimate | median low | median high |
+|---|---:|---:|---:|---:|---:|---:|---:|
+{lines}
+"""
+
+
+def gate_cells(shape: Shape, n: int, repeats: int) -> list[object]:
+    """Simulate `check` for limits of 1/1.2 and 2 times the true error, or of 0.05 if there is no error."""
+    rng = np.random.default_rng([n, 16])
+    small, large = [], []
+    for _ in range(repeats):
+        rows = shape(rng, n)
+        y, p, _, weight = rows
+        true = rms(rows) or 0.025
+        small.append(tc.check(y, p, max_error=true / 1.2, sample_weight=weight).status)
+        large.append(tc.check(y, p, max_error=2.0 * true, sample_weight=weight).status)
+    shares = [small.count("pass"), small.count("fail"), large.count("pass"), large.count("fail")]
+    return [f"{count / repeats:.3f}" for count in shares]
+
+
+def gate(repeats: int) -> str:
+    """Simulate `check(max_error=...)`."""
+    lines = [line(name, f"{n:,}", *gate_cells(shape, n, repeats)) for name, shape in SHAPES.items() for n in SIZES[1:]]
+    return GATE.format(repeats=repeats, lines="\n".join(lines))
+
+
+GATE = """\
+`check(max_error=X)`: how often it passes and fails predictions whose true error is 1.2 X (it must pass at most 5% of
+them) and 0.5 X (enough rows must pass at least 80%). Without an error, X is 0.021 and 0.05. {repeats} samples per line.
+
+| shape | rows | 1.2 X passes | 1.2 X fails | 0.5 X passes | 0.5 X fails |
+|---|---:|---:|---:|---:|---:|
+{lines}
+"""
+
+
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +405,8 @@ def line(*cells: object) -> str:
 
 # Heading, function, and repeats by default.
 PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
+    "error": ("The size of the error", error, 400),
+    "gate": ("The gate", gate, 100),
     "worst": ("Where it is worst", worst, 400),
     "direction": ("Direction", direction, 200),
     "detectable": ("Detectable", detectable, 2000),

@@ -22,7 +22,7 @@ _Array = NDArray[np.float64]
 _Indices = NDArray[np.intp]
 
 # Groups: half the square root of the number of rows up to the first number, then a multiple of the cube root.
-_FEW_GROUPS, _MANY_GROUPS, _PER_CUBE_ROOT = 40, 200, 1.4
+_FEW_GROUPS, _MANY_GROUPS, _PER_CUBE_ROOT = 50, 400, 2.3
 # Even a row whose outcome is certain counts this much: errors of opposite sign must not share a group.
 _LEAST_COUNT = 0.05
 # A point with at least this share of a group's weight, for example a prediction made often, is a group of its own.
@@ -53,8 +53,8 @@ def error_size(
         As for `calibration_test`. Outcomes may be fractions.
     n_groups : int, optional
         Number of groups of about equal weight; a prediction that is made often is a group of its own. Default: half
-        the square root of the number of rows, at most 40, and for more than 20,000 rows 1.4 times the cube root, at
-        most 200. Rows of small weight, or with p near 0 or 1, count less.
+        the square root of the number of rows, at most 50, and for more than 10,000 rows 2.3 times the cube root, at
+        most 400. Rows of small weight, or with p near 0 or 1, count less.
     confidence_level : float, default 0.95
         Nominal coverage.
 
