@@ -317,6 +317,15 @@ def test_small_comparisons_make_sense(first, data):
     assert str(result)
 
 
+@pytest.mark.parametrize("gap", [1e-300, 1e-160, 1e-90, 1e-17])
+@pytest.mark.parametrize("y", [[0, 0, 0], [0, 0, 1]])
+def test_tiny_predictions_and_gaps(y, gap):
+    result = tc.compare(y, [gap] * 3, [0.0] * 3)
+    assert result.brier_low <= result.brier_difference <= result.brier_high
+    assert result.low <= result.difference <= result.high
+    assert 0.0 <= min(result.pvalue, result.brier_pvalue) <= max(result.pvalue, result.brier_pvalue) <= 1.0
+
+
 def test_scale_of_weights_and_order_of_rows_do_not_matter():
     y, a, b = drawn(worse, 300)
     rng = np.random.default_rng(2)

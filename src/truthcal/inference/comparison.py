@@ -296,10 +296,10 @@ def _compare_brier(a: Checked, b: Checked, level: float) -> _Difference:
     scores = [float(np.sum(w * square)) for square in squares]
     difference, one_row = scores[0] - scores[1], float(np.sum(w * w))
     observed = float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - one_row)
-    variance, skewness = _brier_moments(w, p, q, observed)
-    if variance == 0.0:
+    sd, skewness = _brier_moments(w, p, q, observed)
+    if sd == 0.0:
         return _Difference(scores[0], scores[1], difference, difference, float(difference == 0.0))
-    freedom, sd = 1.0 / one_row - 1.0, math.sqrt(variance)
+    freedom = 1.0 / one_row - 1.0
     quantile = float(special.stdtrit(freedom, (1.0 + level) / 2.0))
     ends = (difference - sd * _unskewed(sign * quantile, skewness) for sign in (1.0, -1.0))
     low, high = min(next(ends), difference), max(next(ends), difference)
@@ -310,22 +310,25 @@ def _compare_brier(a: Checked, b: Checked, level: float) -> _Difference:
 
 
 def _brier_moments(w: _Array, p: _Array, q: _Array, observed: float) -> tuple[float, float]:
-    """Variance and skewness of the difference of two Brier scores.
+    """Standard deviation and skewness of the difference of two Brier scores, given its observed variance.
 
     Outcomes that follow a truth halfway between the forecasters have a variance too. It is used if it is larger than
     the observed one, as far as the observed one is compatible with it: few events may miss the rows that matter most.
     The skewness is that of such outcomes, for as many events as the variance suggests.
     """
     truth, jump = (p + q) / 2.0, 2.0 * w * (q - p)  # the jump is the effect of an event on the difference
+    largest = float(np.max(np.abs(jump)))
     noise = truth * (1.0 - truth)
+    jump = jump / (largest or 1.0)  # powers of tiny jumps would be 0
     expected, fourth = float(np.sum(jump**2 * noise)), float(np.sum(jump**4 * noise))
     if not expected > 0.0:
-        return observed, 0.0
-    events = max(1.0, fourth / expected**2)  # predictions near 0 do not prove that no event can happen: expect one
-    likely = events * expected
-    variance = max(observed, likely * _compatible_share(observed, likely, events * fourth))
+        return math.sqrt(observed), 0.0
+    # Predictions near 0 do not prove that no event can happen: expect one.
+    events = max(1.0, fourth / expected / expected)
+    likely, seen = events * expected, observed / largest / largest
+    variance = max(seen, likely * _compatible_share(seen, likely, events * fourth))
     third = float(np.sum(jump**3 * noise * (1.0 - 2.0 * truth)))
-    return variance, third / expected / math.sqrt(variance)
+    return largest * math.sqrt(variance), third / expected / math.sqrt(variance)
 
 
 def _unskewed(t: float, skewness: float) -> float:
