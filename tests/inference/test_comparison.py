@@ -1,5 +1,6 @@
 """Comparison of two forecasters: how often it errs, what it finds, and what it says."""
 
+import dataclasses
 import functools
 import json
 import math
@@ -171,6 +172,7 @@ def test_values_are_those_of_each_alone(measure, weighted):
     result = tc.compare(y, a, b, measure=measure, sample_weight=w)
     assert (result.a, result.b) == tuple(MEASURES[measure].function(y, p, sample_weight=w) for p in (a, b))
     assert result.difference == result.a - result.b
+    assert (result.error_a, result.error_b) == tuple(tc.error_size(y, p, sample_weight=w) for p in (a, b))
     assert (result.measure, result.label, result.n) == (measure, MEASURES[measure].label, 300)
 
 
@@ -404,6 +406,17 @@ def test_printing_and_json():
     assert "  Multiscale ATB  " in text
     assert max(map(len, text.splitlines())) <= 110
     assert json.loads(json.dumps(result.to_dict()))["pvalue"] == result.pvalue
+    assert result.table()["measure"] == ["Multiscale ATB", "Brier score", "error of a", "error of b"]
+
+
+def test_errors_have_rows_of_their_own():
+    result = dataclasses.replace(tc.compare(*drawn(worse, 2000)), names=("old", "new"))
+    old, new = (row.cells(3) for row in result.rows()[2:])
+    high = f"{result.error_a.high:.3g}"
+    assert result.error_a.low == 0.0 < result.error_b.low  # an error that may be 0 has an upper limit only
+    assert old == ["error of old", f"<= {high}", "", "", f"0 to {high}", ""]
+    assert new == ["error of new", "", f"{result.error_b.estimate:.3g}", "", result.error_b.ends(3), ""]
+    assert "are estimates with their own intervals, not scores to rank by" in str(result)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ MAKERS = {
 ROWS = {
     "MeasureTable": 2,
     "BoundedArray": 2,
-    "Comparison": 2,
+    "Comparison": 4,
     "SegmentTable": 2,
     "Audit": 2,
     "BiasBand": 2,

@@ -13,6 +13,7 @@ from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
+from truthcal.inference.error_size import error_size_of
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.measures.registry import MEASURES, TENTS
@@ -56,7 +57,7 @@ def compare(
     -------
     Comparison
         ``difference`` (a minus b; negative if a is better), its interval and ``pvalue``, and the same for the Brier
-        score. Prints in words.
+        score; ``error_a`` and ``error_b``, the sizes of the errors (`error_size`). Prints in words.
 
     Notes
     -----
@@ -94,7 +95,16 @@ def compare(
         raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
     calibration = _compare_squares(a, b, samples, measure, level)
     differences = calibration.fields("") | _compare_brier(a, b, level).fields("brier_")
-    return Comparison(measure=measure, label=MEASURES[measure].label, confidence_level=level, n=len(a.p), **differences)
+    error_a, error_b = (error_size_of(sample.points(), level) for sample in samples)
+    return Comparison(
+        measure=measure,
+        label=MEASURES[measure].label,
+        **differences,
+        error_a=error_a,
+        error_b=error_b,
+        confidence_level=level,
+        n=len(a.p),
+    )
 
 
 class _Difference(NamedTuple):

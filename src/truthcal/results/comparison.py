@@ -1,15 +1,20 @@
 """The result of `compare`: the finding in words, then a row for each measure."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from truthcal.results.base import PageResult, columns
+from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, count, interval, number, p_number, percent
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """Two values of one measure, their difference with its interval, and the p-value. A row of a `Comparison`."""
+    """Two values of one measure, their difference with its interval, and the p-value. A row of a `Comparison`.
+
+    A row for the error of one model has that model's value and its interval; the other numbers are nan.
+    """
 
     measure: str
     a: float
@@ -21,8 +26,17 @@ class ComparisonRow:
 
     def cells(self, digits: int = 4) -> list[str]:
         """Format the row with `digits` significant digits: measure, a, b, difference, interval, p-value."""
-        values = number(self.a, digits), number(self.b, digits), number(self.difference, digits, sign="+")
-        return [self.measure, *values, interval(self.low, self.high, digits, sign="+"), p_number(self.pvalue)]
+        sign = "" if math.isnan(self.difference) else "+"
+        values = [self._value(self.a, digits), self._value(self.b, digits)]
+        difference = number(self.difference, digits, sign="+", missing="")
+        ends = interval(self.low, self.high, digits, sign=sign)
+        return [self.measure, *values, difference, ends, p_number(self.pvalue, missing="")]
+
+    def _value(self, value: float, digits: int) -> str:
+        """Format a value; an error that may be 0 has an upper limit only."""
+        if math.isnan(self.difference) and self.low == 0.0 and not math.isnan(value):
+            return f"<= {number(self.high, digits)}"
+        return number(value, digits, missing="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +55,10 @@ class Comparison(PageResult):
         Two-sided p-value of no difference.
     brier_a, brier_b, brier_difference, brier_low, brier_high, brier_pvalue : float
         The same for the Brier score, which reflects both calibration and skill.
+    error_a, error_b : ConfidenceInterval
+        Root mean square of each one's calibration error (`error_size`): estimates, not scores. Do not rank by them.
     confidence_level, n : float, int
-        Level of both intervals; rows with a weight above 0.
+        Level of all intervals; rows with a weight above 0.
     names : tuple of str
         Names for printing; change them with ``dataclasses.replace(result, names=("old", "new"))``.
     """
@@ -61,6 +77,8 @@ class Comparison(PageResult):
     brier_low: float
     brier_high: float
     brier_pvalue: float
+    error_a: ConfidenceInterval
+    error_b: ConfidenceInterval
     confidence_level: float
     n: int
     names: tuple[str, str] = ("a", "b")
@@ -75,11 +93,17 @@ class Comparison(PageResult):
         """The same for the Brier score."""
         return _lower_model(self.brier_low, self.brier_high)
 
-    def rows(self) -> tuple["ComparisonRow", "ComparisonRow"]:
-        """Return the comparison by the measure, and by the Brier score."""
+    def rows(self) -> tuple["ComparisonRow", ...]:
+        """Return the comparison by the measure and by the Brier score, then the error of each model."""
         values = self.a, self.b, self.difference, self.low, self.high, self.pvalue
         brier = self.brier_a, self.brier_b, self.brier_difference, self.brier_low, self.brier_high, self.brier_pvalue
-        return ComparisonRow(self.label, *values), ComparisonRow("Brier score", *brier)
+        scores = ComparisonRow(self.label, *values), ComparisonRow("Brier score", *brier)
+        missing, (a, b) = math.nan, (self.error_a, self.error_b)
+        return (
+            *scores,
+            ComparisonRow(f"error of {self.names[0]}", a.estimate, missing, missing, a.low, a.high, missing),
+            ComparisonRow(f"error of {self.names[1]}", missing, b.estimate, missing, b.low, b.high, missing),
+        )
 
     def table(self) -> dict[str, list[Any]]:
         """Return `rows` as columns of equal length."""
@@ -116,6 +140,7 @@ class Comparison(PageResult):
         return [
             f"Lower is better. {self.label} is a score of calibration, the Brier score of calibration and skill.",
             "If outcomes are independent, no lie improves either of them on average.",
+            "Errors (root mean square, without noise) are estimates with their own intervals, not scores to rank by.",
         ]
 
 
