@@ -74,6 +74,19 @@ def test_pvalue_is_that_of_the_calibration_test(monkeypatch):
     assert drawn.values.min() >= 1 / 1000
 
 
+def test_error_size_is_that_of_the_function_also_for_ties():
+    """A constant gains, although calibrated; so it must not be used to rank forecasters."""
+    truth = (np.arange(200) + 0.5) / 200
+    result = tc.audit(truth, ["error_size"], strategies=["constant mean", "round to 0.1"], n_resamples=100)[
+        "error_size"
+    ]
+    assert (result.pays, result.best_lie) == (True, "constant mean")
+    for report in (truth[::8], truth[::8].round(1)):
+        expected = tc.expected_score(report, truth[::8], lambda y, p: tc.error_size(y, p).estimate, n_resamples=20)
+        score = tc.expected_score(report, truth[::8], "error_size", n_resamples=20)
+        assert score.value == pytest.approx(expected.value, rel=1e-12)
+
+
 def test_weights_count_as_in_the_summary():
     weight = [1.0, 2.5, 1.0, 3.0, 0.5]
     for name, field in (("excess", "excess"), ("brier", "brier"), ("atb_ratio", None)):

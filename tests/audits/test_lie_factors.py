@@ -57,7 +57,7 @@ def test_bounds_of_the_expected_number_of_events(events, level, spread):
 def test_page_on_truthful_numbers_states_what_the_audit_finds():
     page = (Path(__file__).parents[2] / "docs" / "theory" / "truthful_numbers.md").read_text(encoding="utf-8")
     stated = re.findall(r"^\| ([^|]+) \|[^|]*\|[^|]*\| ([\d.]+), (none better|[-\d.]+) \|", page, re.MULTILINE)
-    names = ["atb", "brier", "sqrt_atb", "atb_ratio", "excess", "sqrt_excess", "pvalue", "pass_rate"]
+    names = ["atb", "brier", "sqrt_atb", "atb_ratio", "excess", "sqrt_excess", "error_size", "pvalue", "pass_rate"]
     assert len(stated) == len(names)
     result = tc.audit([0.25, 0.75], names)
     for (_, honest, lie), row in zip(stated, result.rows, strict=True):

@@ -34,6 +34,13 @@ def sqrt_excess(y, p):
     return math.sqrt(max(excess(y, p), 0.0))
 
 
+def error_size(y, p):
+    """Root mean square error of a single group, and at least the bias: the mean of c_i c_j over different rows."""
+    c = [pi - yi for yi, pi in zip(y, inference.fractions(p), strict=True)]
+    square = sum(a * b for a, b in itertools.permutations(c, 2)) / (len(c) * (len(c) - 1))
+    return max(math.sqrt(max(square, 0)), abs(float(sum(c)) / len(c)))
+
+
 def pvalue(y, p):
     """Probability, if predictions are calibrated, of a multiscale ATB at least as large."""
     distribution = inference.null_distribution(p, None, lambda y, p, w: measures.multiscale_atb(y, list(map(float, p))))

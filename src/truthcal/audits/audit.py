@@ -52,8 +52,8 @@ def audit(
         True probabilities of n independent events, known to the forecaster.
     measures : iterable of str, or dict, optional
         Names in `MEASURES`; "brier"; numbers derived from ATB: "sqrt_atb", "atb_ratio" (to its noise floor), "excess",
-        "sqrt_excess", "pvalue" (of `calibration_test`) and "pass_rate" (how often p > 0.05), the last two higher for a
-        better forecast; or a dict from names of your choice to such a name, a `Binning`, or a function
+        "sqrt_excess", "error_size", "pvalue" (of `calibration_test`) and "pass_rate" (how often p > 0.05), the last two
+        higher for a better forecast; or a dict from names of your choice to such a name, a `Binning`, or a function
         ``f(y_true, y_proba) -> float`` (lower is better). By default ten common measures.
     strategies : iterable of str, or dict, optional
         The lies: "constant mean", "shrink" (halfway to the mean), "sharpen" (log-odds times 1.5),

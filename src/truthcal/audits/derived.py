@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from truthcal.audits.outcomes import Outcomes2D
 from truthcal.core.sample import Sample
+from truthcal.inference.error_size import estimated_error
 from truthcal.inference.laws.redraw import Outcomes
 from truthcal.measures.registry import MEASURES
 
@@ -42,12 +43,15 @@ class DerivedNumber:
         Whether a forecaster wants a large value.
     truthful, truthful_ex_ante : bool
         Whether it is proved that no lie can gain, in the interim and in the ex ante stage.
+    slow : bool
+        Whether each outcome is scored on its own.
     """
 
     scores: Callable[[Sample], Scores]
     higher_is_better: bool = False
     truthful: bool = False
     truthful_ex_ante: bool = False
+    slow: bool = False
     expected: Callable[[Sample], float | None] = lambda sample: None
     expected_ex_ante: Callable[[Sample], float | None] = lambda sample: None
 
@@ -98,6 +102,17 @@ def _sqrt_excess(sample: Sample) -> Scores:
     return lambda y: np.sqrt(np.maximum(excess(y), 0.0))
 
 
+def _error_size(sample: Sample) -> Scores:
+    """Estimate of `error_size`, which needs rows: tied ones must not become one row of a larger weight."""
+    w = sample.w if sample.weighted else None
+
+    def error(y: Outcomes2D) -> _Array:
+        rows = (Sample(sample.p, row.astype(np.uint8), w, sample.exponent) for row in y)
+        return np.array([estimated_error(row.points()) for row in rows])
+
+    return error
+
+
 def _pvalue(sample: Sample) -> Scores:
     """p-value of the calibration test, against the law of a calibrated forecaster with these predictions."""
     outcomes = Outcomes(sample)
@@ -131,6 +146,7 @@ DERIVED: dict[str, DerivedNumber] = {
     "atb_ratio": DerivedNumber(_atb_ratio),
     "excess": DerivedNumber(_excess, truthful_ex_ante=True, expected_ex_ante=MEASURES["atb"].of_sample),
     "sqrt_excess": DerivedNumber(_sqrt_excess),
+    "error_size": DerivedNumber(_error_size, slow=True),
     "pvalue": DerivedNumber(_pvalue, higher_is_better=True),
     "pass_rate": DerivedNumber(_pass_rate, higher_is_better=True),
 }

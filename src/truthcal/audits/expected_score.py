@@ -173,6 +173,7 @@ def _audited_derived_number(key: str, name: str) -> AuditedMeasure:
         expected=lambda reported: derived.expected(reported.sample),
         expected_ex_ante=lambda reported, n_rows: derived.expected_ex_ante(reported.sample),
         higher_is_better=derived.higher_is_better,
+        slow=derived.slow,
     )
 
 

@@ -97,7 +97,7 @@ def error_size(
 def error_size_of(points: Points, confidence_level: float, n_groups: int | None = None) -> ConfidenceInterval:
     """The size of the error, from sorted rows or a sketch."""
     groups = _Groups.of(points, number_of_groups(points) if n_groups is None else n_groups)
-    estimate = max(math.sqrt(max(groups.mean_square, 0.0)), abs(groups.mean))
+    estimate = groups.estimate
     why = why_no_interval(points)
     if why:
         return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why)
@@ -106,6 +106,11 @@ def error_size_of(points: Points, confidence_level: float, n_groups: int | None 
     ends = min(low, estimate), min(max(high, estimate, -bias.low, bias.high), 1.0)
     why = f"all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
     return ConfidenceInterval(*ends, confidence_level, "error", estimate, "quadratic", why)
+
+
+def estimated_error(points: Points) -> float:
+    """The estimate of the size of the error, without its interval."""
+    return _Groups.of(points, number_of_groups(points)).estimate
 
 
 def _cut_into_groups(weight: _Array, n_groups: int) -> tuple[_Indices, _Indices]:
@@ -176,6 +181,11 @@ class _Groups:
     def mean(self) -> float:
         """Mean error of all rows: the bias."""
         return float(self.weight @ self.bias)
+
+    @property
+    def estimate(self) -> float:
+        """Root mean square error, at least the absolute bias."""
+        return max(math.sqrt(max(self.mean_square, 0.0)), abs(self.mean))
 
     def variances(self, error: _Array) -> _Array:
         """Variances of `bias` times the root of `weight`, if these are the true errors of the groups.
