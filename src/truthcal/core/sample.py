@@ -45,6 +45,7 @@ class Sample:
     """
 
     sketched: ClassVar[Literal[False]] = False
+    neighbour_z: float | None = None  # of these rows in file order, where a test needs it
 
     def __init__(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[np.float64] | None, exponent: int = 0) -> None:
         self.p, self.y = p, y

@@ -57,6 +57,7 @@ class Sketch(BinaryFile):
     """
 
     sketched: ClassVar[Literal[True]] = True
+    neighbour_z: float | None = None  # known only while rows are at hand (`summarize`)
     _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHCAL", 1, "sketch", struct.Struct("<8sIII")
 
     def __init__(self, n_buckets: int = 4096) -> None:

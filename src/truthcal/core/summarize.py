@@ -11,6 +11,7 @@ from truthcal.core.checks import (
     read_only,
     refuse_fractional,
 )
+from truthcal.core.neighbours import neighbour_z
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -48,8 +49,9 @@ def summarize(
 ) -> Sample | Sketch:
     """Check rows and sort them, or return the sketch that was passed in their place.
 
-    Fractional outcomes are rejected if `binary`. If `sketch_many`, more than 2^20 rows are not sorted but reduced to a
-    sketch, provided that it has this effective information at least.
+    Fractional outcomes are rejected if `binary`, and the summary then has `neighbour_z`. If
+    `sketch_many`, more than 2^20 rows are not sorted but reduced to a sketch, provided that it has this effective
+    information at least.
     """
     sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
     if sketch is not None:
@@ -66,11 +68,14 @@ def summarize(
         if binary:
             refuse_fractional_buckets(points)
         if points.effective_information >= least_information:
+            sketch.neighbour_z = neighbour_z(proba, truth) if binary and pos_label is None else None
             return sketch
     rows = check_rows(truth, proba, w, pos_label)
     if binary:
         refuse_fractional(rows.y)
-    return Sample.from_checked(rows)
+    sample = Sample.from_checked(rows)
+    sample.neighbour_z = neighbour_z(rows.p, rows.y) if binary else None
+    return sample
 
 
 def summarize_predictions(y_proba: object, sample_weight: object = None) -> Sample | Sketch:

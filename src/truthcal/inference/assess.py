@@ -262,4 +262,6 @@ def _assessment_warnings(points: Points, test: CalibrationTest) -> list[str]:
         warnings.append(f"weights are uneven: the effective sample size is {1.0 / one_row:,.1f}, not {n:,}.")
     if 0.0 < test.information < 5.0 and n > 1:
         warnings.append(f"the predictions carry little information: sum p(1 - p) is {test.information:.2g}.")
+    if test.dependence:
+        warnings.append(test.dependence)
     return warnings

@@ -93,6 +93,7 @@ class Plan:
     n_resamples: int = 0
     generator: np.random.Generator = field(default_factory=np.random.default_rng)
     read_both: bool = False
+    enough: int | None = None  # redraws as extreme as the data, after which drawing stops
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -193,14 +194,17 @@ def calibration_test(
 def calibration_test_of(summary: Sample | Sketch, measure: str, plan: Plan) -> CalibrationTest:
     """The calibration test, from sorted rows or a sketch."""
     # A partial can be pickled. It keeps the summary for `CalibrationTest.confidence_interval`.
-    return run_test(statistic_of(summary, measure), plan, functools.partial(_interval_of_test, summary, measure))
+    interval = functools.partial(_interval_of_test, summary, measure)
+    return run_test(statistic_of(summary, measure), plan, interval, summary.neighbour_z)
 
 
 def _interval_of_test(summary: Sample | Sketch, measure: str, level: float, method: str) -> ConfidenceInterval:
     return interval_of(summary, measure, check_level(level, "confidence_level"), method)
 
 
-def run_test(statistic: Statistic, plan: Plan, interval: Interval | None = None) -> CalibrationTest:
+def run_test(
+    statistic: Statistic, plan: Plan, interval: Interval | None = None, neighbour_z: float | None = None
+) -> CalibrationTest:
     """Run a calibration test: choose a method, find both tails with it, and describe the result."""
     method, tails, why = _tails_of_test(statistic, _choose_method(statistic, plan), plan)
     points = statistic.points
@@ -224,6 +228,7 @@ def run_test(statistic: Statistic, plan: Plan, interval: Interval | None = None)
         greater=tails.greater,
         less=tails.less,
         impossible=points.impossible,
+        neighbour_z=neighbour_z,
         _interval=interval,
     )
 
@@ -330,7 +335,14 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
     if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
         redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
     tails = simulate_tails(
-        redraw, block, observed, slack, n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.redrawn_sides
+        redraw,
+        block,
+        observed,
+        slack,
+        n_resamples=plan.n_resamples,
+        generator=plan.generator,
+        sides=plan.redrawn_sides,
+        enough=plan.enough,
     )
     if far and tails.greater <= 1.0 / (1 + plan.n_resamples):
         return _tails_beyond_redraws(statistic, tails, plan)

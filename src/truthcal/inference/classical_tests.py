@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from truthcal.core.checks import check_rows, invalid, refuse_fractional
+from truthcal.core.neighbours import neighbour_z
 from truthcal.core.params import check_choice, check_rng, check_whole
 from truthcal.core.sample import Sample
 from truthcal.inference.calibration_test import ALTERNATIVES, Plan, Statistic, run_test
@@ -66,7 +67,8 @@ def spiegelhalter_test(
     -1.0050
     """
     plan = _classical_plan(method, alternative, n_resamples, rng)
-    return run_test(spiegelhalter_of(_classical_sample(y_true, y_proba, sample_weight, pos_label)), plan)
+    sample = _classical_sample(y_true, y_proba, sample_weight, pos_label)
+    return run_test(spiegelhalter_of(sample), plan, neighbour_z=sample.neighbour_z)
 
 
 def spiegelhalter_of(sample: Sample) -> Statistic:
@@ -142,7 +144,7 @@ def hosmer_lemeshow_test(
     plan = _classical_plan(method, alternative, n_resamples, rng)
     n_bins, ddof = check_whole(n_bins, "n_bins", 1), check_whole(ddof, "ddof", 0)
     sample = _classical_sample(y_true, y_proba, sample_weight, pos_label)
-    return run_test(hosmer_lemeshow_of(sample, n_bins, ddof), plan)
+    return run_test(hosmer_lemeshow_of(sample, n_bins, ddof), plan, neighbour_z=sample.neighbour_z)
 
 
 def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Statistic:
@@ -192,7 +194,9 @@ def _classical_sample(y_true: object, y_proba: object, sample_weight: object, po
     """Check and sort the rows of a classical test, whose outcomes must be 0/1."""
     rows = check_rows(y_true, y_proba, sample_weight, pos_label)
     refuse_fractional(rows.y)
-    return Sample.from_checked(rows)
+    sample = Sample.from_checked(rows)
+    sample.neighbour_z = neighbour_z(rows.p, rows.y)
+    return sample
 
 
 def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.int64], _Array]:

@@ -31,7 +31,8 @@ _MEASURE = "multiscale_atb"
 # Eigenvalues take 0.15 ms. From 64 cells on BLAS uses threads and takes 1.6 ms on busy cores (192 cells: 32 ms).
 _FEW_CELLS = 56
 # Redraws of the outcomes of a segment with little information; the p-value may be smaller (`calibration_test`).
-_RESAMPLES = 9999
+# Drawing stops once 100 are as extreme as the data: p is then known to 10%, in a third of the time of 500.
+_RESAMPLES, _ENOUGH = 9999, 100
 
 
 def assess_segments(
@@ -178,7 +179,7 @@ def _segment_pvalue(points: Points) -> tuple[float, str]:
         method, pvalue = far_upper_tail(kernel.measure(points), points, kernel, _FEW_CELLS)
         return pvalue, method
     # The same seed for each segment, so that its p-value does not depend on the other segments.
-    plan = Plan("auto", "greater", _RESAMPLES, np.random.default_rng(0))
+    plan = Plan("auto", "greater", _RESAMPLES, np.random.default_rng(0), enough=_ENOUGH)
     test = run_test(tent_statistic(_MEASURE, points, at_most=_FEW_CELLS), plan)
     return test.pvalue, test.method
 

@@ -9,6 +9,8 @@ from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import Bounded
 from truthcal.results.text import count, p_value
 
+# Independent rows are beyond this z in less than 0.1% of files, for common and rare events (simulated).
+_DEPENDENT = 4.0
 _TOO_CLOSE = "these predictions are closer to the outcomes than chance allows"
 _Interval = Callable[[float, str], ConfidenceInterval]
 
@@ -38,6 +40,9 @@ class CalibrationTest(Result):
     impossible : int
         Rows whose outcome had a predicted probability of exactly 0 (0 for a sketch). The p-value ignores them; a
         calibrated forecaster has none.
+    neighbour_z : float or None
+        z of the correlation of errors of neighbouring rows, in the order of the input: beyond 4 or -4, rows are hardly
+        independent, and `dependence` says so. None for a sketch and for fewer than 30 rows.
     """
 
     statistic: float
@@ -55,6 +60,7 @@ class CalibrationTest(Result):
     greater: float
     less: float
     impossible: int = 0
+    neighbour_z: float | None = field(default=None, compare=False)
     _interval: _Interval | None = field(default=None, repr=False, compare=False)
 
     def confidence_interval(self, confidence_level: float = 0.95, method: str = "auto") -> ConfidenceInterval:
@@ -66,7 +72,24 @@ class CalibrationTest(Result):
     def __str__(self) -> str:
         start = f"{'But' if self.pvalue > 0.05 else 'And'} {count(self.impossible, 'outcome')}"
         but = f"{start} had a predicted probability of 0, which cannot happen to a calibrated forecaster.\n"
-        return f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
+        text = f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
+        return f"{text}\n! {self.dependence}" if self.dependence else text
+
+    @property
+    def dependence(self) -> str:
+        """A warning if rows look dependent, with the number and what to do; otherwise empty."""
+        if self.neighbour_z is None or abs(self.neighbour_z) <= _DEPENDENT:
+            return ""
+        z = f"z = {self.neighbour_z:.1f} in the order of the rows"
+        if self.neighbour_z < 0.0:
+            return (
+                f"errors of neighbouring rows have opposite signs ({z}): outcomes seem to exclude each other, like "
+                "those of both teams of a match. p-values assume independent rows: keep one row of each match."
+            )
+        return (
+            f"errors of neighbouring rows are correlated ({z}): rows seem to belong together (one patient, match or "
+            "day), or the error differs along the file. p-values assume independent rows: keep one row of each group."
+        )
 
     def format_p(self, p: float) -> str:
         """Format one of its p-values: "p <= 0.001" where a bound or few redraws give only an upper limit."""

@@ -267,33 +267,35 @@ def simulate_tails(
     n_resamples: int,
     generator: np.random.Generator,
     sides: tuple[str, ...],
+    enough: int | None = None,
 ) -> Tails:
     """Estimate tails from redrawn outcomes. Exactly valid: P(p-value <= alpha) <= alpha under calibration.
 
     `redraw` draws and measures outcomes, at most `block` at a time. Drawing stops early once the requested tails
-    (`sides`) are clearly not small.
+    (`sides`) are clearly not small: each has `enough` values as extreme, by default 500.
     """
+    enough = _ENOUGH if enough is None else enough
     streams, values = two_streams(generator), np.empty(0)
     with progress(n_resamples, "redrawing outcomes") as bar:
         while len(values) < n_resamples:
-            count = min(_ROUND, n_resamples - len(values))
+            count = min(_ROUND, 2 * enough, n_resamples - len(values))
             # A round is worth a thread unless there are very few rows.
             drawn = draw_halves(redraw, streams, count, block, bar, count * WORTH_A_THREAD // block)
             values = np.concatenate([values, drawn])
             hits = {"greater": values >= observed - slack, "less": values <= observed + slack}
-            if all(np.count_nonzero(hits[side]) >= _ENOUGH for side in sides):
+            if all(np.count_nonzero(hits[side]) >= enough for side in sides):
                 break
-    greater, less = (_pvalue_of_redraws(hits[side], n_resamples) for side in ("greater", "less"))
+    greater, less = (_pvalue_of_redraws(hits[side], n_resamples, enough) for side in ("greater", "less"))
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     return Tails(greater, less, float(np.mean(values)), sd, len(values))
 
 
-def _pvalue_of_redraws(hits: NDArray[np.bool_], n_resamples: int) -> float:
-    """p-value of redraws stopped at the _ENOUGH-th hit, or of all of them with the observed value among them.
+def _pvalue_of_redraws(hits: NDArray[np.bool_], n_resamples: int, enough: int) -> float:
+    """p-value of redraws stopped at the `enough`-th hit, or of all of them with the observed value among them.
 
     The side that was not requested may end early, when the other side stops: its draws so far are used.
     """
     positions = np.flatnonzero(hits)
-    if len(positions) >= _ENOUGH:
-        return _ENOUGH / (int(positions[_ENOUGH - 1]) + 1)
+    if len(positions) >= enough:
+        return enough / (int(positions[enough - 1]) + 1)
     return (1 + len(positions)) / (1 + min(len(hits), n_resamples))
