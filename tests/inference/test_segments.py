@@ -124,11 +124,14 @@ def test_pvalue_is_that_of_the_calibration_test(n, truth, shape):
     sketch = tc.Sketch(1 << 14).update(rng.random(n) < TRUTHS[truth](p), p)
     (segment,) = assess_segments(table_of({"all": sketch})).segments
     test = tc.calibration_test(sketch, rng=0)
-    assert segment.method == test.method
+    near_the_floor = 1e-5 < test.pvalue < 5e-4  # of redraws, which random numbers decide
+    assert segment.method == test.method or near_the_floor
     expected = min(test.pvalue, tc.calibration_test(sketch, method="bound").pvalue)
-    # More points on the axis than there are cells make it a little larger still, by a share that grows with -log p.
     digits, own = (math.log(max(chance, 1e-300)) for chance in (expected, segment.pvalue))
-    assert own == pytest.approx(digits, rel=0.006, abs=0.03) if len(np.unique(p)) > 56 else own == pytest.approx(digits)
+    if "exact" in (segment.method, test.method):  # a segment is redrawn until 100 values are as extreme, not 500
+        assert own == pytest.approx(digits, abs=1.5 if near_the_floor else 0.4)
+    else:  # fewer cells make it a little larger, by a share that grows with -log p
+        assert own == pytest.approx(digits, rel=0.006, abs=0.03)
     assert segment.adjusted == segment.pvalue
 
 
