@@ -129,7 +129,7 @@ def test_pvalue_is_that_of_the_calibration_test(n, truth, shape):
     expected = min(test.pvalue, tc.calibration_test(sketch, method="bound").pvalue)
     digits, own = (math.log(max(chance, 1e-300)) for chance in (expected, segment.pvalue))
     if "exact" in (segment.method, test.method):  # a segment is redrawn until 100 values are as extreme, not 500
-        assert own == pytest.approx(digits, abs=1.5 if near_the_floor else 0.4)
+        assert own == pytest.approx(digits, abs=2.5 if near_the_floor else 0.4)
     else:  # fewer cells make it a little larger, by a share that grows with -log p
         assert own == pytest.approx(digits, rel=0.006, abs=0.03)
     assert segment.adjusted == segment.pvalue
