@@ -365,17 +365,18 @@ few rows have nearly all of the weight has no interval, and does not count. {rep
 
 
 def gate_cells(shape: Shape, n: int, repeats: int) -> list[object]:
-    """Simulate `check` for limits of 1/1.2 and 2 times the true error, or of 0.05 if there is no error."""
-    rng = np.random.default_rng([n, 16])
-    small, large = [], []
+    """Simulate `check` for limits of 1/1.2 and 2 times the true error, or of 0.021 and 0.05 if there is no error.
+
+    With `max_error` alone, `check` compares the interval of `error_size` with it: a test makes sure of that.
+    """
+    rng, counts = np.random.default_rng([n, 16]), np.zeros(4, int)
     for _ in range(repeats):
         rows = shape(rng, n)
-        y, p, _, weight = rows
-        true = rms(rows) or 0.025
-        small.append(tc.check(y, p, max_error=true / 1.2, sample_weight=weight).status)
-        large.append(tc.check(y, p, max_error=2.0 * true, sample_weight=weight).status)
-    shares = [small.count("pass"), small.count("fail"), large.count("pass"), large.count("fail")]
-    return [f"{count / repeats:.3f}" for count in shares]
+        true, found = rms(rows) or 0.025, error_size_of(summaries(rows)["rows"].points(), 0.95)
+        counts += [
+            decision for limit in (true / 1.2, 2.0 * true) for decision in (found.high <= limit, found.low > limit)
+        ]
+    return [f"{count / repeats:.3f}" for count in counts]
 
 
 def gate(repeats: int) -> str:
@@ -406,7 +407,7 @@ def line(*cells: object) -> str:
 # Heading, function, and repeats by default.
 PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
     "error": ("The size of the error", error, 400),
-    "gate": ("The gate", gate, 100),
+    "gate": ("The gate", gate, 400),
     "worst": ("Where it is worst", worst, 400),
     "direction": ("Direction", direction, 200),
     "detectable": ("Detectable", detectable, 2000),
