@@ -178,7 +178,7 @@ DIRECTIONS: dict[str, Callable[[Array, float], Array]] = {
     "wave of 2.5 periods": lambda p, m: p + 0.5 * p * (1.0 - p) * np.cos(5.0 * math.pi * (1.0 - p) ** (1.0 / m - 1.0)),
 }
 # Each truth gets as many rows as give this evidence: twice the Kullback-Leibler divergence of truth and predictions.
-EVIDENCE = 100.0
+EVIDENCE = (40, 100)
 
 
 def right_words(p: Array, truth: Array) -> list[str]:
@@ -203,7 +203,7 @@ def right_words(p: Array, truth: Array) -> list[str]:
 
 
 def direction_cells(base: str, name: str, repeats: int) -> list[object]:
-    """Simulate one truth: rows, right words, how often the error is found, and how often its word is right."""
+    """Simulate one truth: right words, rows, how often the error is found, and how often its word is right."""
     rng, truth_of = np.random.default_rng([list(BASES).index(base), list(DIRECTIONS).index(name)]), DIRECTIONS[name]
 
     def predictions(n: int) -> Array:
@@ -213,33 +213,36 @@ def direction_cells(base: str, name: str, repeats: int) -> list[object]:
     mean = float(np.mean(p))
     truth = truth_of(p, mean)
     divergence = np.mean(truth * np.log(truth / p) + (1.0 - truth) * np.log((1.0 - truth) / (1.0 - p)))
-    n, right = int(float(f"{max(EVIDENCE / 2.0 / divergence, 1000.0):.1g}")), right_words(p, truth)
-    words = []
-    for _ in range(repeats):
-        p = predictions(n)
-        y, p, _, _ = outcomes(rng, p, truth_of(p, mean))
-        summary = tc.Sketch().update(y, p)
-        if calibration_test_of(summary, "multiscale_atb", Plan("asymptotic")).pvalue <= 0.05:
-            words.append(kind_of_error(summary.points()))
-    share = sum(word in right for word in words) / max(len(words), 1)
-    return [f"{n:,}", " or ".join(right), f"{len(words) / repeats:.2f}", f"{share:.3f}"]
+    right = right_words(p, truth)
+    cells: list[object] = [" or ".join(right)]
+    for evidence in EVIDENCE:
+        n, words = int(float(f"{max(evidence / 2.0 / divergence, 500.0):.1g}")), []
+        for _ in range(repeats):
+            p = predictions(n)
+            y, p, _, _ = outcomes(rng, p, truth_of(p, mean))
+            summary = tc.Sketch().update(y, p)
+            if calibration_test_of(summary, "multiscale_atb", Plan("asymptotic")).pvalue <= 0.05:
+                words.append(kind_of_error(summary.points()))
+        share = sum(word in right for word in words) / max(len(words), 1)
+        cells += [f"{n:,}", f"{len(words) / repeats:.2f}", f"{share:.3f}"]
+    return cells
 
 
 def direction(repeats: int) -> str:
     """Simulate the word of the verdict for 30 known truths."""
     lines = [line(base, name, *direction_cells(base, name, repeats)) for base in BASES for name in DIRECTIONS]
-    return DIRECTION.format(repeats=repeats, evidence=f"{EVIDENCE:g}", lines="\n".join(lines))
+    return DIRECTION.format(repeats=repeats, evidence=" and ".join(map(str, EVIDENCE)), lines="\n".join(lines))
 
 
 DIRECTION = """\
 The word of the verdict, for 30 truths. The right words follow from the population: "too high" or "too low" if at least
 half of the mean absolute error is left where errors of both signs cancel; "overconfident" or "underconfident" if the
 error changes sign once; "miscalibrated" (no clear direction) only if neither describes it. A word counts where the
-error is significant, and must be right in at least 95% of these samples. There are as many rows as give an expected
-likelihood ratio of {evidence}. {repeats} samples per line.
+error is significant, and must be right in at least 95% of these samples. There are as many rows as give expected
+likelihood ratios of {evidence} (at least 500). {repeats} samples per line and number of rows.
 
-| base rate | truth | rows | right words | significant | word is right |
-|---|---|---:|---|---:|---:|
+| base rate | truth | right words | rows | significant | word is right | rows | significant | word is right |
+|---|---|---|---:|---:|---:|---:|---:|---:|
 {lines}
 """
 
@@ -268,9 +271,9 @@ def printed_truths(p: Array, words: str) -> dict[str, Array]:
     """Parse "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15": a truth at each size that is named."""
     mean, number = float(np.mean(p)), r"(\d+(?:\.\d+)?)"
     truths = {}
-    for way, sign in (("high", -1.0), ("low", 1.0)):
-        if size := re.search(rf"{number} \(too {way}\)|a shift of {number} or more", words):
-            truths[f"too {way}"] = with_slope(p, 1.0, mean + sign * float(size[1] or size[2]))
+    for way, sign in (("high", "+"), ("low", "-")):
+        if size := re.search(rf"\{sign}{number}|a shift of {number} or more", words):
+            truths[f"too {way}"] = with_slope(p, 1.0, mean - float(sign + (size[1] or size[2])))
     for name, pattern in (
         ("overconfident", rf"slopes (?:beyond|below) {number}"),
         ("underconfident", rf"slopes (?:above|beyond \S+ to) {number}"),

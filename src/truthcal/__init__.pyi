@@ -75,7 +75,6 @@ from .measures.ubse import ubse as ubse
 from .reports.build import Report as Report
 from .reports.build import report as report
 from .results.assessment import Assessment as Assessment
-from .results.assessment import BiasedStretch as BiasedStretch
 from .results.audit import Audit as Audit
 from .results.audit import AuditRow as AuditRow
 from .results.audit import ExpectedScore as ExpectedScore
@@ -103,5 +102,6 @@ from .results.segments import Segment as Segment
 from .results.segments import SegmentTable as SegmentTable
 from .results.tests import CalibrationTest as CalibrationTest
 from .results.tests import LinearTimeTest as LinearTimeTest
+from .results.worst_stretch import WorstStretch as WorstStretch
 
 __version__: str

@@ -58,37 +58,42 @@ def test_kind_on_data_made_for_it(kind):
 def test_calibrated_in_words():
     result = tc.assess(*some_rows())
     assert result.verdict == (
-        f"Calibrated as far as 2,000 rows can tell: an error of {result.detectable:.2g} or more would have been "
-        "detected with 80% power."
+        "Calibrated as far as 2,000 rows can tell.\nDetectable with 80% power: "
+        "a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24."
     )
-    assert 0.02 < result.detectable < 0.05
+    assert result.detectable == tc.detectable_error(some_rows()[1])
+    assert result.worst is None
+    assert "worst range     none        no range of predictions is off with 95% confidence" in str(result)
     assert result.error.low == 0.0
 
 
 def test_far_from_certain_in_words():
     result = tc.assess(*some_rows(n=60))
     assert result.kind == "calibrated"
-    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not much: an error of ")
+    assert result.verdict.startswith(
+        "Calibrated as far as 60 rows can tell, which is not much.\nDetectable with 80% power: "
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "start", "place"),
     [
-        ("too high", "Too high: predictions exceed the observed frequencies.", "where predictions are too high by 0.1"),
-        ("too low", "Too low: predictions are below the observed frequencies.", "where predictions are too low by 0.1"),
-        ("overconfident", "Overconfident: predictions are too extreme.", "on average."),
-        ("underconfident", "Underconfident: predictions are not extreme enough.", "on average."),
-        ("miscalibrated", "Miscalibrated: predictions are off, but not in a single direction.", "on average."),
+        ("too high", "Too high: predictions exceed the observed frequencies.", "too high between 0."),
+        ("too low", "Too low: predictions are below the observed frequencies.", "too low between 0."),
+        ("overconfident", "Overconfident: predictions are too extreme.", " between 0."),
+        ("underconfident", "Underconfident: predictions are not extreme enough.", " between 0."),
+        ("miscalibrated", "Miscalibrated: predictions are off, in no clear direction.", " between 0."),
     ],
 )
 def test_wrong_in_words(kind, start, place):
     result = tc.assess(*some_rows(kind), n_resamples=999)
-    first, size, where = result.verdict.splitlines()
+    first, size, where, frequencies = result.verdict.splitlines()
     assert first.startswith(start)
     interval = result.error
     assert size == f"The error is about {interval.estimate:.2g} (95%: {interval.low:.2g} to {interval.high:.2g})."
-    assert where.startswith("The bias is largest between ")
+    assert where.startswith("Worst place: at least 0.")
     assert place in where
+    assert frequencies == f"{result.worst.frequencies}."
     assert interval.low > 0.0
 
 
@@ -118,7 +123,7 @@ def test_too_few_rows(y, p, rows):
     assert result.verdict.startswith(
         f"Too few rows: {rows} with {'this prediction carries' if rows == '1 row' else 'these predictions carry'} too little information (sum p(1 - p) is "
     )
-    assert math.isnan(result.detectable)
+    assert math.isnan(result.detectable.largest)
     assert "detectable      unknown     the predictions carry too little information" in str(result)
 
 
@@ -157,7 +162,7 @@ def test_evidence_is_that_of_the_other_functions(weighted):
         assert getattr(result, name) == pytest.approx(value, rel=1e-9, abs=1e-15), name
     assert result.error == tc.error_size(y, p, sample_weight=w)
     assert result.bias_interval == tc.confidence_interval(y, p, measure="bias", sample_weight=w)
-    assert result.detectable == pytest.approx(tc.detectable_error(p, sample_weight=w).largest, rel=1e-9, abs=0)
+    assert result.detectable == tc.detectable_error(p, sample_weight=w)
     expected = tc.brier_decomposition(y, p, sample_weight=w)
     assert result.decomposition == expected
     test, less = (tc.calibration_test(y, p, alternative=side, sample_weight=w, rng=0) for side in ("greater", "less"))
@@ -171,23 +176,18 @@ def test_evidence_is_that_of_the_other_functions(weighted):
     assert result.mean_true == pytest.approx(np.average(y, weights=w), rel=1e-9, abs=0)
 
 
-def test_largest_bias_is_where_it_was_put():
+def test_worst_range_is_where_it_was_put():
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     truth = np.where((p > 0.4) & (p < 0.6), p - 0.2, p)
-    found = tc.assess((rng.random(20_000) < truth).astype(int), p, n_resamples=99).largest_bias
-    # By chance the cumulative bias may be at its lowest some way before the stretch, and highest some way after it.
-    assert 0.2 < found.low < 0.41
-    assert 0.59 < found.high < 0.8
-    assert 0.1 < found.bias < 0.22
-    assert found.share == pytest.approx(found.high - found.low, rel=0, abs=0.02)
-    assert str(found).startswith(f"between {found.low:.2g} and {found.high:.2g}, where predictions are too high by 0.1")
-
-
-def test_no_bias_anywhere():
-    found = tc.assess([0, 1], [0.0, 1.0]).largest_bias
-    assert found.bias == 0.0
-    assert found.share == 1.0
+    result = tc.assess((rng.random(20_000) < truth).astype(int), p, n_resamples=99, confidence_level=0.9)
+    found = result.worst
+    assert 0.38 < found.low < 0.42
+    assert 0.58 < found.high < 0.62
+    assert 0.1 < found.error_at_least < 0.2
+    assert found.confidence_level == 0.9
+    assert result.verdict.endswith(f"Worst place: {found};\n{found.frequencies}.")
+    assert f"or more {found.place} (90%); {found.frequencies}" in str(result)
 
 
 def test_same_rows_same_verdict():
@@ -225,7 +225,8 @@ def test_sketch_gives_the_verdict_of_its_rows(kind):
     y, p = some_rows(kind, 12_000)
     rows, sketch = tc.assess(y, p), tc.assess(tc.Sketch().update(y, p))
     assert sketch.kind == rows.kind == kind
-    for name in ("atb", "noise_floor", "brier", "detectable", "mean_proba", "mean_true"):
+    assert sketch.detectable.largest == pytest.approx(rows.detectable.largest, rel=5e-3, abs=0)
+    for name in ("atb", "noise_floor", "brier", "mean_proba", "mean_true"):
         assert getattr(sketch, name) == pytest.approx(getattr(rows, name), rel=1e-3, abs=1e-7), name
     for name in ("error", "bias_interval"):
         for end in ("low", "high"):
@@ -235,7 +236,7 @@ def test_sketch_gives_the_verdict_of_its_rows(kind):
     for name in ("miscalibration", "discrimination", "uncertainty"):
         found, expected = (getattr(result.decomposition, name) for result in (sketch, rows))
         assert found == pytest.approx(expected, rel=0, abs=0.02 * rows.brier)
-    assert sketch.largest_bias.bias == pytest.approx(rows.largest_bias.bias, rel=0.2, abs=1e-4)
+    assert (sketch.worst is None) == (rows.worst is None) == (kind == "calibrated")
     assert sketch.n == rows.n
 
 
@@ -324,7 +325,7 @@ def test_printing_stays_within_110_columns(kind):
 
 def test_printing_has_all_the_evidence():
     text = str(tc.assess(*some_rows("too high"), n_resamples=999))
-    for name in ("error", "bias", "ATB", "miscalibrated?", "too good?", "largest bias", "detectable", "rows"):
+    for name in ("error", "bias", "ATB", "miscalibrated?", "too good?", "worst range", "detectable", "rows"):
         assert f"\n  {name}" in text
     assert re.search(r"\n  miscalibrated\?  p = \S+ +by multiscale_atb \(asymptotic\)", text)
     assert "\n  rows            2,000" in text
@@ -341,7 +342,8 @@ def test_to_dict_is_json():
         back = json.loads(json.dumps(result.to_dict()))
         assert back["kind"] == result.kind
         assert back["test"]["pvalue"] == result.test.pvalue
-        assert back["largest_bias"]["share"] == result.largest_bias.share
+        assert back["worst"] == (result.worst and result.worst.to_dict())
+        assert back["detectable"]["power"] == 0.8
         assert back["warnings"] == list(result.warnings)
         assert back["error"]["confidence_level"] == 0.95
         assert set(back) == set(result.__slots__) - {"_summary"}
@@ -514,9 +516,9 @@ def test_rows_of_rare_events_that_show_only_large_errors_do_not_see_far():
     p = rng.beta(1, 999, 40_000)
     found = tc.assess(rng.random(40_000) < p, p)
     assert found.kind == "calibrated"
-    assert found.mean_proba / 3 < found.detectable < 0.1
-    far = found.detectable > found.mean_proba / 2
+    assert found.mean_proba / 3 < found.detectable.largest < 0.1
+    far = found.detectable.largest > found.mean_proba / 2
     assert ("which is not much" in found.verdict) == far
     few = tc.assess(rng.random(9_000) < p[:9_000], p[:9_000], n_resamples=99)
-    assert few.detectable > few.mean_proba / 2
+    assert few.detectable.largest > few.mean_proba / 2
     assert "which is not much" in few.verdict

@@ -143,7 +143,7 @@ def test_page_is_html_without_errors(made):
 
 
 def test_only_the_verdict_says_where_it_is_worst(made):
-    assert made.html.count("The bias is largest between") == 1
+    assert made.html.count("Worst place: at least") == 1
     assert "largest part" not in made.html
 
 

@@ -28,7 +28,6 @@ def table_of(*keys):
 MAKERS = {
     "Assessment": lambda: tc.assess(Y, P),
     "one row": lambda: tc.assess([1], [0.3]),
-    "BiasedStretch": lambda: tc.assess(Y, P).largest_bias,
     "AtbSummary": lambda: tc.atb_summary(Y, P),
     "Bounded": lambda: tc.Sketch().update(Y, P).atb(),
     "BoundedArray": lambda: table_of("a", "b").atb(),
@@ -46,6 +45,7 @@ MAKERS = {
     "ScaleProfile": lambda: tc.scale_profile(Y, P, rng=0, n_resamples=99),
     "CalibrationTest": lambda: tc.calibration_test(Y, P, rng=0, n_resamples=99),
     "ConfidenceInterval": lambda: tc.confidence_interval(Y, P),
+    "WorstStretch": lambda: tc.assess(Y, P / 4).worst,
     "LinearTimeTest": lambda: tc.linear_time_test(Y, P),
     "DetectableError": lambda: tc.detectable_error(P),
     "Comparison": lambda: tc.compare(Y, P, 0.5 * P),

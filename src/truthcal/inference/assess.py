@@ -11,31 +11,28 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibration_test_of
+from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.planning import detectable_of
+from truthcal.inference.worst_stretch import worst_stretch_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.decomposition import brier_decomposition_of
-from truthcal.results.assessment import Assessment, BiasedStretch, detects_large_errors
+from truthcal.results.assessment import Assessment, detects_large_errors
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
+from truthcal.results.power import DetectableError
 from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import count, percent, plural
+from truthcal.results.worst_stretch import WorstStretch
 
 _POWER = 0.8
 # "Too good" is an accusation, so it requires a p-value five times smaller.
 _ACCUSATION = 5.0
-# A direction is named only if the error along it is at least this many standard errors and about as improbable as the
-# whole error,
-_CLEAR = 2.0
-# and if both directions together explain at least this share of the excess over chance in ten bins.
-_LEAST_SHARE, _BINS = 0.5, 10
 # Warn if predictions are negatively associated with outcomes by more standard errors than this.
 _AGAINST = 4.0
 # Warn if there are fewer distinct predictions than this and many rows.
 _COARSE = 20
-# Biases below this are rounding.
-_ROUNDING = 1e-12
 
 
 def assess(
@@ -70,9 +67,9 @@ def assess(
 
     Notes
     -----
-    The test uses multiscale ATB, which detects errors of every width. The size of the error is that of
-    `error_size`. The verdict "too high" or "overconfident" (too extreme) is the clearer of two directions of the
-    error. More than 2^20 rows are first reduced to a sketch of 16,384 buckets.
+    The test uses multiscale ATB, which detects errors of every width. The size of the error is that of `error_size`.
+    The verdict "too high" or "overconfident" (too extreme) follows from the bias and the slope of a logistic
+    recalibration. More than 2^20 rows are first reduced to a sketch of 16,384 buckets.
 
     Examples
     --------
@@ -82,7 +79,8 @@ def assess(
     >>> truth = rng.random(2000)
     >>> outcome = rng.random(2000) < truth
     >>> print(tc.assess(outcome, truth).verdict)
-    Calibrated as far as 2,000 rows can tell: an error of 0.031 or more would have been detected with 80% power.
+    Calibrated as far as 2,000 rows can tell.
+    Detectable with 80% power: a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
@@ -96,11 +94,11 @@ def assess(
 def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
     points, s = summary.points(), atb_summary_of(summary)
     error = error_size_of(points, level)
-    detectable = detectable_of(points, _POWER, alpha, test.measure).largest
+    detectable, worst = detectable_of(points, _POWER, alpha, test.measure), worst_stretch_of(points, level)
     kind = _verdict_kind(points, test, alpha, detectable)
     return Assessment(
         kind=kind,
-        verdict=_verdict_text(kind, points, test, error, detectable, alpha),
+        verdict=_verdict_text(kind, points, test, error, detectable, worst, alpha),
         atb=s.value,
         noise_floor=s.noise_floor,
         excess=s.excess,
@@ -110,7 +108,7 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
         test=test,
         pvalue_too_good=test.less,
         detectable=detectable,
-        largest_bias=_most_biased_stretch(points),
+        worst=worst,
         decomposition=_assess_brier(summary, points, s.brier),
         mean_proba=points.mean_proba,
         mean_true=points.mean_true,
@@ -134,63 +132,14 @@ def _assess_brier(summary: Sample | Sketch, points: Points, brier: float) -> Sco
 # --- the kind of error ------------------------------------------------------------------------------------------------
 
 
-def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, detectable: float) -> str:
+def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, detectable: DetectableError) -> str:
     if test.greater <= alpha:
-        return kind_of_error(points, test.greater)
+        return kind_of_error(points)
     if test.impossible:  # the p-value does not account for impossible outcomes
         return "miscalibrated"
     if test.less <= alpha / _ACCUSATION:
         return "too good"
-    return "too few rows" if math.isnan(detectable) and test.information > 0.0 else "calibrated"
-
-
-def kind_of_error(points: Points, pvalue: float) -> str:
-    """Kind of error in a verdict: the clearer of two directions of a significant error, if it explains the p-value."""
-    high, extreme = _error_directions(points)
-    size = high**2 + extreme**2
-    # The sum of two squared normals exceeds `size` with probability exp(-size / 2).
-    if size < _CLEAR**2 or size < _LEAST_SHARE * _excess_in_bins(points) or math.exp(-size / 2.0) > 10.0 * pvalue:
-        return "miscalibrated"
-    if abs(high) >= abs(extreme):
-        return "too high" if high > 0.0 else "too low"
-    return "overconfident" if extreme > 0.0 else "underconfident"
-
-
-def _error_directions(points: Points) -> tuple[float, float]:
-    """Evidence for the verdict: standard errors by which predictions are too high, and are too extreme."""
-    x, c, noise = points.p, points.bias, points.wwv
-    total = float(np.sum(noise))
-    if not total > 0.0:  # predictions of 0 and 1: any error is beyond chance
-        return math.copysign(math.inf, float(np.sum(c))), 0.0
-    middle = float(np.sum(noise * x)) / total
-    spread = float(np.sum(noise * (x - middle) ** 2))
-    high = float(np.sum(c)) / math.sqrt(total)
-    extreme = float(np.sum(c * (x - middle))) / math.sqrt(spread) if spread > 0.0 else 0.0
-    return high, extreme
-
-
-def _excess_in_bins(points: Points) -> float:
-    """Evidence for the verdict: squared errors of ten bins, in units of their variances, minus the expected value."""
-    total = float(np.sum(points.wwv))
-    if not total > 0.0:
-        return 0.0
-    bins = ((np.cumsum(points.wwv) - 0.5 * points.wwv) * (_BINS / total)).astype(np.int64)
-    noise = np.bincount(bins, points.wwv)
-    filled = noise > 0.0
-    return float(np.sum(np.bincount(bins, points.bias)[filled] ** 2 / noise[filled])) - np.count_nonzero(filled)
-
-
-def _most_biased_stretch(points: Points) -> BiasedStretch:
-    """Interval for the verdict: between the lowest and the highest point of the cumulative bias curve."""
-    curve = np.concatenate([[0.0], np.cumsum(points.bias)])
-    first, last = sorted((int(np.argmin(curve)), int(np.argmax(curve))))
-    if first == last:  # no bias anywhere
-        first, last = 0, len(points)
-    weight = float(np.sum(points.weight[first:last]))
-    bias = float(curve[last] - curve[first]) / weight
-    if abs(bias) < _ROUNDING:
-        bias = 0.0
-    return BiasedStretch(float(points.p[first]), float(points.p[last - 1]), bias, weight / points.total)
+    return "too few rows" if math.isnan(detectable.largest) and test.information > 0.0 else "calibrated"
 
 
 def _negative_correlation(points: Points) -> float:
@@ -209,12 +158,18 @@ _WRONG = {
     "too low": "Too low: predictions are below the observed frequencies",
     "overconfident": "Overconfident: predictions are too extreme",
     "underconfident": "Underconfident: predictions are not extreme enough",
-    "miscalibrated": "Miscalibrated: predictions are off, but not in a single direction",
+    "miscalibrated": "Miscalibrated: predictions are off, in no clear direction",
 }
 
 
 def _verdict_text(
-    kind: str, points: Points, test: CalibrationTest, error: ConfidenceInterval, detectable: float, alpha: float
+    kind: str,
+    points: Points,
+    test: CalibrationTest,
+    error: ConfidenceInterval,
+    detectable: DetectableError,
+    worst: WorstStretch | None,
+    alpha: float,
 ) -> str:
     rows = count(points.rows, "row")
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
@@ -227,7 +182,7 @@ def _verdict_text(
         if math.isnan(error.low):
             return f"{_WRONG[kind]}."
         size = f"The error is about {error.estimate:.2g} ({percent(error.confidence_level)}: {error.ends(2)})"
-        return f"{_WRONG[kind]}.\n{size}.\nThe bias is largest {_most_biased_stretch(points)}."
+        return f"{_WRONG[kind]}.\n{size}.\n{_word_worst(worst)}".rstrip()
     if kind == "too good":
         return (
             "Too good: predictions fit the outcomes better than the true probabilities could "
@@ -239,9 +194,13 @@ def _verdict_text(
         return f"Too few rows: {rows} with {information} to detect errors."
     if test.information == 0.0:
         return f"Always right: all predictions are 0 or 1, and none is wrong ({rows})."
-    little = "" if detects_large_errors(detectable, points.mean_proba) else ", which is not much"
-    power = f"an error of {detectable:.2g} or more would have been detected with 80% power"
-    return f"Calibrated as far as {rows} can tell{little}: {power}."
+    little = "" if detects_large_errors(detectable.largest, points.mean_proba) else ", which is not much"
+    return f"Calibrated as far as {rows} can tell{little}.\nDetectable with 80% power: {detectable.shapes}."
+
+
+def _word_worst(worst: WorstStretch | None) -> str:
+    """Word the place of the largest error for a verdict; nothing if no place is certain."""
+    return f"Worst place: {worst};\n{worst.frequencies}." if worst else ""
 
 
 def _assessment_warnings(points: Points, test: CalibrationTest) -> list[str]:

@@ -26,7 +26,7 @@ _SIGNIFICANT = 3.841
 # If at least this share of the error has one sign, it is "too high" or "too low".
 _ONE_SIDED = 0.7
 # Without a line that fits, a direction must account for this share of the errors of groups beyond their noise.
-_AGREEMENT = 0.8
+_AGREEMENT = 0.85
 # The line does not fit if groups differ from it at this level.
 _LACK_OF_FIT = 0.02
 _STEPS, _LONGEST_STEP = 50, 10.0

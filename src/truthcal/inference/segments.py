@@ -14,8 +14,8 @@ from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import Points
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import refuse_fractional_buckets
-from truthcal.inference.assess import kind_of_error
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, far_upper_tail, run_test, tent_statistic
+from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
@@ -111,7 +111,7 @@ def assess_segments(
             Segment(
                 key=key,
                 name=", ".join(map(printed, key)) if isinstance(key, tuple) else printed(key),
-                kind=kind_of_error(table.points(key), test.pvalue) if p <= alpha else test.kind_if_not_rejected,
+                kind=kind_of_error(table.points(key)) if p <= alpha else test.kind_if_not_rejected,
                 pvalue=test.pvalue,
                 adjusted=p,
                 method=test.method,

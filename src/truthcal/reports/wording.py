@@ -23,9 +23,12 @@ MEANING = {
     "these predictions are not calibrated.",
     "too good?": "How often calibrated predictions look as good as these by chance. A small value means that these "
     "predictions fit better than honest ones can.",
-    "largest bias": "Mean prediction minus mean outcome in the range of predictions with the largest error in one "
-    "direction. The range is chosen after the fact, so the value is not 0 even for calibrated predictions.",
-    "detectable": "The smallest error that these rows could detect. A smaller error may be present.",
+    "worst range": "A lower limit of the mean error in the range of predictions where this limit is largest: above 0 "
+    "if predictions are too high there. It holds for all ranges at once, so that choosing the worst one does not "
+    "exaggerate it.",
+    "detectable": "The smallest errors of these shapes that these rows could detect, and their largest mean. A shift "
+    "raises or lowers all predictions; with a log-odds slope below 1 predictions are too extreme, above 1 too timid. "
+    "Smaller errors, and errors of other shapes, may be present.",
     "Brier score": "Mean squared error of the predictions. It reflects both calibration and skill. Discrimination "
     "is how well predictions separate outcomes; uncertainty is the score of always predicting the mean outcome. "
     "Miscalibration and discrimination include noise, so they are not 0 even for calibrated predictions.",
@@ -44,7 +47,7 @@ class Chip:
 def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip]:
     """Word the verdict on a model and, if there are any, the number of its miscalibrated segments."""
     a = assessment
-    open_question = not detects_large_errors(a.detectable, a.mean_proba) or a.test.impossible > 0
+    open_question = not detects_large_errors(a.detectable.largest, a.mean_proba) or a.test.impossible > 0
     unsure = a.kind == "calibrated" and open_question  # no green tick if the predictions may still be wrong
     text = "too good to be honest" if a.kind == "too good" else a.kind
     chips = [Chip(text.capitalize(), "unsure" if unsure else mood(a.kind))]

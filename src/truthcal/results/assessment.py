@@ -4,41 +4,17 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from truthcal.results.base import Evidence, PageResult, Result, evidence_page
+from truthcal.results.base import Evidence, PageResult, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
+from truthcal.results.power import DetectableError
 from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import Page, effective_rows, mood, number, percent
+from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may go undetected, "calibrated" says little.
 _LARGE = 0.1
-_DETECTABLE = "smallest mean error that would have been detected with 80% power"
 _TOO_GOOD = "small if predictions were fitted on these outcomes"
-
-
-@dataclass(frozen=True, slots=True)
-class BiasedStretch(Result):
-    """The range of predictions that is most biased in one direction.
-
-    Attributes
-    ----------
-    low, high : float
-        Its smallest and largest prediction.
-    bias, share : float
-        Mean prediction minus mean outcome there, and its share of the weight.
-    """
-
-    low: float
-    high: float
-    bias: float
-    share: float
-
-    def __str__(self) -> str:
-        if self.bias == 0.0:
-            return "nowhere"
-        where = f"between {self.low:.2g} and {self.high:.2g}" if self.low < self.high else f"at {self.low:.3g}"
-        too = "high" if self.bias > 0.0 else "low"
-        return f"{where}, where predictions are too {too} by {abs(self.bias):.2g} on average"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,9 +34,10 @@ class Assessment(PageResult):
         The calibration test: ``test.pvalue`` is the p-value for miscalibration that the verdict gives.
     pvalue_too_good : float
         The p-value of the other tail: small if predictions are closer to the outcomes than chance allows.
-    detectable, largest_bias : float, BiasedStretch
-        The smallest mean error that would have been detected with 80% power, nan if there is none; the range of
-        predictions that is most biased in one direction.
+    detectable : DetectableError
+        The smallest errors that would have been detected with 80% power, by their shape.
+    worst : WorstStretch or None
+        The range of predictions whose mean error is certainly largest; None if no range is certainly off.
     decomposition : ScoreDecomposition
         The Brier score as miscalibration, discrimination and uncertainty.
     mean_proba, mean_true : float
@@ -81,8 +58,8 @@ class Assessment(PageResult):
     brier: float
     test: CalibrationTest
     pvalue_too_good: float
-    detectable: float
-    largest_bias: BiasedStretch
+    detectable: DetectableError
+    worst: WorstStretch | None
     decomposition: ScoreDecomposition
     mean_proba: float
     mean_true: float
@@ -101,7 +78,7 @@ class Assessment(PageResult):
         means = f"mean prediction {self.mean_proba:.{digits}g}, outcome {self.mean_true:.{digits}g}"
         bias, by_test = self.bias_interval, f"by {test.measure} ({test.method})"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
-        power = "the predictions carry too little information" if math.isnan(self.detectable) else _DETECTABLE
+        shapes = self.detectable.shapes or "the predictions carry too little information"
         parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
             Evidence("error", self.error.estimate, *_error_in_words(self.error, mood(self.kind) == "bad", digits)),
@@ -109,11 +86,18 @@ class Assessment(PageResult):
             line("ATB", self.atb, chance),
             Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
             Evidence("too good?", self.pvalue_too_good, test.format_p(self.pvalue_too_good), _TOO_GOOD),
-            line("largest bias", self.largest_bias.bias, f"{self.largest_bias}", "+"),
-            line("detectable", self.detectable, power),
+            self._worst_evidence(digits),
+            line("detectable", self.detectable.largest, shapes),
             line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),
             Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
         ]
+
+    def _worst_evidence(self, digits: int) -> Evidence:
+        worst, level = self.worst, percent(self.bias_interval.confidence_level)
+        if worst is None:
+            return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
+        where = f"or more {worst.place} ({level}); {worst.frequencies}"
+        return Evidence("worst range", worst.error_at_least, worst.limit(digits), where)
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)

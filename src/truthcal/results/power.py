@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from truthcal.results.base import Result
 from truthcal.results.text import count
 
-# Shifts upwards and downwards that differ by at most this share are given as one, and rounding moves them by less than
-# this share: either changes a power of 0.8 by at most 0.02.
-_SAME, _CLOSE = 0.03, 0.025
+# Shifts upwards and downwards that differ by at most this share are given as one, and rounding moves them by at most
+# this share: either changes a power of 0.8 by about 0.01.
+_SAME, _CLOSE = 0.03, 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -99,8 +99,9 @@ class DetectableError(Result):
         high, low = (None if math.isnan(x) else _rounded(x) for x in (self.too_high, self.too_low))
         if high and low and abs(self.too_high / self.too_low - 1.0) <= _SAME:
             return f"a shift of {_rounded((self.too_high + self.too_low) / 2.0)} or more"
-        sizes = [f"{size} (too {way})" for size, way in ((high, "high"), (low, "low")) if size]
-        return f"a shift of {' or '.join(sizes)} or more" if sizes else ""
+        if high and low:
+            return f"shifts beyond -{low} to +{high}"
+        return f"shifts below -{low}" if low else f"shifts above +{high}" if high else ""
 
     def _slopes(self) -> str:
         low, high = (None if math.isnan(x) else _rounded(x - 1.0, 1.0) for x in (self.slope_low, self.slope_high))

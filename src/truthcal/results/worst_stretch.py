@@ -42,13 +42,18 @@ class WorstStretch(Result):
         said, happened = (f"{100.0 * x:.{decimals}f}%" for x in (self.mean_proba, self.mean_true))
         return f"when it says {said}, {happened} happen"
 
+    @property
+    def place(self) -> str:
+        """The range in words: "between 0.3 and 0.6"."""
+        return f"between {self.low:.3g} and {self.high:.3g}" if self.low < self.high else f"at {self.low:.3g}"
+
     def __str__(self) -> str:
-        where = f"between {self.low:.3g} and {self.high:.3g}" if self.low < self.high else f"at {self.low:.3g}"
-        too, size = "high" if self.error_at_least > 0.0 else "low", _round_down(abs(self.error_at_least))
-        return f"at least {size} too {too} {where} ({percent(self.confidence_level)} confidence)"
+        too, size = "high" if self.error_at_least > 0.0 else "low", self.limit(2)[1:]
+        return f"at least {size} too {too} {self.place} ({percent(self.confidence_level)} confidence)"
 
-
-def _round_down(x: float, digits: int = 2) -> str:
-    """Format a positive lower limit with significant digits, rounded down so that it stays one."""
-    unit = 10.0 ** (math.floor(math.log10(x)) + 1 - digits)
-    return f"{math.floor(x / unit * (1.0 + 1e-12)) * unit:.{digits}g}"
+    def limit(self, digits: int) -> str:
+        """Format the limit with its sign and significant digits, rounded towards 0 so that it stays a limit."""
+        size = abs(self.error_at_least)
+        unit = 10.0 ** (math.floor(math.log10(size)) + 1 - digits)
+        rounded = math.copysign(math.floor(size / unit * (1.0 + 1e-12)) * unit, self.error_at_least)
+        return f"{rounded:+.{digits}g}"
