@@ -58,7 +58,8 @@ def test_kind_on_data_made_for_it(kind):
 def test_calibrated_in_words():
     result = tc.assess(*some_rows())
     assert result.verdict == (
-        "Calibrated as far as 2,000 rows can tell.\nDetectable with 80% power: "
+        f"Calibrated as far as 2,000 rows can tell: the error is at most {result.error.high:.2g} (95% confidence).\n"
+        "Detectable with 80% power: "
         "a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24."
     )
     assert result.detectable == tc.detectable_error(some_rows()[1])
@@ -70,9 +71,7 @@ def test_calibrated_in_words():
 def test_far_from_certain_in_words():
     result = tc.assess(*some_rows(n=60))
     assert result.kind == "calibrated"
-    assert result.verdict.startswith(
-        "Calibrated as far as 60 rows can tell, which is not much.\nDetectable with 80% power: "
-    )
+    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not much: the error is at most ")
 
 
 @pytest.mark.parametrize(
@@ -108,9 +107,9 @@ def test_too_good_to_be_honest(kind):
     result = tc.assess(y, p)
     assert result.kind == "too good"
     assert result.verdict.startswith(
-        "Too good: predictions fit the outcomes better than the true probabilities could (p <= 0.0001).\nWere they "
+        "Unusually close: predictions are closer to the outcomes than chance allows.\nPossible causes: they were fitted "
+        "on these outcomes;"
     )
-    assert result.verdict.endswith("fitted on these outcomes?")
     assert result.test.less < 0.01
 
 
@@ -522,3 +521,28 @@ def test_rows_of_rare_events_that_show_only_large_errors_do_not_see_far():
     few = tc.assess(rng.random(9_000) < p[:9_000], p[:9_000], n_resamples=99)
     assert few.detectable.largest > few.mean_proba / 2
     assert "which is not much" in few.verdict
+
+
+# --- the ratio of rare events -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(2.0, "too high"), (0.5, "too low")])
+def test_rare_events_have_a_ratio(factor, kind):
+    rng = np.random.default_rng(3)
+    p = rng.beta(1.0, 99.0, 40_000)
+    result = tc.assess(rng.random(40_000) < np.minimum(p / factor, 1.0), p)
+    assert result.kind == kind
+    found = re.search(r"It predicts (\S+) times as many events as happen \(95%: (\S+) to (\S+)\)\.", result.verdict)
+    ratio, low, high = map(float, found.groups())
+    assert low < ratio < high
+    assert low < factor < high
+    bias = result.bias_interval
+    assert result.mean_proba / (result.mean_proba - bias.low) == pytest.approx(low, rel=0.05)
+    assert result.mean_proba / (result.mean_proba - bias.high) == pytest.approx(high, rel=0.05)
+
+
+def test_common_events_and_unclear_directions_have_no_ratio():
+    assert "times as many" not in tc.assess(*some_rows("too high")).verdict
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.0, 99.0, 3000)
+    assert "times as many" not in tc.assess(rng.random(3000) < p, p).verdict

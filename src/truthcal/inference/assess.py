@@ -27,8 +27,13 @@ from truthcal.results.text import count, percent, plural
 from truthcal.results.worst_stretch import WorstStretch
 
 _POWER = 0.8
-# "Too good" is an accusation, so it requires a p-value five times smaller.
-_ACCUSATION = 5.0
+# "Unusually close" has innocent causes more often than a calibration error has, so it requires a p-value five times
+# smaller.
+_STRICTER = 5.0
+# Means up to this are those of rare events, for which a verdict gives the ratio of predicted to observed events.
+_RARE = 0.05
+# Where no event happened, the ratio has no upper limit: 1,000 stands for it.
+_TINY = 1e-3
 # Warn if predictions are negatively associated with outcomes by more standard errors than this.
 _AGAINST = 4.0
 # Warn if there are fewer distinct predictions than this and many rows.
@@ -53,8 +58,8 @@ def assess(
     y_true, y_proba, n_resamples, sample_weight, pos_label
         As for `calibration_test`.
     alpha : float, default 0.05
-        Predictions are called miscalibrated if the p-value of `calibration_test` is at most alpha, and too good to be
-        honest if the p-value of the other tail is at most alpha / 5.
+        Predictions are called miscalibrated if the p-value of `calibration_test` is at most alpha, and unusually
+        close to the outcomes if the p-value of the other tail is at most alpha / 5.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
     rng : int, numpy Generator or None, default 0
@@ -79,7 +84,7 @@ def assess(
     >>> truth = rng.random(2000)
     >>> outcome = rng.random(2000) < truth
     >>> print(tc.assess(outcome, truth).verdict)
-    Calibrated as far as 2,000 rows can tell.
+    Calibrated as far as 2,000 rows can tell: the error is at most 0.049 (95% confidence).
     Detectable with 80% power: a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
@@ -93,18 +98,18 @@ def assess(
 
 def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
     points, s = summary.points(), atb_summary_of(summary)
-    error = error_size_of(points, level)
+    error, bias = error_size_of(points, level), interval_of(summary, "bias", level, "auto")
     detectable, worst = detectable_of(points, _POWER, alpha, test.measure), worst_stretch_of(points, level)
     kind = _verdict_kind(points, test, alpha, detectable)
     return Assessment(
         kind=kind,
-        verdict=_verdict_text(kind, points, test, error, detectable, worst, alpha),
+        verdict=_verdict_text(kind, points, test, error, bias, detectable, worst, alpha),
         atb=s.value,
         noise_floor=s.noise_floor,
         excess=s.excess,
         brier=s.brier,
         error=error,
-        bias_interval=interval_of(summary, "bias", level, "auto"),
+        bias_interval=bias,
         test=test,
         pvalue_too_good=test.less,
         detectable=detectable,
@@ -137,7 +142,7 @@ def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, detectabl
         return kind_of_error(points)
     if test.impossible:  # the p-value does not account for impossible outcomes
         return "miscalibrated"
-    if test.less <= alpha / _ACCUSATION:
+    if test.less <= alpha / _STRICTER:
         return "too good"
     return "too few rows" if math.isnan(detectable.largest) and test.information > 0.0 else "calibrated"
 
@@ -153,6 +158,10 @@ def _negative_correlation(points: Points) -> float:
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
+_CAUSES = (
+    "Possible causes: they were fitted on these outcomes; outcomes exclude each other, such as both teams of a match\n"
+    "or one-vs-rest columns; or the sample was stratified by the outcome."
+)
 _WRONG = {
     "too high": "Too high: predictions exceed the observed frequencies",
     "too low": "Too low: predictions are below the observed frequencies",
@@ -167,6 +176,7 @@ def _verdict_text(
     points: Points,
     test: CalibrationTest,
     error: ConfidenceInterval,
+    bias: ConfidenceInterval,
     detectable: DetectableError,
     worst: WorstStretch | None,
     alpha: float,
@@ -182,12 +192,10 @@ def _verdict_text(
         if math.isnan(error.low):
             return f"{_WRONG[kind]}."
         size = f"The error is about {error.estimate:.2g} ({percent(error.confidence_level)}: {error.ends(2)})"
-        return f"{_WRONG[kind]}.\n{size}.\n{_word_worst(worst)}".rstrip()
+        lines = f"{_WRONG[kind]}.", f"{size}.", _word_ratio(points, bias), _word_worst(worst)
+        return "\n".join(filter(None, lines))
     if kind == "too good":
-        return (
-            "Too good: predictions fit the outcomes better than the true probabilities could "
-            f"({test.format_p(test.less)}).\nWere they fitted on these outcomes?"
-        )
+        return f"Unusually close: predictions are closer to the outcomes than chance allows.\n{_CAUSES}"
     if kind == "too few rows":
         these = "these predictions carry" if points.rows != 1 else "this prediction carries"
         information = f"{these} too little information (sum p(1 - p) is {test.information:.2g})"
@@ -195,7 +203,23 @@ def _verdict_text(
     if test.information == 0.0:
         return f"Always right: all predictions are 0 or 1, and none is wrong ({rows})."
     little = "" if detects_large_errors(detectable.largest, points.mean_proba) else ", which is not much"
-    return f"Calibrated as far as {rows} can tell{little}.\nDetectable with 80% power: {detectable.shapes}."
+    calibrated = f"Calibrated as far as {rows} can tell{little}"
+    if not math.isnan(error.high):
+        calibrated += f": the error is at most {error.high:.2g} ({percent(error.confidence_level)} confidence)"
+    return f"{calibrated}.\nDetectable with 80% power: {detectable.shapes}."
+
+
+def _word_ratio(points: Points, bias: ConfidenceInterval) -> str:
+    """Word the bias of rare events for a verdict, as a ratio; nothing for common events or an uncertain direction.
+
+    The ratio is that of the mean prediction to the mean outcome, for each mean outcome in the interval of the bias.
+    """
+    mean = points.mean_proba
+    if not (0.0 < min(mean, points.mean_true) <= _RARE and (bias.low > 0.0 or bias.high < 0.0)):
+        return ""
+    least, most = (f"{mean / max(mean - end, _TINY * mean):.2g}" for end in (bias.low, bias.high))
+    ratio, level = f"{mean / points.mean_true:.2g}", percent(bias.confidence_level)
+    return f"It predicts {ratio} times as many events as happen ({level}: {least} to {most})."
 
 
 def _word_worst(worst: WorstStretch | None) -> str:

@@ -21,8 +21,9 @@ MEANING = {
     "alone gives, not with 0. The excess is the part beyond chance.",
     "miscalibrated?": "How often calibrated predictions look as bad as these by chance. A small value means that "
     "these predictions are not calibrated.",
-    "too good?": "How often calibrated predictions look as good as these by chance. A small value means that these "
-    "predictions fit better than honest ones can.",
+    "too good?": "How often calibrated predictions are as close to their outcomes as these by chance. A small value "
+    "has several possible causes: the predictions were fitted on these outcomes, outcomes exclude each other, or the "
+    "sample was stratified by the outcome.",
     "worst range": "A lower limit of the mean error in the range of predictions where this limit is largest: above 0 "
     "if predictions are too high there. It holds for all ranges at once, so that choosing the worst one does not "
     "exaggerate it.",
@@ -49,7 +50,7 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
     a = assessment
     open_question = not detects_large_errors(a.detectable.largest, a.mean_proba) or a.test.impossible > 0
     unsure = a.kind == "calibrated" and open_question  # no green tick if the predictions may still be wrong
-    text = "too good to be honest" if a.kind == "too good" else a.kind
+    text = "unusually close" if a.kind == "too good" else a.kind
     chips = [Chip(text.capitalize(), "unsure" if unsure else mood(a.kind))]
     if table is not None and table.miscalibrated:
         chips.append(Chip(f"{len(table.miscalibrated):,} of {count(len(table.tested), 'segment')} off", "bad"))

@@ -14,7 +14,7 @@ from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may go undetected, "calibrated" says little.
 _LARGE = 0.1
-_TOO_GOOD = "small if predictions were fitted on these outcomes"
+_TOO_GOOD = "small if predictions are closer to the outcomes than chance allows"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
