@@ -84,7 +84,7 @@ def assess(
     >>> truth = rng.random(2000)
     >>> outcome = rng.random(2000) < truth
     >>> print(tc.assess(outcome, truth).verdict)
-    Calibrated as far as 2,000 rows can tell: the error is at most 0.049 (95% confidence).
+    Calibrated as far as 2,000 rows can tell: the error is at most 0.037 (95% confidence).
     Detectable with 80% power: a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
