@@ -14,6 +14,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_fractional_buckets, summarize
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, MANY_ROWS
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
+from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
 from truthcal.measures.ubse import ShiftedGrid
@@ -105,7 +106,8 @@ def scale_profile_of(
     many = points.rows > MANY_ROWS and points.effective_information >= ENOUGH_INFORMATION
     if many:
         cells = points.merged()
-        null = [_null_from_limit(value, cells, kernel, level) for value, kernel in zip(values, kernels, strict=True)]
+        skewness, pairs = error_skewness(points), zip(values, kernels, strict=True)
+        null = [_null_from_limit(value, cells, kernel, skewness, level) for value, kernel in pairs]
     else:
         null = _null_from_redraws(points, kernels, level, n_resamples, generator)
     shares = np.ascontiguousarray(points.weight / points.total)[None, :]
@@ -136,10 +138,11 @@ def _value_by_scale(summary: Sample | Sketch, points: Points, kernels: list[Tent
     return [atb_of(summary), *(ShiftedGrid(width).ubse_of(summary) for width in WIDTHS[1:])]
 
 
-def _null_from_limit(value: float, cells: Points, kernel: TentKernel, level: float) -> _Null:
+def _null_from_limit(value: float, cells: Points, kernel: TentKernel, skewness: float, level: float) -> _Null:
     """Null range and p-value at one scale, from the distribution for many rows."""
     scales, tail = kernel.null_scales(cells), (1.0 - level) / 2.0
-    return _Null(upper_quantile(1.0 - tail, scales), upper_quantile(tail, scales), upper_tail(value, scales))
+    pvalue = correct_for_skewness(upper_tail(value, scales), skewness)
+    return _Null(upper_quantile(1.0 - tail, scales), upper_quantile(tail, scales), pvalue)
 
 
 def _null_from_redraws(
