@@ -103,8 +103,9 @@ def test_rows_that_leave_room_for_the_allowed_error_are_unclear(quick, good, eve
 def test_certain_predictions_that_are_right_pass_if_they_are_many(quick, write, n, status):
     y = np.arange(n) % 2
     path = rows(write, y, y)
-    assert quick("check", path, "--proba", "p", "--label", "y").status == status
-    assert quick("check", path, "--proba", "p", "--label", "y", "--max-error", "0.1").status == status
+    assert "hard=True (--hard)" in quick("check", path, "--proba", "p", "--label", "y", check=2).err
+    assert quick("check", path, "--proba", "p", "--label", "y", "--hard").status == status
+    assert quick("check", path, "--proba", "p", "--label", "y", "--hard", "--max-error", "0.1").status == status
 
 
 def test_an_outcome_that_could_not_be_fails_a_level_but_not_a_size(quick, write):

@@ -495,7 +495,7 @@ def test_an_outcome_that_could_not_be_is_never_called_calibrated():
         "Miscalibrated: 1 of 400 rows had an outcome with a predicted probability of exactly 0."
     )
     assert "The other rows show no miscalibration" in found.verdict
-    assert tc.assess([0], [1.0]).kind == "too high"
+    assert tc.assess([0], [1.0], hard=True).kind == "too high"
 
 
 def test_predictions_of_the_opposite_event_are_warned_of():

@@ -98,7 +98,7 @@ def test_exact_equals_full_enumeration_at_delicate_rows(data, name):
     y, p, w = data
     distribution = inference_oracles.null_distribution(p, w, ORACLES[name])
     observed = ORACLES[name](y, oracles.exact(p), oracles.exact(w))
-    value = tc.calibration_test(y, p, measure=name, method="exact", sample_weight=w).pvalue
+    value = tc.calibration_test(y, p, measure=name, method="exact", sample_weight=w, hard=True).pvalue
     near = inference_oracles.tails(distribution, observed, abs(observed) * oracles.exact([2e-9])[0] + 2e-14)[0]
     exactly = inference_oracles.tails(distribution, observed)[0]
     assert exactly * (1 - 1e-9) - 1e-15 <= value <= near * (1 + 1e-9) + 1e-15
@@ -447,12 +447,12 @@ def test_bound_from_a_sketch_is_never_below_the_exact_tail(data):
     y, p, w = data
     sketch = tc.Sketch(1 << 16).update(y, p, w)
     exact = {
-        side: tc.calibration_test(y, p, sample_weight=w, method="exact", alternative=side)
+        side: tc.calibration_test(y, p, sample_weight=w, method="exact", alternative=side, hard=True)
         for side in ("greater", "less")
     }
     for side, result in exact.items():
-        bound = tc.calibration_test(sketch, method="bound", alternative=side)
-        from_rows = tc.calibration_test(y, p, sample_weight=w, method="bound", alternative=side)
+        bound = tc.calibration_test(sketch, method="bound", alternative=side, hard=True)
+        from_rows = tc.calibration_test(y, p, sample_weight=w, method="bound", alternative=side, hard=True)
         near = abs(bound.statistic - result.statistic) < 1e-9 * result.statistic
         assert bound.pvalue >= from_rows.pvalue * (1 - 1e-3) or not near
         if near and bound.pvalue < 1.0:
@@ -876,24 +876,35 @@ def test_a_coarse_sketch_is_refused_by_the_linear_time_test():
 def test_certain_predictions_are_right_or_impossible(measure, method):
     for n in (1, 2, 50):
         p = np.arange(n) % 2.0
-        right = tc.calibration_test(p, p, measure=measure, method=method)
+        right = tc.calibration_test(p, p, measure=measure, method=method, hard=True)
         assert (right.statistic, right.pvalue, right.null_mean, right.null_sd) == (0.0, 1.0, 0.0, 0.0)
         assert math.isnan(right.z)
-        wrong = tc.calibration_test(1 - p, p, measure=measure, method=method)
+        wrong = tc.calibration_test(1 - p, p, measure=measure, method=method, hard=True)
         assert wrong.statistic > 0
         assert wrong.pvalue == 0.0
         assert str(wrong).startswith("Clear evidence of miscalibration")
         assert "p < 1e-300)" in str(wrong)
-        assert tc.calibration_test(1 - p, p, measure=measure, method=method, alternative="two-sided").pvalue == 0.0
-    assert tc.calibration_test(tc.Sketch().update([0, 1], [0.0, 1.0]), measure=measure).pvalue == 1.0
-    assert tc.calibration_test(tc.Sketch().update([1, 1], [0.0, 1.0]), measure=measure).pvalue == 0.0
+        options = {"measure": measure, "method": method, "hard": True}
+        assert tc.calibration_test(1 - p, p, alternative="two-sided", **options).pvalue == 0.0
+    assert tc.calibration_test(tc.Sketch().update([0, 1], [0.0, 1.0]), measure=measure, hard=True).pvalue == 1.0
+    assert tc.calibration_test(tc.Sketch().update([1, 1], [0.0, 1.0]), measure=measure, hard=True).pvalue == 0.0
+
+
+def test_labels_in_place_of_probabilities_are_refused():
+    y, labels = [0, 1, 1, 0], [0.0, 1.0, 0.0, 0.0]
+    words = "`y_proba` contains nothing but 0 and 1: labels from `predict`[?] Pass `predict_proba`, or hard=True"
+    for function in (tc.calibration_test, tc.assess, tc.check):
+        for rows in ((y, labels), (tc.Sketch().update(y, labels),)):
+            with pytest.raises(ValueError, match=words):
+                function(*rows)
+            function(*rows, hard=True)
 
 
 @pytest.mark.parametrize("measure", PATHS)
 @pytest.mark.parametrize("method", ["exact", "asymptotic"])
 def test_certain_predictions_in_a_path(measure, method):
-    assert tc.calibration_test([0, 1], [0.0, 1.0], measure=measure, method=method).pvalue == 1.0
-    assert tc.calibration_test([1, 1], [0.0, 1.0], measure=measure, method=method).pvalue == 0.0
+    assert tc.calibration_test([0, 1], [0.0, 1.0], measure=measure, method=method, hard=True).pvalue == 1.0
+    assert tc.calibration_test([1, 1], [0.0, 1.0], measure=measure, method=method, hard=True).pvalue == 0.0
 
 
 @pytest.mark.parametrize("name", sorted(MEASURES))

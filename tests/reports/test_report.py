@@ -319,7 +319,7 @@ def test_twelve_models_of_strange_names_are_shown_as_they_are(models, reuse_figu
     ids=["one row", "always right", "half wrong", "one class", "two rows"],
 )
 def test_few_rows_make_a_report(outcome, proba):
-    found = tc.assess(outcome, proba)
+    found = tc.assess(outcome, proba, hard=True)
     made = tc.report(found)
     assert made.title == "Can these probabilities be trusted?"
     assert plain(found.verdict) in text_of(made)

@@ -149,6 +149,7 @@ _OPTIONS = {
     "proba-as-truth": _column_flag("--proba", "predictions to use as the true probabilities", action="append"),
     "weight": _column_flag("--weight", "weights"),
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
+    "hard": _option("accept predictions that are all 0 or 1", "--hard", action="store_true"),
     "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
     "key": _column_flag("--key", "column on which to join two files"),
     "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
@@ -227,7 +228,7 @@ COMMANDS = (
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        "files label probas weight pos-label by report title json markdown alpha confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by report title json markdown alpha confidence-level adjust min-rows",
     ),
     Command(
         "test",
@@ -237,7 +238,7 @@ COMMANDS = (
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
             ("use another statistic", f"truthcal test {_CSV} --measure ece"),
         ),
-        "files label proba weight pos-label statistic alternative method n-resamples seed json markdown",
+        "files label proba weight pos-label hard statistic alternative method n-resamples seed json markdown",
     ),
     Command(
         "compare",
@@ -246,7 +247,7 @@ COMMANDS = (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
         ),
-        "rows label probas weight pos-label key compared confidence-level report title json markdown",
+        "rows label probas weight pos-label hard key compared confidence-level report title json markdown",
     ),
     Command(
         "measures",
@@ -292,7 +293,7 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files label probas weight pos-label by page title alpha confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by page title alpha confidence-level adjust min-rows",
     ),
     Command(
         "check",
@@ -305,7 +306,7 @@ COMMANDS = (
                 f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"',
             ),
         ),
-        "files label proba weight pos-label by gate-alpha max-error confidence-level summary report title "
+        "files label proba weight pos-label hard by gate-alpha max-error confidence-level summary report title "
         "adjust min-rows json markdown",
     ),
     Command(

@@ -22,6 +22,7 @@ class Request:
     proba: tuple[str, ...] = ()
     weight: str | None = None
     pos_label: str | None = None
+    hard: bool = False
     by: tuple[str, ...] = ()
     key: str | None = None
     measure: str = "multiscale_atb"

@@ -89,6 +89,13 @@ def summarize_predictions(y_proba: object, sample_weight: object = None) -> Samp
     return Sample.from_checked(rows._replace(y=no_outcomes))
 
 
+def refuse_labels(points: Points, hard: bool) -> None:
+    """Reject predictions that are all exactly 0 or 1, unless they are meant to be: they are probably labels."""
+    if not hard and points.information == 0.0:
+        cure = "Pass `predict_proba`, or hard=True (--hard) to treat them as certain predictions."
+        raise invalid("y_proba", f"contains nothing but 0 and 1: labels from `predict`? {cure}")
+
+
 def refuse_fractional_buckets(points: Points) -> None:
     """Reject buckets with fractional outcomes. They show without weights only: for 0/1 outcomes sum y^2 = sum y."""
     if (points.ww != points.n).any() or (points.weight != points.n).any():

@@ -9,7 +9,7 @@ from truthcal.core.params import check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.core.summarize import summarize
+from truthcal.core.summarize import refuse_labels, summarize
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibration_test_of
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
@@ -50,12 +50,13 @@ def assess(
     rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
+    hard: bool = False,
 ) -> Assessment:
     """Can these probabilities be trusted? Returns a verdict in words and the evidence.
 
     Parameters
     ----------
-    y_true, y_proba, n_resamples, sample_weight, pos_label
+    y_true, y_proba, n_resamples, sample_weight, pos_label, hard
         As for `calibration_test`.
     alpha : float, default 0.05
         Predictions are called miscalibrated if the p-value of `calibration_test` is at most alpha, and unusually
@@ -93,6 +94,7 @@ def assess(
     summary = summarize(
         y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
     )
+    refuse_labels(summary.points(), hard)
     return _assess_summary(summary, calibration_test_of(summary, "multiscale_atb", plan), alpha, level)
 
 

@@ -16,7 +16,7 @@ from truthcal.core.params import check_choice, check_level, check_rng, check_who
 from truthcal.core.points import CELLS, Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.core.summarize import summarize
+from truthcal.core.summarize import refuse_labels, summarize
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.bounds import bound_tails, variance_bound
 from truthcal.inference.laws.brownian import PATH_LIMITS
@@ -117,6 +117,7 @@ def calibration_test(
     rng: Any = None,
     sample_weight: object = None,
     pos_label: object = None,
+    hard: bool = False,
 ) -> CalibrationTest:
     """Could calibrated predictions have had these outcomes? A p-value for any measure and any number of rows.
 
@@ -151,6 +152,8 @@ def calibration_test(
         Weights. A row of any weight is one observation: if weights are counts of equal rows, repeat the rows.
     pos_label : optional
         The label that counts as 1.
+    hard : bool, default False
+        Accept predictions that are all exactly 0 or 1. Otherwise they are an error, because they are usually labels.
 
     Returns
     -------
@@ -188,6 +191,7 @@ def calibration_test(
         sketch_many=measure in TENTS and method in ("auto", "asymptotic"),
         least_information=ENOUGH_INFORMATION if method == "auto" else 0.0,
     )
+    refuse_labels(summary.points(), hard)
     return calibration_test_of(summary, measure, Plan(method, alternative, n_resamples, generator))
 
 

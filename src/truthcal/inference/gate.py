@@ -31,12 +31,13 @@ def check(
     min_rows: int = 30,
     sample_weight: Any = None,
     pos_label: Any = None,
+    hard: bool = False,
 ) -> Gate:
     """Decide whether predictions pass: the gate for continuous integration and for monitoring.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label
+    y_true, y_proba, sample_weight, pos_label, hard
         As for `calibration_test`.
     alpha : float, optional
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
@@ -79,7 +80,7 @@ def check(
         check_table_of_sketches(segments, "segments")
     limits = _Limits.of(alpha, max_error, confidence_level, 0 if segments is None else len(segments))
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
-    whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, **levels)
+    whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, hard=hard, **levels)
     table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
     status, reasons = _decide_gate(limits, whole, table)
     return Gate(

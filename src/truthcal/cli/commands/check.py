@@ -29,6 +29,7 @@ def run(request: Request) -> int:
         adjust=request.adjust,
         min_rows=request.min_rows,
         sample_weight=weight,
+        hard=request.hard,
     )
     result = ModelResult(next(iter(data.models)), gate.assessment, gate.segments, certified_atb(loaded))
     status = _EXIT_STATUS[gate.status]

@@ -20,6 +20,7 @@ def run(request: Request) -> int:
         n_resamples=request.n_resamples,
         rng=request.seed,
         sample_weight=weight,
+        hard=request.hard,
     )
     print_formatted(request, result, {"input": data.to_dict(), "test": result.to_dict()})
     return 0
