@@ -447,19 +447,19 @@ def test_errors_that_change_sign_have_no_direction():
 
 
 def test_certain_predictions_that_are_all_right():
-    result = tc.assess([0, 1] * 20, [0.0, 1.0] * 20)
+    result = tc.assess([0, 1] * 20, [0.0, 1.0] * 20, hard=True)
     assert result.kind == "calibrated"
     assert result.verdict == "Always right: all predictions are 0 or 1, and none is wrong (40 rows)."
 
 
 def test_certain_predictions_that_are_wrong_have_a_direction():
-    result = tc.assess([1] * 95 + [0] * 5, [1.0] * 100)
+    result = tc.assess([1] * 95 + [0] * 5, [1.0] * 100, hard=True)
     assert result.kind == "too high"
     assert "5 predictions of exactly 0 or 1" in result.warnings[0]
 
 
 def test_one_certain_prediction_that_is_wrong():
-    assert tc.assess([0], [1.0]).verdict == "Too high: predictions exceed the observed frequencies."
+    assert tc.assess([0], [1.0], hard=True).verdict == "Too high: predictions exceed the observed frequencies."
 
 
 def test_many_rows_with_few_events_are_not_sketched(monkeypatch):
