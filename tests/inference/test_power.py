@@ -238,7 +238,8 @@ def test_detectable_error_is_found_as_often_as_promised(shape, measure):
     p = np.linspace(0.05, 0.95, 1000)
     for power in (0.5, 0.8):
         truth = truth_of_shape(p, shape, tc.detectable_error(p, power=power, measure=measure))
-        found = tc.power(p, truth, measure=measure, n_simulations=1000, n_resamples=4999, rng=0)
+        # Fewer redraws under calibration would move the critical value enough to change the power by 0.03.
+        found = tc.power(p, truth, measure=measure, n_simulations=1000, n_resamples=19_999, rng=0)
         assert found.value == pytest.approx(power, rel=0, abs=0.03 + 3 * found.standard_error)
 
 
