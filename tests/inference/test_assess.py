@@ -422,7 +422,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_odd_rows_get_a_verdict(name):
     y, p = ODD[name]
-    for result in (tc.assess(y, p, n_resamples=99), tc.assess(tc.Sketch().update(y, p))):
+    for result in (tc.assess(y, p, n_resamples=99, hard=True), tc.assess(tc.Sketch().update(y, p), hard=True)):
         assert result.verdict
         assert 0.0 <= result.test.pvalue <= 1.0
         assert json.dumps(result.to_dict())
