@@ -412,8 +412,8 @@ def line(*cells: object) -> str:
 PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
     "error": ("The size of the error", error, 400),
     "gate": ("The gate", gate, 400),
-    "worst": ("Where it is worst", worst, 400),
-    "direction": ("Direction", direction, 200),
+    "worst": ("Where it is worst", worst, 200),
+    "direction": ("Direction", direction, 100),
     "detectable": ("Detectable", detectable, 2000),
 }
 START = """\
