@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.audits.outcomes import Outcomes2D
+from truthcal.core.points import excess
 from truthcal.core.sample import Sample
 from truthcal.inference.error_size import estimated_error
 from truthcal.inference.laws.redraw import Outcomes
@@ -91,15 +92,15 @@ def expected_brier(sample: Sample) -> float:
 
 def _excess(sample: Sample) -> Scores:
     atb, share = _atb_scores(sample), sample.w / sample.weight
-    pairs = 1.0 - float(share @ share)
-    if not pairs > 0.0:
+    one_row = float(share @ share)
+    if not one_row < 1.0:
         raise ValueError("the excess of ATB needs at least two events; do not audit it with one.")
-    return lambda y: (atb(y) - np.square(sample.p - y) @ share**2) / pairs
+    return lambda y: excess(atb(y), np.square(sample.p - y) @ share**2, np.full(len(y), one_row))
 
 
 def _sqrt_excess(sample: Sample) -> Scores:
-    excess = _excess(sample)
-    return lambda y: np.sqrt(np.maximum(excess(y), 0.0))
+    values = _excess(sample)
+    return lambda y: np.sqrt(np.maximum(values(y), 0.0))
 
 
 def _error_size(sample: Sample) -> Scores:

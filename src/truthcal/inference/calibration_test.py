@@ -339,15 +339,9 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
     if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
         redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
     tails = simulate_tails(
-        redraw,
-        block,
-        observed,
-        slack,
-        n_resamples=plan.n_resamples,
-        generator=plan.generator,
-        sides=plan.redrawn_sides,
-        enough=plan.enough,
-    )
+        redraw, block, observed, slack,
+        n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.redrawn_sides, enough=plan.enough,
+    )  # fmt: skip
     if far and tails.greater <= 1.0 / (1 + plan.n_resamples):
         return _tails_beyond_redraws(statistic, tails, plan)
     early = ", enough for a p-value this large" if tails.draws < plan.n_resamples else ""
