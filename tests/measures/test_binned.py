@@ -59,6 +59,24 @@ def test_binned_ece_against_its_definition(data, n_bins, strategy, norm):
     assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-14)
 
 
+@examples(30)
+@given(
+    weighted_rows(max_size=12),
+    st.sampled_from(["uniform", [0.3, 0.5, 0.75], [0.5], []]),
+    st.sampled_from([1, 1.5, 2, 3]),
+)
+def test_binned_ece_of_any_partition_and_exponent_against_its_definition(data, bins, alpha):
+    y, p, w = data
+    expected = more_oracles.binned_ece(y, oracles.exact(p), oracles.exact(w), strategy=bins, alpha=alpha)
+    strategy = tc.FixedBins([0, *bins, 1]) if isinstance(bins, list) else bins
+    found = tc.binned_ece(y, p, strategy=strategy, alpha=alpha, sample_weight=w)
+    assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-14)
+    if alpha == 2:
+        assert tc.binned_ece(y, p, strategy=strategy, norm="l2", sample_weight=w) ** 2 == pytest.approx(
+            found, abs=1e-14
+        )
+
+
 @given(rows(min_size=4, max_size=12), st.sampled_from([1, 2]), st.sampled_from(["uniform", "quantile"]))
 @examples(60)
 def test_debiased_ece_against_its_definition(data, n_bins, strategy):
@@ -106,6 +124,8 @@ def test_quantile_bins_keep_ties_together_and_need_no_order():
         ({"n_bins": 10**30}, ValueError, "`n_bins` must be between 1 and 16777216"),
         ({"debias": "no"}, TypeError, "`debias` must be True or False; got 'no'"),
         ({"strategy": "kmeans"}, ValueError, "`strategy` must be one of 'uniform', 'quantile'; got 'kmeans'"),
+        ({"alpha": 0.5}, ValueError, r"`alpha` must be finite and at least 1; got 0\.5"),
+        ({"alpha": 2, "norm": "l2"}, ValueError, "`alpha` is defined for norm='l1' only; got alpha=2 with norm='l2'"),
         ({"norm": "l3"}, ValueError, "`norm` must be one of 'l1', 'l2', 'max'; got 'l3'"),
         ({"debias": True}, ValueError, "`debias` is defined for norm='l2' only; got norm='l1'"),
         ({"debias": True, "norm": "max"}, ValueError, "`debias` is defined for norm='l2' only; got norm='max'"),

@@ -49,13 +49,18 @@ def unbinned_ece(y, p, w=None, alpha=1):
     return sum(mass * abs(r - ones / mass) ** alpha for r, mass, ones in table(y, p, w))
 
 
-def binned_ece(y, p, w=None, n_bins=15, strategy="uniform", norm="l1", debias=False):
-    """debias counts rows (weight = repetition) and leaves out bins of one row, as the code of Kumar et al. does."""
+def binned_ece(y, p, w=None, n_bins=15, strategy="uniform", norm="l1", debias=False, alpha=1):
+    """debias counts rows (weight = repetition) and leaves out bins of one row, as the code of Kumar et al. does.
+
+    strategy may be a list of inner edges. alpha: exponent for norm l1, without a root.
+    """
     rows, count = table(y, p, w), sum(fractions(w or [1] * len(p)))
     bins, before = {}, 0
     for r, mass, ones in rows:
         if strategy == "uniform":
             k = max(k for k in range(n_bins) if Fraction(k / n_bins) <= r)
+        elif isinstance(strategy, list):
+            k = sum(edge <= r for edge in strategy)
         else:
             k = math.floor(n_bins * (before + mass / 2))
         before += mass
@@ -67,7 +72,7 @@ def binned_ece(y, p, w=None, n_bins=15, strategy="uniform", norm="l1", debias=Fa
         gap = abs(sum(r * mass for r, mass, _ in members) / share - mean)
         largest = max(largest, gap)
         if not debias:
-            total += share * (gap if norm == "l1" else gap**2)
+            total += share * (gap**alpha if norm == "l1" else gap**2)
         elif share * count > 1:
             total += share * (gap**2 - mean * (1 - mean) / (share * count - 1))
     return {"l1": total, "l2": root(max(0, total)), "max": largest}[norm]

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from truthcal.core.checks import invalid
 from truthcal.core.params import check_choice, check_counts, check_flag, check_number, check_whole
 from truthcal.core.sample import Sample
+from truthcal.measures.ubse import FixedBins
 
-Strategy = Literal["uniform", "quantile"]
+Strategy = Literal["uniform", "quantile"] | FixedBins
 Norm = Literal["l1", "l2", "max"]
 
 _MOST_BINS = 1 << 24
@@ -73,6 +74,7 @@ def binned_ece(
     n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
+    alpha: float = 1.0,
     debias: bool = False,
     sample_weight: object = None,
     pos_label: object = None,
@@ -85,10 +87,13 @@ def binned_ece(
         As for `atb`.
     n_bins : int, default 15
         Number of bins.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of about equal weight.
+    strategy : {"uniform", "quantile"} or FixedBins, default "uniform"
+        Bins of equal width, or of about equal weight; or bins between edges of your own, which determine their number.
     norm : {"l1", "l2", "max"}, default "l1"
         Mean, root mean square, or largest of the bins' gaps (the last is known as MCE).
+    alpha : float, default 1
+        For norm "l1" only: exponent of the gaps, at least 1. The result is the mean of ``|gap|**alpha``, without a
+        root (l_alpha-binned ECE), so that ``alpha=2`` is the square of norm "l2".
     debias : bool, default False
         Subtract, for norm "l2", the average contribution of noise. Needs 0/1 outcomes, whole weights, and two rows in
         each bin that is not empty.
@@ -114,9 +119,11 @@ def binned_ece(
     >>> y, p = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]
     >>> print(f"{tc.binned_ece(y, p):.6f} {tc.binned_ece(y, p, n_bins=2, norm='max'):.6f}")
     0.250000 0.250000
+    >>> print(f"{tc.binned_ece(y, p, strategy=tc.FixedBins([0.5]), alpha=3):.6f}")
+    0.015625
     """
     sample = Sample.of(y_true, y_proba, sample_weight, pos_label)
-    return binned_ece_of(sample, n_bins=n_bins, strategy=strategy, norm=norm, debias=debias)
+    return binned_ece_of(sample, n_bins=n_bins, strategy=strategy, norm=norm, alpha=alpha, debias=debias)
 
 
 def binned_ece_of(
@@ -125,19 +132,20 @@ def binned_ece_of(
     n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
+    alpha: float = 1.0,
     debias: bool = False,
 ) -> float:
     """Binned ECE of sorted rows."""
     n_bins, debias = check_whole(n_bins, "n_bins", 1, _MOST_BINS), check_flag(debias, "debias")
-    check_choice(strategy, "strategy", ("uniform", "quantile"))
-    check_choice(norm, "norm", ("l1", "l2", "max"))
-    groups = sample.groups
-    starts = uniform_bins(groups.r, n_bins) if strategy == "uniform" else quantile_bins(groups.w, n_bins)
+    alpha = _check_exponent(alpha, check_choice(norm, "norm", ("l1", "l2", "max")))
+    groups, starts = sample.groups, _bin_starts(sample, strategy, n_bins)
     bias = np.add.reduceat(groups.c, starts)  # differences of cumulative sums would lose a light bin to rounding
-    if norm == "l1" and not debias:
+    if norm == "l1" and not debias and alpha == 1.0:
         return float(np.sum(np.abs(bias))) / sample.weight
     mass = np.add.reduceat(groups.w, starts)
     gap = bias / mass
+    if norm == "l1" and not debias:
+        return float(np.sum(mass * np.abs(gap) ** alpha)) / sample.weight
     if norm == "max" and not debias:
         return float(np.max(np.abs(gap)))
     square = gap**2
@@ -194,9 +202,22 @@ def unbinned_ece_norm(_: NDArray[np.float64], bias: NDArray[np.float64]) -> NDAr
     return np.asarray(np.sum(np.abs(bias), axis=1))
 
 
+def _bin_starts(sample: Sample, strategy: Strategy, n_bins: int) -> NDArray[np.int64]:
+    """Start indices of the bins of binned ECE."""
+    if isinstance(strategy, FixedBins):
+        return _bins_from(sample.groups.r, np.array([0.0, *(edge for edge in strategy.edges if 0.0 < edge < 1.0)]))
+    rule = check_choice(strategy, "strategy", ("uniform", "quantile"))
+    return uniform_bins(sample.groups.r, n_bins) if rule == "uniform" else quantile_bins(sample.groups.w, n_bins)
+
+
 def uniform_bins(r: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     """Start indices of the bins of binned ECE with equal width; empty bins are left out."""
-    starts = np.searchsorted(r, np.arange(n_bins) / n_bins)
+    return _bins_from(r, np.arange(n_bins) / n_bins)
+
+
+def _bins_from(r: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Start indices of the bins of binned ECE that start at `edges`; empty bins are left out."""
+    starts = np.searchsorted(r, edges)
     return np.unique(starts[starts < len(r)])
 
 
@@ -205,6 +226,15 @@ def quantile_bins(w: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     upto = np.cumsum(w)
     bins = np.minimum(np.floor(n_bins * ((upto - w / 2.0) / upto[-1])), n_bins - 1)  # a light row rounds up
     return np.flatnonzero(np.diff(bins, prepend=-1.0))
+
+
+def _check_exponent(alpha: float, norm: str) -> float:
+    """Check the exponent of binned ECE: at least 1, and 1 for the norms that have their own."""
+    exponent = check_number(alpha, "alpha", 1.0)
+    if norm != "l1" and exponent != 1.0:
+        given = f"got alpha={exponent:g} with norm={norm!r}"
+        raise invalid("alpha", f"is defined for norm='l1' only; {given}. Omit one of them.")
+    return exponent
 
 
 def _check_debias(norm: object, y: NDArray[Any], repetitions: NDArray[np.float64], counts: NDArray[np.float64]) -> None:
