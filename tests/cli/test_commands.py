@@ -86,6 +86,27 @@ def test_assess_of_more_rows_than_are_kept_shows_certified_bounds(quick, file, e
     assert "certified" in quick("assess", file, check=0).out
 
 
+def test_rows_that_belong_together_get_a_warning(quick, write, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random(600).round(5)
+    y = (np.repeat(rng.random(60), 10) < p).astype(int)
+    path = write("groups.csv", hit=y, p=p, q=np.clip(p, 0.1, 0.9), region=["north", "south"] * 300)
+    by_region, both = ["--proba", "p", "--by", "region"], ["--proba", "p", "--proba", "q"]
+    exact = valid(quick("assess", path, *by_region, "--json", check=0).out)["models"][0]
+    compared = valid(quick("compare", path, *both, "--json", check=0).out)["comparison"]
+    monkeypatch.setitem(inputs.read_inputs.__kwdefaults__, "exact_rows", 599)
+    sketched = valid(quick("assess", path, *by_region, "--json", check=0).out)["models"][0]
+    assert sketched["certified_atb"] is not None
+    assert exact["segments"]["neighbour_z"] == sketched["segments"]["neighbour_z"] > 4.0
+    assert exact["assessment"]["test"]["neighbour_z"] == sketched["assessment"]["test"]["neighbour_z"] > 4.0
+    assert compared["neighbour_z"] > 4.0
+    note = "! errors of neighbouring rows are correlated (z = "
+    assert quick("assess", path, *by_region, check=0).out.count(note) == 2
+    assert quick("check", path, *by_region).out.count(note) == 2
+    assert quick("compare", path, *both, check=0).out.count(note) == 1
+    assert quick("test", path, "--proba", "p", check=0).out.count(note) == 1
+
+
 def test_assess_of_standard_input_is_that_of_the_file(quick, file):
     want = quick("assess", file, check=0).out
     assert quick("assess", "-", stdin=file.read_bytes(), check=0).out == want
@@ -201,6 +222,21 @@ def test_audit_of_truth_and_of_a_file(quick, file, events):
     want = tc.audit_on(events["score"], ["ece"], max_rows=50)
     out = quick("audit", file, "--measure", "ece", "--max-rows", "50", check=0).out
     assert out == f"{want}\n"
+
+
+def test_audit_of_samples_from_a_population(quick, file, events):
+    ex_ante = {"stage": "ex_ante", "n_rows": 2}
+    flags = ["--stage", "ex_ante", "--n-rows", "2", "--measure", "atb"]
+    assert (
+        quick("audit", "--truth", "0.25,0.75", *flags, check=0).out == f"{tc.audit([0.25, 0.75], ['atb'], **ex_ante)}\n"
+    )
+    want = tc.audit_on(events["score"], ["atb"], max_rows=50, **ex_ante)
+    out = quick("audit", file, *flags, "--max-rows", "50", check=0).out
+    assert out == f"{want}\n"
+    assert out.startswith(
+        "Ex ante: samples of 2 events from 50 kinds of events, equally frequent. True probabilities: 50 "
+    )
+    assert "--n-rows is the size of a sample" in quick("audit", "--truth", "0.5", "--n-rows", "2", check=2).err
 
 
 def test_audit_needs_no_outcomes(quick, write, events):

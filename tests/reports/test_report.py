@@ -221,7 +221,12 @@ def test_segments_are_shown_with_their_intervals(single, segments):
 
 def test_warnings_are_shown(models, several):
     (warning,) = models["gamed"].warnings
-    assert warning in text_of(several)
+    text = text_of(several)
+    assert warning in text
+    assert (
+        text.count("errors of neighbouring rows are correlated (z = 9.1 in the order of the rows of each segment)") == 1
+    )
+    assert text.count("errors of neighbouring rows have opposite signs (z = -9.2 in the order of the rows)") == 1
 
 
 def test_several_models_are_named_and_compared_by_name(models, several):

@@ -100,12 +100,17 @@ def audit(
     smcal: lying pays; the lie "constant mean" scores 20% better.
     """
     known = check_proba(truth, "truth").astype(np.float64)
+    rows = _sample_size(stage, n_rows, len(known))
+    return _run_audit(known, measures, strategies, n_resamples, rng, n_rows=rows)
+
+
+def _sample_size(stage: str, n_rows: int | None, kinds: int) -> int | None:
+    """Check the stage of an audit; return the number of events in a sample, None in the interim stage."""
     if check_choice(stage, "stage", STAGES) == "ex_ante":
-        rows = len(known) if n_rows is None else check_whole(n_rows, "n_rows", 1)
-        return _run_audit(known, measures, strategies, n_resamples, rng, n_rows=rows)
+        return kinds if n_rows is None else check_whole(n_rows, "n_rows", 1)
     if n_rows is not None:
         raise invalid("n_rows", f"is the size of a sample in the stage 'ex_ante'; got {shown(n_rows)}. Omit it.")
-    return _run_audit(known, measures, strategies, n_resamples, rng)
+    return None
 
 
 def audit_on(
@@ -113,6 +118,8 @@ def audit_on(
     measures: Measures | None = None,
     *,
     strategies: Strategies | None = None,
+    stage: str = "interim",
+    n_rows: int | None = None,
     n_resamples: int = 200,
     rng: Any = 0,
     max_rows: int = 500,
@@ -123,7 +130,7 @@ def audit_on(
     ----------
     y_proba : array-like of shape (n,)
         Predictions, used as the truth.
-    measures, strategies, n_resamples, rng
+    measures, strategies, stage, n_rows, n_resamples, rng
         As for `audit`.
     max_rows : int, default 500
         Largest number of predictions used. If there are more, the ones used are evenly spaced in sorted order.
@@ -146,7 +153,8 @@ def audit_on(
     if n > max_rows:
         index = ((np.arange(max_rows) + 0.5) * (n / max_rows)).astype(np.int64)
         truth, source = np.sort(truth)[index], f"{max_rows:,} of your {n:,} predictions, evenly spaced"
-    return _run_audit(truth, measures, strategies, n_resamples, rng, source=source)
+    rows = _sample_size(stage, n_rows, len(truth))
+    return _run_audit(truth, measures, strategies, n_resamples, rng, source=source, n_rows=rows)
 
 
 def _run_audit(

@@ -153,6 +153,14 @@ _OPTIONS = {
     "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
     "key": _column_flag("--key", "column on which to join two files"),
     "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
+    "stage": _option(
+        "interim: the events are known; ex_ante: they are drawn from a population (default: interim)",
+        "--stage",
+        choices=("interim", "ex_ante"),
+    ),
+    "n-rows": _count_flag(
+        "--n-rows", "events in a sample of the stage ex_ante (default: as many as in the population)"
+    ),
     "report": _option("also write the HTML report", "--report", metavar="OUT.html"),
     "title": _option("title of the report", "--title", metavar="TEXT"),
     "page": _option("file to write (default: the input's name with .html)", "-o", "--output", metavar="OUT.html"),
@@ -265,8 +273,9 @@ COMMANDS = (
         (
             ("use these predictions as the true probabilities", f"truthcal audit {_CSV} --proba score"),
             ("audit two events", "truthcal audit --truth 0.25,0.75"),
+            ("audit samples from a population", "truthcal audit --truth 0.2,0.4,0.6,0.8 --stage ex_ante --n-rows 4"),
         ),
-        "rows? proba-as-truth truth measures max-rows seed json markdown",
+        "rows? proba-as-truth truth stage n-rows measures max-rows seed json markdown",
     ),
     Command(
         "sketch",

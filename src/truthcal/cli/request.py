@@ -43,6 +43,8 @@ class Request:
     seed: int = 0
     max_rows: int = 500
     truth: tuple[float, ...] = ()
+    stage: str = "interim"
+    n_rows: int | None = None
     buckets: int | None = None
     list: bool = False
     folder: str = "truthcal-demo"

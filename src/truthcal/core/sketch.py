@@ -57,7 +57,7 @@ class Sketch(BinaryFile):
     """
 
     sketched: ClassVar[Literal[True]] = True
-    neighbour_z: float | None = None  # known only while rows are at hand (`summarize`)
+    neighbour_z: float | None = None  # known if all rows were at hand, in order: `summarize`, `scan`, `sketch_frame`
     _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHCAL", 1, "sketch", struct.Struct("<8sIII")
 
     def __init__(self, n_buckets: int = 4096) -> None:
@@ -137,6 +137,7 @@ class Sketch(BinaryFile):
 
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
         """Add the sums that `buckets.sketch_binary` stored in `empty_scratch`."""
+        self.neighbour_z = None
         buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
 
     def merge(self, other: "Sketch") -> Self:
@@ -162,6 +163,7 @@ class Sketch(BinaryFile):
         return NotImplemented
 
     def _add(self, other: "Sketch") -> None:
+        self.neighbour_z = None
         buckets.add_buckets(self._sums, self._lost, other._sums)
         buckets.add_buckets(self._sums, self._lost, other._lost)
         np.minimum(self._low, other._low, out=self._low)

@@ -67,6 +67,9 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     [-0.133, 0.4]
     """
 
+    # z of neighbouring rows of the same group, and of the whole file: known if all rows were at hand, in order.
+    neighbour_z: float | None = None
+    _neighbour_z_of_all: float | None = None
     _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHTAB", 1, "sketch table", struct.Struct("<8sIIQQQ")
 
     def __init__(self, by: str | Iterable[str], n_buckets: int = 4096) -> None:
@@ -142,6 +145,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         self._keys, self._place = ordered, {key: g for g, key in enumerate(ordered)}
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._buckets, self._columns = code % self.n_buckets, columns
+        self.neighbour_z = self._neighbour_z_of_all = None
         return self
 
     def merge(self, other: "SketchTable") -> Self:
@@ -189,7 +193,9 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def total(self) -> Sketch:
         """Return one sketch of the rows of all groups."""
-        return Sketch._from_columns(self.n_buckets, *_merge_duplicates(self._buckets, self._columns), "")
+        sketch = Sketch._from_columns(self.n_buckets, *_merge_duplicates(self._buckets, self._columns), "")
+        sketch.neighbour_z = self._neighbour_z_of_all
+        return sketch
 
     def _groups(self) -> _Ints:
         """Return the position of the group of each filled bucket."""

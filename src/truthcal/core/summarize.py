@@ -68,7 +68,8 @@ def summarize(
         if binary:
             refuse_fractional_buckets(points)
         if points.effective_information >= least_information:
-            sketch.neighbour_z = neighbour_z(proba, truth) if binary and pos_label is None else None
+            outcomes = truth if pos_label is None else truth == pos_label
+            sketch.neighbour_z = neighbour_z(proba, outcomes) if binary else None
             return sketch
     rows = check_rows(truth, proba, w, pos_label)
     if binary:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
+from truthcal.core.neighbours import neighbour_z
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
@@ -96,6 +97,7 @@ def compare(
     calibration = _compare_squares(a, b, samples, measure, level)
     differences = calibration.fields("") | _compare_brier(a, b, level).fields("brier_")
     error_a, error_b = (error_size_of(sample.points(), level) for sample in samples)
+    z = max((neighbour_z(rows.p, rows.y) for rows in (a, b)), key=lambda z: abs(z or 0.0))
     return Comparison(
         measure=measure,
         label=MEASURES[measure].label,
@@ -104,6 +106,7 @@ def compare(
         error_b=error_b,
         confidence_level=level,
         n=len(a.p),
+        neighbour_z=z,
     )
 
 

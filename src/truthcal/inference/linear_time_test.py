@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from truthcal.core.checks import check_rows, refuse_fractional
+from truthcal.core.neighbours import neighbour_z
 from truthcal.core.summarize import given_sketch, refuse_fractional_buckets
 from truthcal.measures.atb import atb_approx
 from truthcal.results.tests import LinearTimeTest
@@ -50,7 +51,7 @@ def linear_time_test(
     if sketch is not None:
         points = sketch.points()
         refuse_fractional_buckets(points)
-        value, ww = sketch.atb(), points.one_row
+        value, ww, z = sketch.atb(), points.one_row, sketch.neighbour_z
         if value.width > ww / 2.0:
             raise ValueError(
                 f"the sketch bounds ATB only to within {value.width:.2g}, and this test needs {ww / 2.0:.2g}; build it "
@@ -61,5 +62,6 @@ def linear_time_test(
         refuse_fractional(rows.y)
         ww = 1.0 / len(rows.p) if rows.w is None else float(np.sum((rows.w / np.sum(rows.w)) ** 2))
         value = atb_approx(rows.y, rows.p, tolerance=ww / 2.0, sample_weight=rows.w)
+        z = neighbour_z(rows.p, rows.y)
     threshold = 1.5 * ww
-    return LinearTimeTest(value.value <= threshold, value, threshold, 1.0 / ww, _FAR * math.sqrt(ww))
+    return LinearTimeTest(value.value <= threshold, value, threshold, 1.0 / ww, _FAR * math.sqrt(ww), z)

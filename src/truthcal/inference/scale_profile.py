@@ -128,6 +128,7 @@ def scale_profile_of(
         n_resamples=0 if many else n_resamples,
         n=points.rows,
         sketched=points.sketched,
+        neighbour_z=summary.neighbour_z,
     )  # fmt: skip
 
 

@@ -125,7 +125,8 @@ def assess_segments(
                 _intervals=intervals,
             )
         )
-    return SegmentTable(tuple(sorted(segments, key=_segment_order)), table.by, alpha, adjust, min_rows)
+    ordered = tuple(sorted(segments, key=_segment_order))
+    return SegmentTable(ordered, table.by, alpha, adjust, min_rows, table.neighbour_z)
 
 
 class _SegmentTest(NamedTuple):

@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
+from truthcal.core.neighbours import SpreadRows
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.sketch import MAX_BUCKETS, Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -16,6 +17,7 @@ from truthcal.io.assemble import assemble_groups, build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles, require_columns
 from truthcal.io.errors import refuse_column_type, refuse_nested_groups, refuse_other_type_of_label
 from truthcal.io.row_codes import Check, error_codes, rules_for
+from truthcal.io.row_order import RowOrder
 
 
 @overload
@@ -80,7 +82,24 @@ def sketch_frame(
     rows = with_code_column(select_columns(lazy_frame(frame), roles), roles.sample_weight is not None, n_buckets)
     columns = collect(_aggregate_frame(rows, roles), as_lists=_group_aliases(roles))
     groups = assemble_groups([columns.pop(name) for name in _group_aliases(roles)], roles.by)
-    return build_sketch(columns, groups, roles, n_buckets, "the frame")
+    result = build_sketch(columns, groups, roles, n_buckets, "the frame")
+    _store_row_order(result, frame, roles)
+    return result
+
+
+def _store_row_order(result: Sketch | SketchTable, frame: Any, roles: ColumnRoles) -> None:
+    """Store the z of neighbouring rows in the sketch of a frame, if its rows have an order."""
+    eager = nw.from_native(frame)
+    if not isinstance(eager, nw.DataFrame):
+        return
+    rows = SpreadRows()
+    rows.add(np.arange(len(eager)))
+    few = eager if len(eager) == len(rows.columns()[0]) else eager[rows.columns()[0]]
+    columns = collect(select_columns(few.lazy(), roles), as_lists=_group_aliases(roles))
+    order = RowOrder()
+    groups = assemble_groups([columns[name] for name in _group_aliases(roles)], roles.by)
+    order.add(columns["y"], [columns["p"]], columns.get("w"), groups)
+    order.store_in(result)
 
 
 def _group_aliases(roles: ColumnRoles) -> list[str]:

@@ -204,14 +204,12 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     def _events(self) -> str:
         true = f"true {plural(len(self.truth), 'probability', 'probabilities')}"
         truth = f"{true} {_list_truth(self.truth)}" if len(self.truth) <= _SHOWN else f"known {true}"
+        source = f"True probabilities: {self.source}."
         if self.n_rows is None:
-            return (
-                f"True probabilities: {self.source}."
-                if self.source
-                else f"{count(len(self.truth), 'event')} with {truth}."
-            )
-        kinds = f"{count(len(self.truth), 'kind')} of events, equally frequent, with {truth}"
-        return f"Ex ante: samples of {count(self.n_rows, 'event')} from {kinds}."
+            return source if self.source else f"{count(len(self.truth), 'event')} with {truth}."
+        kinds = f"{count(len(self.truth), 'kind')} of events, equally frequent"
+        samples = f"Ex ante: samples of {count(self.n_rows, 'event')} from {kinds}"
+        return f"{samples}. {source}" if self.source else f"{samples}, with {truth}."
 
     def _better(self) -> str:
         higher = [row.measure for row in self.rows if row.higher_is_better]

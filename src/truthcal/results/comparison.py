@@ -1,10 +1,11 @@
 """The result of `compare`: the finding in words, then a row for each measure."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from truthcal.results.base import PageResult, columns
+from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, count, interval, number, p_number, percent
 
@@ -40,7 +41,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(PageResult):
+class Comparison(RowOrderNote, PageResult):
     """Two forecasters of the same events. Returned by `compare`.
 
     Attributes
@@ -61,6 +62,8 @@ class Comparison(PageResult):
         Level of all intervals; rows with a weight above 0.
     names : tuple of str
         Names for printing; change them with ``dataclasses.replace(result, names=("old", "new"))``.
+    neighbour_z : float or None
+        As in `CalibrationTest`, of the model for which it is further from 0.
     """
 
     measure: str
@@ -82,6 +85,7 @@ class Comparison(PageResult):
     confidence_level: float
     n: int
     names: tuple[str, str] = ("a", "b")
+    neighbour_z: float | None = field(default=None, compare=False)
 
     @property
     def better_by_measure(self) -> str | None:
@@ -117,7 +121,7 @@ class Comparison(PageResult):
     def _page(self) -> Page:
         rows = [row.cells() for row in self.rows()]
         table = Table(self.header(), rows, right=[1, 2, 3], indent=2, widths=(11, 10, 10, 10))
-        return Page(self.verdict, table, self.notes())
+        return Page(self.verdict, table, self.notes(), self._row_order_warnings())
 
     @property
     def verdict(self) -> str:

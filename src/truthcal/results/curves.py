@@ -1,12 +1,13 @@
 """Curves and bands: columns of equal length, few enough to plot."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.results.base import PageResult, Result
+from truthcal.results.dependence import RowOrderNote
 from truthcal.results.text import Page, Table, count, interval, number, percent, plural
 
 _Array = NDArray[np.float64]
@@ -208,7 +209,7 @@ class BiasBand(_Curve):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ScaleProfile(PageResult):
+class ScaleProfile(RowOrderNote, PageResult):
     """Miscalibration by scale, compared with chance. Returned by `scale_profile`.
 
     Attributes
@@ -232,6 +233,8 @@ class ScaleProfile(PageResult):
         "asymptotic" or "redrawn", and the number of redrawn outcomes; 0 for "asymptotic".
     n, sketched : int, bool
         Rows, and whether they come from a sketch.
+    neighbour_z : float or None
+        As in `CalibrationTest`.
     """
 
     width: _Array
@@ -248,6 +251,7 @@ class ScaleProfile(PageResult):
     n_resamples: int
     n: int
     sketched: bool = False
+    neighbour_z: float | None = field(default=None, compare=False)
     _columns: ClassVar = (
         *("width", "value", "null_mean", "null_sd", "low", "high", "excess", "pvalue", "common"),
         *("error", "error_low", "error_high"),
@@ -287,7 +291,8 @@ class ScaleProfile(PageResult):
         columns = zip(self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True)
         rows = [[name, f"{x:+.3g}", interval(low, high, 3, sign="+"), f"{p:.2g}"] for name, x, low, high, p in columns]
         header = ["width", "error", f"{percent(self.confidence_level)} by chance", "p"]
-        return Page(self.describe(), Table(header, rows, right=[1], indent=2))
+        table = Table(header, rows, right=[1], indent=2)
+        return Page(self.describe(), table, warnings=self._row_order_warnings())
 
 
 def _signed_root(x: _Array) -> _Array:

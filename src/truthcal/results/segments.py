@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result
+from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, count, more_rows, number, p_number, p_value, percent, plural
 
@@ -101,7 +102,7 @@ class Segment(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SegmentTable(PageResult, Mapping[Any, Segment]):
+class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
     """Verdicts on all segments. Returned by `assess_segments`. Print it.
 
     A mapping from the keys of the `SketchTable` to `Segment`, by increasing adjusted p-value; last those that were not
@@ -117,6 +118,9 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
         Level of the test, of all segments together unless `adjust` is "none"; "holm", "fdr" or "none".
     min_rows : int
         Segments with a smaller effective sample size were not tested.
+    neighbour_z : float or None
+        As in `CalibrationTest`, where neighbours are consecutive rows of the same segment. None if the order of the
+        rows is not known.
     """
 
     segments: tuple[Segment, ...]
@@ -124,8 +128,10 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
     alpha: float
     adjust: str
     min_rows: int
+    neighbour_z: float | None = None
     _place: dict[Any, Segment] = field(init=False, repr=False)
     _derived: ClassVar = ("verdict",)
+    _neighbours: ClassVar = "in the order of the rows of each segment"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_place", {segment.key: segment for segment in self.segments})
@@ -194,4 +200,4 @@ class SegmentTable(PageResult, Mapping[Any, Segment]):
     def _page(self) -> Page:
         rows = [segment.cells() for segment in self.segments[:_SHOWN]]
         table = Table([", ".join(self.by), *_HEADER], rows, right=[1, 4, 5])
-        return Page(self.verdict, table, more_rows(len(self), _SHOWN))
+        return Page(self.verdict, table, more_rows(len(self), _SHOWN), self._row_order_warnings())

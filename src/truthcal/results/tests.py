@@ -5,18 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from truthcal.results.base import Result
+from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import Bounded
 from truthcal.results.text import count, p_value
 
-# Independent rows are beyond this z in less than 0.1% of files, for common and rare events (simulated).
-_DEPENDENT = 4.0
 _TOO_CLOSE = "these predictions are closer to the outcomes than chance allows"
 _Interval = Callable[[float, str], ConfidenceInterval]
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationTest(Result):
+class CalibrationTest(RowOrderNote, Result):
     """The result of a test of calibration. Returned by `calibration_test` and the classical tests.
 
     Attributes
@@ -42,7 +41,7 @@ class CalibrationTest(Result):
         calibrated forecaster has none.
     neighbour_z : float or None
         z of the correlation of errors of neighbouring rows, in the order of the input: beyond 4 or -4, rows are hardly
-        independent, and `dependence` says so. None for a sketch and for fewer than 30 rows.
+        independent, and `dependence` says so. None for fewer than 30 rows, and for a sketch whose rows have no order.
     """
 
     statistic: float
@@ -74,22 +73,6 @@ class CalibrationTest(Result):
         but = f"{start} had a predicted probability of 0, which cannot happen to a calibrated forecaster.\n"
         text = f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
         return f"{text}\n! {self.dependence}" if self.dependence else text
-
-    @property
-    def dependence(self) -> str:
-        """A warning if rows look dependent, with the number and what to do; otherwise empty."""
-        if self.neighbour_z is None or abs(self.neighbour_z) <= _DEPENDENT:
-            return ""
-        z = f"z = {self.neighbour_z:.1f} in the order of the rows"
-        if self.neighbour_z < 0.0:
-            return (
-                f"errors of neighbouring rows have opposite signs ({z}): outcomes seem to exclude each other, like "
-                "those of both teams of a match. p-values assume independent rows: keep one row of each match."
-            )
-        return (
-            f"errors of neighbouring rows are correlated ({z}): rows seem to belong together (one patient, match or "
-            "day), or the error differs along the file. p-values assume independent rows: keep one row of each group."
-        )
 
     def format_p(self, p: float) -> str:
         """Format one of its p-values: "p <= 0.001" where a bound or few redraws give only an upper limit."""
@@ -123,7 +106,7 @@ class CalibrationTest(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class LinearTimeTest(Result):
+class LinearTimeTest(RowOrderNote, Result):
     """Accept or reject, in linear time. Returned by `linear_time_test`.
 
     Attributes
@@ -135,6 +118,8 @@ class LinearTimeTest(Result):
     detectable : float
         Predictions at this distance from calibration (distCal of their population) or more are rejected with
         probability 3/4 or more. Above 1, there are too few rows for a guarantee.
+    neighbour_z : float or None
+        As in `CalibrationTest`.
     """
 
     accepted: bool
@@ -142,6 +127,7 @@ class LinearTimeTest(Result):
     threshold: float
     n_effective: float
     detectable: float
+    neighbour_z: float | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         words = "Accepted as calibrated" if self.accepted else "Rejected: not calibrated"
@@ -150,4 +136,5 @@ class LinearTimeTest(Result):
         rejected = "; more rows are needed to guarantee that others are rejected"
         if self.detectable <= 1.0:
             rejected = f"\nand predictions at a distance of {self.detectable:.3g} or more from calibration are rejected"
-        return f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({accepted}{rejected}.)"
+        text = f"{words}: ATB {self.statistic.value:.4g} {sign} {self.threshold:.4g}.\n({accepted}{rejected}.)"
+        return f"{text}\n! {self.dependence}" if self.dependence else text

@@ -19,10 +19,11 @@ def run(request: Request) -> int:
     if bool(request.truth) == bool(request.files):
         raise ValueError("pass one file of predictions, or true probabilities: --truth 0.25,0.75")
     measures = list(request.measures) or None
+    options: dict[str, Any] = {"stage": request.stage, "n_rows": request.n_rows, "rng": request.seed}
     if request.truth:
-        result = tc.audit(list(request.truth), measures, rng=request.seed)
+        result = tc.audit(list(request.truth), measures, **options)
     else:
-        result = tc.audit_on(_read_predictions(request), measures, rng=request.seed, max_rows=request.max_rows)
+        result = tc.audit_on(_read_predictions(request), measures, max_rows=request.max_rows, **options)
     if request.format == "json":
         print_json("audit", {"rows": as_rows(result.table())})
     else:

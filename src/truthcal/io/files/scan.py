@@ -17,6 +17,7 @@ from truthcal.io.files.decode import BatchDecoder
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.parquet_arrow import check_parquet_footers
 from truthcal.io.files.source import Checksum, Source
+from truthcal.io.row_order import RowOrder
 
 _STEPS = 1000  # of the progress bar for each file
 BatchCallback = Callable[[Any, NDArray[Any], list[NDArray[Any]], NDArray[Any] | None], None]
@@ -104,6 +105,7 @@ def scan_sources(
     check_parquet_footers(sources, wanted)
     decoder = BatchDecoder(roles)
     accumulators = {name: BucketAccumulator(roles.for_model(name), n_buckets) for name in roles.y_probas}
+    order = RowOrder()
     with progress(_STEPS * len(sources), "reading") as bar:
         for i, source in enumerate(sources):
             row = 0
@@ -111,14 +113,16 @@ def scan_sources(
                 y, ps, w, groups = decoder.decode(batch, source)
                 for accumulator, p in zip(accumulators.values(), ps, strict=True):
                     accumulator.add(y, p, w, groups, row, str(source))
+                order.add(y, ps, w, groups)
                 if on_batch is not None:
                     on_batch(batch, y, ps, w)
                 row += len(batch)
                 bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
     where = str(sources[0]) if len(sources) == 1 else f"each of these {len(sources)} files"
     results = {}
-    for name, accumulator in accumulators.items():
+    for model, (name, accumulator) in enumerate(accumulators.items()):
         table, groups = accumulator.table()
         table |= decoder.other_labels()
         results[name] = build_sketch(table, groups, roles.for_model(name), n_buckets, where)
+        order.store_in(results[name], model)
     return results
