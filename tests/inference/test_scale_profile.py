@@ -159,7 +159,8 @@ def test_prints_in_words_and_has_a_table():
     profile = tc.scale_profile([1] * 20 + [0] * 20, [0.05] * 40, rng=0)
     lines = str(profile).splitlines()
     assert lines[0] == "6 of 6 scales have an error above the 95% range of calibrated predictions (40 rows)."
-    assert [line.split()[0] for line in lines[3:]] == ["1", "1/2", "1/4", "1/8", "1/16", "1/32"]
+    assert [line.split()[0] for line in lines[3:9]] == ["1", "1/2", "1/4", "1/8", "1/16", "1/32"]
+    assert lines[9:] == [f"! {profile.dependence}"]  # first only ones, then only zeros
     assert str(tc.scale_profile([1], [0.3], rng=0)).startswith("None of 6 scales has an error above")
     table = profile.table()
     assert {len(column) for column in table.values()} == {6}

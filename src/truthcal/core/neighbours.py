@@ -11,8 +11,9 @@ from truthcal.core.checks import is_plain
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
-# Fewer rows say nothing. Errors are measured from their mean in bins of this many rows or more.
-_FEWEST, _PER_BIN, _MOST_BINS = 30, 500, 200
+# Fewer rows say nothing. Errors are measured from their mean in bins of this many rows or more; with groups, in larger
+# bins, first of all rows and then of each group, because only the mean of the second ones is corrected.
+_FEWEST, _PER_BIN, _PER_BIN_OF_GROUPS, _MOST_BINS = 30, 50, 500, 200
 # Of more rows than this number of blocks, only such a number of blocks is read, spread over the file: 20 ms.
 _BLOCK, _MOST_BLOCKS = 1 << 13, 16
 # Where errors are certainly 0 but for rounding, their squares times squares are below this.
@@ -64,12 +65,13 @@ def neighbour_z(p: NDArray[Any], y: NDArray[Any], groups: NDArray[Any] | None = 
     if len(p) < _FEWEST or not (is_plain(p) and is_plain(y)) or not ((y == 0) | (y == 1)).all():
         return None
     p, y, numbers = p.astype(np.float64), y.astype(np.float64), numbers.astype(np.int64)
-    bins = _bin_numbers(p, np.zeros_like(numbers))
+    per_bin = _PER_BIN if groups is None else _PER_BIN_OF_GROUPS
+    bins = _bin_numbers(p, np.zeros_like(numbers), per_bin)
     error = _subtract_means(p - y, bins)
     if groups is not None:
         order = np.argsort(numbers, kind="stable")
         p, y, error, numbers = p[order], y[order], error[order], numbers[order]
-        bins = _bin_numbers(p, numbers)
+        bins = _bin_numbers(p, numbers, per_bin)
         error = _subtract_means(error, bins)
     return _standardize(error, np.clip(y + error, 0.0, 1.0), bins, numbers)
 
@@ -91,10 +93,10 @@ def _standardize(error: _Array, chance: _Array, bins: _Ints, groups: _Ints) -> f
     return total / math.sqrt(variance_of_total) if variance_of_total > _ROUNDING * len(products) else 0.0
 
 
-def _bin_numbers(p: _Array, groups: _Ints) -> _Ints:
+def _bin_numbers(p: _Array, groups: _Ints, per_bin: int) -> _Ints:
     """Number bins of similar predictions within each group; rows are in the order of their groups."""
     counts = np.bincount(groups)
-    ends, n_bins = np.cumsum(counts), np.clip(counts // _PER_BIN, 1, _MOST_BINS)
+    ends, n_bins = np.cumsum(counts), np.clip(counts // per_bin, 1, _MOST_BINS)
     numbers: _Ints = (np.cumsum(n_bins) - n_bins)[groups]
     for group in np.flatnonzero(n_bins > 1):
         rows = slice(ends[group] - counts[group], ends[group])
