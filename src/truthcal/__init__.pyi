@@ -18,8 +18,12 @@ from .inference.planning import detectable_error as detectable_error
 from .inference.planning import required_sample_size as required_sample_size
 from .inference.power import power as power
 from .inference.power import validity_curve as validity_curve
+from .inference.sample_complexity import sample_complexity as sample_complexity
 from .inference.scale_profile import scale_profile as scale_profile
 from .inference.segments import assess_segments as assess_segments
+from .inference.validity import acceptance_probability as acceptance_probability
+from .inference.validity import best_possible_gap as best_possible_gap
+from .inference.validity import validity as validity
 from .io.engines import sketch_frame as sketch_frame
 from .io.exact_atb import atb_frame as atb_frame
 from .io.files.scan import scan as scan
@@ -97,6 +101,7 @@ from .results.measures import MeasureValue as MeasureValue
 from .results.measures import ScoreDecomposition as ScoreDecomposition
 from .results.measures import SmoothWitness as SmoothWitness
 from .results.power import DetectableError as DetectableError
+from .results.power import Validity as Validity
 from .results.power import ValidityCurve as ValidityCurve
 from .results.segments import Segment as Segment
 from .results.segments import SegmentTable as SegmentTable

@@ -228,7 +228,7 @@ def validity_curve(
     name, wrong, strongest = check_family(family, p)
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
-    distance_of = _distances_by_strength(sample, wrong, strongest)
+    distance_of = distances_by_strength(sample, wrong, strongest)
     wanted = np.array([float(d) for d in distances] if distances is not None else [0.0])
     if wanted.size == 0 or not (wanted >= 0.0).all():
         raise invalid("distances", "must contain at least one number, and no negative ones.")
@@ -248,7 +248,7 @@ def validity_curve(
     )
 
 
-def _distances_by_strength(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array, _Array]:
+def distances_by_strength(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array, _Array]:
     """Points of a validity curve: strengths and their distances to calibration, dense enough for interpolation."""
     strengths = np.concatenate([[0.0], np.geomspace(1e-3 * strongest, strongest, 40)])
     p, distances = sample.p.astype(np.float64), [0.0]

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import Result
-from truthcal.results.text import count
+from truthcal.results.base import PageResult, Result
+from truthcal.results.text import Page, Table, count
 
 # Shifts upwards and downwards that differ by at most this share are given as one, and rounding moves them by at most
 # this share: either changes a power of 0.8 by about 0.01.
@@ -43,6 +43,58 @@ class ValidityCurve(Result):
         start = f"Acceptance rate of {test}, by distance to calibration ({self.family}):"
         rows = zip(self.distance, self.acceptance, strict=True)
         return "\n".join([start, *(f"  distance {d:<7.3g} accepted {a:.0%}" for d, a in rows)])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Validity(PageResult):
+    """How well a test tells calibrated from miscalibrated populations, by number of rows. Returned by `validity`.
+
+    Attributes
+    ----------
+    n_rows, distance : ndarray
+        Number of rows in a sample, and distance of the miscalibrated populations from calibration.
+    threshold : ndarray
+        Largest number that is accepted; nan for a test that decides itself.
+    accept_calibrated, accept_miscalibrated : ndarray
+        Lowest acceptance rate of a calibrated population, and highest one of a miscalibrated population.
+    standard_error : ndarray
+        Standard error of the gap between these two rates.
+    best_possible : ndarray
+        The largest gap that any test can have, as given by `best_possible_gap`.
+    gap : ndarray
+        Lowest acceptance rate of a calibrated population minus highest one of a miscalibrated population.
+    test, constant, n_simulations : str, float, int
+        Name of the test; ``distance * sqrt(n_rows)``; number of samples behind each rate.
+    """
+
+    n_rows: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+    accept_calibrated: NDArray[np.float64]
+    accept_miscalibrated: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    best_possible: NDArray[np.float64]
+    test: str
+    constant: float
+    n_simulations: int
+    _derived: ClassVar = ("gap",)
+    _columns: ClassVar = (
+        *("n_rows", "distance", "threshold", "accept_calibrated", "accept_miscalibrated"),
+        *("gap", "standard_error", "best_possible"),
+    )
+
+    @property
+    def gap(self) -> NDArray[np.float64]:
+        """Gap between the two acceptance rates."""
+        return self.accept_calibrated - self.accept_miscalibrated
+
+    def _page(self) -> Page:
+        rates = self.accept_calibrated, self.accept_miscalibrated, self.gap, self.best_possible
+        cells = [f"{n:,}" for n in self.n_rows], [f"{d:.3g}" for d in self.distance]
+        rows = list(zip(*cells, *([f"{rate:.2f}" for rate in column] for column in rates), strict=True))
+        heading = f"Acceptance rate of {self.test} at a distance of {self.constant:g} / sqrt(rows) from calibration:"
+        header = ("rows", "distance", "calibrated", "miscalibrated", "gap", "any test")
+        return Page(heading, Table(header, rows, right=range(len(header)), indent=2))
 
 
 @dataclass(frozen=True, slots=True)
