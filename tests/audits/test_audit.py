@@ -299,6 +299,7 @@ def test_expected_score_prints_one_line():
         "outcomes": None,
         "probabilities": None,
         "values": None,
+        "n_rows": None,
     }
 
 

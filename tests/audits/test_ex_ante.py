@@ -59,6 +59,31 @@ def test_every_ubse_is_strictly_truthful():
             assert row.scores["wrong"] >= row.honest + (0.05**2 + 0.1**2) / 3 / 9
 
 
+@pytest.mark.parametrize("name", ["atb", "brier", "quantile_ece", "smcal"])
+def test_expected_score_of_samples_is_that_of_the_audit(name):
+    lie = [0.2, 0.2, 0.9]
+    row = tc.audit(KINDS, [name], strategies={"lie": lambda truth: lie}, stage="ex_ante", n_rows=4)[name]
+    found = tc.expected_score(lie, KINDS, name, n_rows=4)
+    assert (found.value, found.method, found.standard_error) == (row.scores["lie"], row.method, 0.0)
+    assert str(found).startswith(f"expected {name} of 4 rows ")
+    assert found.n_rows == 4
+
+
+@pytest.mark.parametrize("name", ["atb", "smcal", "multiscale_atb"])
+def test_frequencies_are_those_of_repeated_kinds(name, monkeypatch):
+    truth, report = [0.1, 0.8], [0.3, 0.6]
+    twice = tc.expected_score([0.3, 0.6, 0.6], [0.1, 0.8, 0.8], name, n_rows=3).value
+    weighted = tc.expected_score(report, truth, name, n_rows=3, sample_weight=[1, 2])
+    assert weighted.value == pytest.approx(twice, rel=1e-12)
+    own = tc.expected_score(report, truth, tc.MEASURES[name].function, n_rows=3, sample_weight=[1, 2])
+    assert own.value == pytest.approx(twice, rel=1e-12)
+    monkeypatch.setattr(stages_module, "_MAX_SAMPLES", 0)
+    drawn = tc.expected_score(report, truth, name, n_rows=3, sample_weight=[1, 2], n_resamples=400)
+    if drawn.method == "draws":
+        assert abs(drawn.value - twice) < 4 * drawn.standard_error
+        assert drawn.n_resamples == 400
+
+
 def test_excess_is_only_weakly_truthful_ex_ante():
     """Its mean is the ATB of the population: 0 for all calibrated predictors. Interim, lying pays."""
     row = tc.audit(KINDS, ["excess"], strategies=COARSE, stage="ex_ante", n_rows=50)["excess"]

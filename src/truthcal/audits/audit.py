@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.audits.expected_score import AuditedMeasure, MeasureLike, resolve_measure
+from truthcal.audits.audited_measure import AuditedMeasure, MeasureLike, resolve_measure
 from truthcal.audits.outcomes import MAX_ENUMERATED
 from truthcal.audits.stages import ExAnteStage, InterimStage, Scored, Stage
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.audits.expected_score import AuditedMeasure, SortedReport
+from truthcal.audits.audited_measure import AuditedMeasure, SortedReport
 from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
 from truthcal.core.progress import progress
 
@@ -91,12 +91,16 @@ class InterimStage:
 
 
 class ExAnteStage:
-    """Samples of `n_rows` events, drawn from equally frequent kinds of events with these true probabilities."""
+    """Samples of `n_rows` events, drawn from kinds of events with these true probabilities and relative frequencies."""
 
     thorough_search = False  # each sample has its own predictions: many times the work of an outcome
 
-    def __init__(self, truth: _Array, n_rows: int, n_resamples: int, rng: np.random.Generator) -> None:
-        self.truth, self.n_rows = truth, n_rows
+    def __init__(
+        self, truth: _Array, n_rows: int, n_resamples: int, rng: np.random.Generator, frequency: _Array | None = None
+    ) -> None:
+        self.truth, self.n_rows, self._frequency = truth, n_rows, frequency
+        equal = np.full(len(truth), 1.0 / len(truth))
+        self._share = equal if frequency is None else frequency / np.sum(frequency)
         self._random = self._draw(n_resamples, rng)
         self._to_search = self._draw(max(n_resamples // 8, _MIN_TO_SEARCH), rng)
         self._samples = math.comb(n_rows + len(truth) - 1, n_rows)
@@ -107,7 +111,7 @@ class ExAnteStage:
 
     def score(self, measure: AuditedMeasure, report: _Array, bar: progress, *, search: bool = False) -> Scored:
         """Expected score of a report; in a search, on fewer samples."""
-        value = measure.expected_ex_ante(SortedReport(report, self.truth), self.n_rows)
+        value = measure.expected_ex_ante(SortedReport(report, self.truth, self._frequency), self.n_rows)
         if value is None and self._exact(measure, search):
             value = math.fsum(
                 share * self._score_of_sample(measure, report, kinds, bar) for kinds, share in self._all_samples()
@@ -138,7 +142,7 @@ class ExAnteStage:
         return len(self._random) * self.n_rows / len(self.truth) * float(np.sum(np.minimum(changed, 1.0 - changed)))
 
     def _draw(self, count: int, rng: np.random.Generator) -> list[tuple[_Kinds, NDArray[np.bool_]]]:
-        kinds = rng.integers(0, len(self.truth), (count, self.n_rows))
+        kinds = rng.choice(len(self.truth), (count, self.n_rows), p=self._share)
         return list(zip(kinds, rng.random(kinds.shape) < self.truth[kinds], strict=True))
 
     def _all_samples(self) -> Iterator[tuple[_Kinds, float]]:
@@ -146,7 +150,7 @@ class ExAnteStage:
         for kinds in itertools.combinations_with_replacement(range(len(self.truth)), self.n_rows):
             sample = np.array(kinds, np.intp)
             orders = math.factorial(self.n_rows) // math.prod(map(math.factorial, np.bincount(sample).tolist()))
-            yield sample, orders / len(self.truth) ** self.n_rows
+            yield sample, orders * math.prod(self._share[sample].tolist())
 
     def _outcomes_of_sample(self, measure: AuditedMeasure) -> int:
         return 1 if measure.expected(SortedReport(self.truth, self.truth)) is not None else 2**self.n_rows

@@ -38,6 +38,8 @@ class ExpectedScore(Result):
         If enumerated: every possible outcome, in the order of the rows; all 2^n unless some events are certain.
     probabilities, values : ndarray of shape (k,) or None
         Probability of each outcome, and the score of the report there.
+    n_rows : int or None
+        Number of rows in a sample if the report is for a population.
     """
 
     measure: str
@@ -48,15 +50,18 @@ class ExpectedScore(Result):
     outcomes: NDArray[np.uint8] | None = None
     probabilities: NDArray[np.float64] | None = None
     values: NDArray[np.float64] | None = None
+    n_rows: int | None = None
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
-        start = f"expected {self.measure} "
+        start = f"expected {self.measure} " + (f"of {count(self.n_rows, 'row')} " if self.n_rows else "")
         if self.method == "draws":
             draws = f"{self.n_resamples:,} simulations"
             return f"{start}{self.value:.4g}, standard error {self.standard_error:.2g} from {draws}"
+        if self.n_rows is not None:
+            return f"{start}{self.value:.6g} (exact)"
         if self.probabilities is None:
             return f"{start}{self.value:.6g} (exact: sum of the bias of the report and the noise of the outcomes)"
         return f"{start}{self.value:.6g} (exact: mean over all {len(self.probabilities):,} outcomes)"
