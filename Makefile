@@ -29,6 +29,7 @@ lint: $(VENV)/.dev  ## style, complexity, types, import rules
 bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/linear_time.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/inference.py
 	$(BIN)/python benchmarks/intervals.py

@@ -30,9 +30,10 @@ from .io.files.scan import scan as scan
 from .io.sql import sketch_sql as sketch_sql
 from .io.sql_result import sketch_from_rows as sketch_from_rows
 from .measures.atb import atb as atb
-from .measures.atb import atb_approx as atb_approx
 from .measures.atb import atb_l1 as atb_l1
 from .measures.atb import atb_summary as atb_summary
+from .measures.atb_approx import atb_approx as atb_approx
+from .measures.atb_approx import atb_l1_approx as atb_l1_approx
 from .measures.bias_curve import bias_band as bias_band
 from .measures.bias_curve import cumulative_bias_curve as cumulative_bias_curve
 from .measures.binned import binned_ece as binned_ece

@@ -1,6 +1,5 @@
 """ATB: the paper's table, and every statement of its theory as a property."""
 
-import importlib
 import itertools
 import math
 
@@ -231,79 +230,6 @@ def test_curve_prints_and_makes_columns():
     )
     assert sketched.q.tolist() == [0.25, 0.875]
     assert not any(column.flags.writeable for column in sketched.table().values())
-
-
-# --- linear time ------------------------------------------------------------------------------------------------------
-
-
-@given(weighted_rows(max_size=100), st.sampled_from([1e308, 0.3, 0.01, 1e-4, 1e-7, 1e-10]))
-@examples(60)
-def test_approx_bounds_contain_the_exact_value_and_keep_the_tolerance(data, tolerance):
-    y, p, w = data
-    result = tc.atb_approx(y, p, tolerance=tolerance, sample_weight=w)
-    assert result.low <= tc.atb(y, p, sample_weight=w) <= result.high
-    assert result.low <= result.value <= result.high
-    assert result.width <= tolerance
-
-
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-7])
-@pytest.mark.parametrize("shape", ["uniform", "rare", "one bucket", "ties"])
-def test_approx_refines_until_certified(tolerance, shape):
-    rng = np.random.default_rng(0)
-    n = 50_000
-    p = {
-        "uniform": rng.random(n),
-        "rare": rng.beta(1, 99, n),
-        "one bucket": 0.5 + 1e-4 * rng.random(n),
-        "ties": np.round(rng.random(n), 1),
-    }[shape]
-    y = rng.random(n) < 0.8 * p
-    result = tc.atb_approx(y, p, tolerance=tolerance)
-    assert tc.atb(y, p) in result
-    assert result.width <= tolerance
-
-
-def test_approx_sorts_only_where_a_sketch_would_be_larger_than_the_data(monkeypatch):
-    rng = np.random.default_rng(0)
-    p = rng.random(20_000)
-    y = rng.random(20_000) < p
-    module = importlib.import_module("truthcal.measures.atb")  # the plain name is the function
-    monkeypatch.setattr(module, "atb_of", None)  # calling it would fail
-    assert tc.atb_approx(y, p, tolerance=1e-6).width <= 1e-6
-    assert tc.atb_approx(y, 0.3 + 1e-4 * p, tolerance=1e-4).width <= 1e-4  # one bucket at first: refined
-    with pytest.raises(TypeError, match="not callable"):
-        tc.atb_approx(y, p, tolerance=1e-10)
-
-
-def test_approx_never_builds_the_same_sketch_twice(monkeypatch):
-    module = importlib.import_module("truthcal.measures.atb")
-    built = []
-    monkeypatch.setattr(module, "Sketch", lambda n_buckets: built.append(n_buckets) or tc.Sketch(n_buckets))
-    p = 0.3 + 1e-4 * np.random.default_rng(0).random(1_100_000)
-    exact = tc.atb(p < 0.30005, p)
-    assert exact in tc.atb_approx(p < 0.30005, p, tolerance=1e-10)
-    assert 1 < len(built) <= 3
-    assert len(set(built)) == len(built)
-
-
-def test_approx_works_with_extreme_weights():
-    y, p, w = [0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], [1e300, 1e220, 1e299, 1e300]
-    assert tc.atb(y, p, sample_weight=w) in tc.atb_approx(y, p, tolerance=1e-3, sample_weight=w)
-
-
-@pytest.mark.parametrize(
-    ("tolerance", "error", "message"),
-    [
-        (0, ValueError, "`tolerance` must be finite and at least 1e-10; got 0.0"),
-        (math.nan, ValueError, "`tolerance` must be finite and at least 1e-10; got nan"),
-        (1e-12, ValueError, "`tolerance` must be finite and at least 1e-10; got 1e-12"),
-        ("0.1", TypeError, "`tolerance` must be a number; got '0.1'"),
-        (True, TypeError, "`tolerance` must be a number; got True"),
-    ],
-)
-def test_approx_refuses_a_bad_tolerance(tolerance, error, message):
-    with pytest.raises(error, match=message):
-        tc.atb_approx([0, 1], [0.2, 0.7], tolerance=tolerance)
 
 
 def test_bounded_is_a_number_with_bounds():

@@ -36,6 +36,20 @@ def atb_l1(y, p, w=None):
     return threshold_average(p, y, w, lambda a, b: abs(a) + abs(b)) / sum(w)
 
 
+def atb_and_atb_l1_by_scan(y, p, w):
+    """Both measures by one scan over the sorted rows: the same definition, for thousands of rows."""
+    total = sum(wi * (pi - yi) for pi, yi, wi in zip(p, y, w, strict=True))
+    squares, sizes, below, position = 0, 0, 0, 0
+    for pi, yi, wi in sorted(zip(p, y, w, strict=True)):
+        squares += (pi - position) * (below**2 + (total - below) ** 2)
+        sizes += (pi - position) * (abs(below) + abs(total - below))
+        below += wi * (pi - yi)
+        position = pi
+    squares += (1 - position) * total**2
+    sizes += (1 - position) * abs(total)
+    return squares / sum(w) ** 2, sizes / sum(w)
+
+
 def kernel_sum(y, p, w, kernel):
     c = [wi * (pi - yi) for pi, yi, wi in zip(p, y, w, strict=True)]
     pairs = itertools.product(range(len(p)), repeat=2)

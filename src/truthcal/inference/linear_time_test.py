@@ -7,7 +7,7 @@ import numpy as np
 from truthcal.core.checks import check_rows, refuse_fractional
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.summarize import given_sketch, refuse_fractional_buckets
-from truthcal.measures.atb import atb_approx
+from truthcal.measures.atb_approx import bounds_of
 from truthcal.results.tests import LinearTimeTest
 
 # The test rejects at larger distances from calibration (distCal times the square root of the number of rows).
@@ -35,7 +35,8 @@ def linear_time_test(
     enough for this. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability at least 3/4.
     (They are almost always accepted: the test is very conservative, and `calibration_test` detects much smaller
     errors.) If the population's distance from calibration (distCal) is at least ``10.8 / sqrt(n)``, the predictions are
-    rejected with probability at least 3/4. The proof is in docs/theory/inference.md. O(n).
+    rejected with probability at least 3/4. The proof is in docs/theory/inference.md. O(n) in the worst
+    case: rows are never sorted.
     Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
@@ -61,7 +62,7 @@ def linear_time_test(
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)
         ww = 1.0 / len(rows.p) if rows.w is None else float(np.sum((rows.w / np.sum(rows.w)) ** 2))
-        value = atb_approx(rows.y, rows.p, tolerance=ww / 2.0, sample_weight=rows.w)
+        value = bounds_of(rows, ww / 2.0, squared=True)
         z = neighbour_z(rows.p, rows.y)
     threshold = 1.5 * ww
     return LinearTimeTest(value.value <= threshold, value, threshold, 1.0 / ww, _FAR * math.sqrt(ww), z)

@@ -1,22 +1,17 @@
-"""ATB, the averaged two-bin calibration error: the number, its summary, its bounds and its curve."""
+"""ATB, the averaged two-bin calibration error: the number and its summary."""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_rows, refuse_wide_weight
 from truthcal.core.parallel import run_parts
-from truthcal.core.params import check_number
 from truthcal.core.points import excess
-from truthcal.core.sample import Sample, relative_weights
-from truthcal.core.sketch import MAX_BUCKETS, Sketch
+from truthcal.core.sample import Sample
+from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.kernels import atb as kernel
-from truthcal.results.measures import AtbSummary, Bounded
-
-# Tighter certified bounds would be dominated by rounding.
-_FINEST = 1e-10
+from truthcal.results.measures import AtbSummary
 
 
 def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -125,66 +120,6 @@ def atb_l1_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np
     sides = (np.abs(curve) + np.abs(total - curve)) @ np.diff(r, append=1.0)
     value: NDArray[np.float64] = sides + np.abs(total[:, 0]) * r[0]
     return value
-
-
-def atb_approx(
-    y_true: object, y_proba: object, *, tolerance: float, sample_weight: object = None, pos_label: object = None
-) -> Bounded:
-    """ATB in linear time, between certified bounds at most `tolerance` apart.
-
-    Parameters
-    ----------
-    y_true, y_proba, sample_weight, pos_label
-        As for `atb`.
-    tolerance : float
-        Largest allowed distance between the bounds, at least 1e-10. The paper's linear-time calibration test needs
-        ``1 / (2 * n)``.
-
-    Returns
-    -------
-    Bounded
-        ``value``, and ``low`` and ``high`` that certainly contain the exact ATB.
-
-    Notes
-    -----
-    Builds a `Sketch`, and a finer one if the bounds are too wide, in at most three passes. ``1 / (2 * tolerance)``
-    buckets always suffice, so the cost is O(n + 1/tolerance). If that number exceeds the number of rows or the limit of
-    a sketch, the rows are sorted instead, in O(n log n), and the result is exact up to rounding.
-
-    Examples
-    --------
-    >>> import truthcal as tc
-    >>> result = tc.atb_approx([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3], tolerance=0.01)
-    >>> result.low <= tc.atb([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.3]) <= result.high, result.width <= 0.01
-    (True, True)
-    """
-    tolerance = min(check_number(tolerance, "tolerance", _FINEST), 1.0)
-    rows = check_rows(y_true, y_proba, sample_weight, pos_label)
-    if rows.w is not None:
-        refuse_wide_weight(rows.w)
-        rows = rows._replace(w=relative_weights(rows.w)[0])
-    enough = min(_round_up_buckets(1 / (2 * tolerance)), MAX_BUCKETS)
-    n_buckets = min(_round_up_buckets(1 / math.sqrt(2 * tolerance)), enough)
-    for attempt in range(3):
-        if n_buckets > max(len(rows.p), 64):
-            break
-        result = Sketch(n_buckets).update(rows.y, rows.p, rows.w).atb()
-        if result.width <= tolerance:
-            return result
-        if n_buckets == enough:
-            break
-        # If predictions are spread out, the width falls with the square of the number of buckets.
-        finer = _round_up_buckets(1.5 * n_buckets * math.sqrt(result.width / tolerance))
-        n_buckets = min(finer, enough) if attempt == 0 else enough
-    exact = atb_of(Sample.from_checked(rows))
-    # Relative error 1e-11 of the block sums; absolute error 1e-15 of the cumulative bias, times the square root of ATB.
-    rounding = 1e-11 * exact + 1e-14 * math.sqrt(exact) + 1e-29
-    return Bounded(exact, max(exact - rounding, 0.0), exact + rounding)
-
-
-def _round_up_buckets(x: float) -> int:
-    """Number of buckets for ATB in linear time: the smallest power of two that is at least x."""
-    return 1 << max(math.ceil(math.log2(x)), 0)
 
 
 def atb_summary(
