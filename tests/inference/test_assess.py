@@ -58,7 +58,8 @@ def test_kind_on_data_made_for_it(kind):
 def test_calibrated_in_words():
     result = tc.assess(*some_rows())
     assert result.verdict == (
-        f"Calibrated as far as 2,000 rows can tell: the error is at most {result.error.high:.2g} (95% confidence).\n"
+        "Calibrated as far as 2,000 rows can tell.\n"
+        f"The error is at most {result.error.high:.2g} (95% confidence).\n"
         "Detectable with 80% power: "
         "a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24."
     )
@@ -71,7 +72,7 @@ def test_calibrated_in_words():
 def test_far_from_certain_in_words():
     result = tc.assess(*some_rows(n=60))
     assert result.kind == "calibrated"
-    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not much: the error is at most ")
+    assert result.verdict.startswith("Calibrated as far as 60 rows can tell, which is not much.\nThe error is at most ")
 
 
 @pytest.mark.parametrize(
@@ -120,10 +121,33 @@ def test_too_few_rows(y, p, rows):
     result = tc.assess(y, p)
     assert result.kind == "too few rows"
     assert result.verdict.startswith(
-        f"Too few rows: {rows} with {'this prediction carries' if rows == '1 row' else 'these predictions carry'} too little information (sum p(1 - p) is "
+        f"Too few rows: {rows} {'carries' if rows == '1 row' else 'carry'} too little information to detect errors (sum p("
     )
     assert math.isnan(result.detectable.largest)
-    assert "detectable      unknown     the predictions carry too little information" in str(result)
+    assert "detectable      unknown     these rows carry too little information" in str(result)
+    assert str(result).count("sum p(1 - p)") == 1
+
+
+def test_never_calibrated_beside_an_error_that_excludes_0():
+    rng = np.random.default_rng(11)
+    p = rng.random(400)
+    y = rng.random(400) < np.clip(p + 0.07 * np.sin(6 * np.pi * p), 0, 1)
+    result = tc.assess(y, p)
+    assert result.test.pvalue > 0.05
+    assert result.error.low > 0.0
+    assert result.kind == "unclear"
+    assert result.verdict.startswith(
+        "Unclear: miscalibration is not significant, but the error is about 0.12 (95%: 0.07 to 0.16).\nDetectable with "
+    )
+
+
+def test_a_row_with_nearly_all_of_the_weight_is_named():
+    y, p = some_rows(n=1000)
+    result = tc.assess(y, p, sample_weight=np.r_[1e6, np.ones(999)])
+    assert result.verdict == (
+        "Too few rows: a few of 1,000 rows have nearly all of the weight; the effective sample size is 1.0."
+    )
+    assert not any("uneven" in warning for warning in result.warnings)
 
 
 def test_level_decides():
@@ -139,7 +163,8 @@ def test_no_honest_forecaster_is_accused_often():
     count = REPEATS // 5
     kinds = [tc.assess(*some_rows(n=100, seed=seed), n_resamples=199).kind for seed in range(count)]
     assert kinds.count("too good") <= stats.binom.isf(0.005, count, 0.01)  # expected: 1 in 100
-    assert kinds.count("calibrated") >= stats.binom.ppf(0.005, count, 0.94)  # expected: 94 in 100
+    assert kinds.count("unclear") <= stats.binom.isf(0.005, count, 0.025)
+    assert kinds.count("calibrated") >= stats.binom.ppf(0.005, count, 0.915)
 
 
 # --- the evidence -----------------------------------------------------------------------------------------------------
@@ -186,7 +211,7 @@ def test_worst_range_is_where_it_was_put():
     assert 0.1 < found.error_at_least < 0.2
     assert found.confidence_level == 0.9
     assert result.verdict.endswith(f"Worst place: {found};\n{found.frequencies}.")
-    assert f"or more {found.place} (90%); {found.frequencies}" in str(result)
+    assert "or more {} (90%); mean prediction {}, outcome {}\n".format(found.place, *found.percentages) in str(result)
 
 
 def test_same_rows_same_verdict():
@@ -296,7 +321,7 @@ def test_warning_of_few_values():
 
 def test_warning_of_uneven_weights():
     y, p = some_rows(n=300)
-    w = np.random.default_rng(0).exponential(1.0, 300) ** 3
+    w = np.random.default_rng(0).exponential(1.0, 300) ** 2
     effective = w.sum() ** 2 / np.sum(w**2)
     assert f"weights are uneven: the effective sample size is {effective:,.1f}, not 300." in warned(
         y, p, sample_weight=w
@@ -306,6 +331,7 @@ def test_warning_of_uneven_weights():
 
 def test_warning_of_little_chance():
     y, p = np.zeros(300, int), np.full(300, 0.001)
+    y[:5] = 1
     assert "the predictions carry little information: sum p(1 - p) is 0.3." in warned(y, p)
     assert "little information" not in warned(*some_rows(n=300))
 
@@ -494,7 +520,9 @@ def test_an_outcome_that_could_not_be_is_never_called_calibrated():
     assert found.verdict.startswith(
         "Miscalibrated: 1 of 400 rows had an outcome with a predicted probability of exactly 0."
     )
-    assert "The other rows show no miscalibration" in found.verdict
+    assert found.verdict.endswith(
+        f"Otherwise, miscalibration is not significant ({found.test.format_p(found.test.greater)})."
+    )
     assert tc.assess([0], [1.0], hard=True).kind == "too high"
 
 
@@ -539,6 +567,13 @@ def test_rare_events_have_a_ratio(factor, kind):
     bias = result.bias_interval
     assert result.mean_proba / (result.mean_proba - bias.low) == pytest.approx(low, rel=0.05)
     assert result.mean_proba / (result.mean_proba - bias.high) == pytest.approx(high, rel=0.05)
+
+
+@pytest.mark.parametrize(("happened", "limits"), [(1, "120 times as many events as happen (95%: 21 or more)"), (0, "")])
+def test_ratio_of_events_that_may_never_happen(happened, limits):
+    verdict = tc.assess([1] * happened + [0] * (3000 - happened), [0.04] * 3000).verdict
+    assert limits in verdict
+    assert ("times as many" in verdict) == bool(limits)
 
 
 def test_common_events_and_unclear_directions_have_no_ratio():

@@ -33,7 +33,7 @@ def test_a_false_alarm_stays_one():
     """Calibrated rows that fail by chance; `truthcal check` had the same answer before the gate moved here."""
     gate = tc.check(*rows(3000, seed=0))
     assert (gate.status, gate.assessment.test.greater) == ("fail", pytest.approx(0.0048))
-    assert tc.check(*rows(3000, seed=0), alpha=0.004).status == "pass"
+    assert tc.check(*rows(3000, seed=0), alpha=0.004).reasons[0].startswith("miscalibration is not significant, but")
 
 
 def test_miscalibrated_predictions_fail():
@@ -67,6 +67,32 @@ def test_few_rows_are_unclear():
     gate = tc.check([0, 1, 0, 1], [0.5] * 4)
     assert gate.status == "too little data"
     assert gate.verdict.startswith("Too little data to tell: the error")
+
+
+def test_rare_events_do_not_pass_by_a_fixed_limit():
+    """All predictions are below 0.1, so that an error below 0.1 means nothing."""
+    y, p = np.zeros(40), np.random.default_rng(1).random(40) * 0.1
+    y[7] = 1
+    gate = tc.check(y, p)
+    assert gate.status == "too little data"
+    assert gate.reasons[0].endswith("and must be at most 0.025 to pass if no limit is given")
+    assert tc.check(y, p, max_error=0.5).reasons == ("too few rows to detect errors",)
+
+
+def test_unclear_predictions_pass_only_a_limit_on_their_error():
+    rng = np.random.default_rng(2)
+    p = rng.random(3000)
+    y = rng.random(3000) < p
+    gate = tc.check(y, p)
+    assert (gate.status, gate.assessment.kind) == ("too little data", "unclear")
+    assert gate.reasons[0].startswith("miscalibration is not significant, but the error is at least 0.00")
+    assert tc.check(y, p, max_error=0.06).status == "pass"
+
+
+def test_the_largest_error_is_that_of_a_named_segment():
+    y, p = rows(3000, seed=1)
+    passed = tc.check(y, p, segments=table_of(y, p, np.where(np.arange(3000) < 300, "few", "many")), max_error=0.3)
+    assert passed.reasons[0].startswith("the error of segment few is at most 0.")
 
 
 def test_a_sketch_gets_the_answer_of_its_rows():
@@ -115,6 +141,7 @@ def test_a_gate_is_plain_json_and_can_be_pickled():
     [
         ({"alpha": 5}, ValueError, "`alpha` must lie strictly between 0 and 1; got 5.0. For 5%, pass 0.05"),
         ({"max_error": 0}, ValueError, "`max_error` must be a positive number; got 0.0"),
+        ({"max_error": 5}, ValueError, "`max_error` must be at most 1; got 5. For 5 percentage points, pass 0.05"),
         ({"max_error": "small"}, TypeError, "`max_error` must be a number; got 'small'"),
         ({"confidence_level": 1}, ValueError, "`confidence_level` must lie strictly between 0 and 1"),
         ({"segments": "region"}, TypeError, "`segments` must be a SketchTable with .* got 'region'"),

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,10 +116,12 @@ def test_scale_of_weights_does_not_matter():
 def test_in_words():
     found = WorstStretch(0.3, 0.6123, 0.0299, 0.4512, 0.4123, 0.3, 0.95)
     assert str(found) == "at least 0.029 too high between 0.3 and 0.612 (95% confidence)"
-    assert found.frequencies == "when it says 45%, 41% happen"
+    assert found.frequencies == "there it says 45% on average, and 41% happen"
     rare = WorstStretch(0.004, 0.004, -0.00101, 0.004, 0.00612, 0.3, 0.99)
     assert str(rare) == "at least 0.001 too low at 0.004 (99% confidence)"
     assert rare.frequencies == "when it says 0.40%, 0.61% happen"
+    assert replace(rare, mean_proba=0.5, mean_true=0.004).frequencies == "when it says 50%, 0.40% happen"
+    assert replace(rare, mean_proba=0.5, mean_true=0.996).frequencies == "when it says 50%, 99.60% happen"
     assert json.loads(json.dumps(rare.to_dict()))["error_at_least"] == -0.00101
 
 

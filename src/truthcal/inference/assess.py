@@ -1,6 +1,7 @@
 """The verdict: can these probabilities be trusted, what is wrong with them, and what error could have been detected?"""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,14 @@ from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibr
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
-from truthcal.inference.planning import detectable_of
+from truthcal.inference.planning import LEAST_INFORMATION, detectable_of
 from truthcal.inference.worst_stretch import worst_stretch_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.decomposition import brier_decomposition_of
 from truthcal.results.assessment import Assessment, detects_large_errors
-from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
-from truthcal.results.power import DetectableError
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import count, percent, plural
-from truthcal.results.worst_stretch import WorstStretch
+from truthcal.results.text import count, percent, plural, without_exponent
 
 _POWER = 0.8
 # "Unusually close" has innocent causes more often than a calibration error has, so it requires a p-value five times
@@ -32,8 +30,6 @@ _POWER = 0.8
 _STRICTER = 5.0
 # Means up to this are those of rare events, for which a verdict gives the ratio of predicted to observed events.
 _RARE = 0.05
-# Where no event happened, the ratio has no upper limit: 1,000 stands for it.
-_TINY = 1e-3
 # Warn if predictions are negatively associated with outcomes by more standard errors than this.
 _AGAINST = 4.0
 # Warn if there are fewer distinct predictions than this and many rows.
@@ -85,7 +81,8 @@ def assess(
     >>> truth = rng.random(2000)
     >>> outcome = rng.random(2000) < truth
     >>> print(tc.assess(outcome, truth).verdict)
-    Calibrated as far as 2,000 rows can tell: the error is at most 0.037 (95% confidence).
+    Calibrated as far as 2,000 rows can tell.
+    The error is at most 0.037 (95% confidence).
     Detectable with 80% power: a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
@@ -102,10 +99,11 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
     points, s = summary.points(), atb_summary_of(summary)
     error, bias = error_size_of(points, level), interval_of(summary, "bias", level, "auto")
     detectable, worst = detectable_of(points, _POWER, alpha, test.measure), worst_stretch_of(points, level)
-    kind = _verdict_kind(points, test, alpha, detectable)
-    return Assessment(
-        kind=kind,
-        verdict=_verdict_text(kind, points, test, error, bias, detectable, worst, alpha),
+    undetectable = math.isnan(detectable.largest) and test.information > 0.0
+    not_rejected = "too few rows" if undetectable else "unclear" if error.low > 0.0 else "calibrated"
+    found = Assessment(
+        kind=_verdict_kind(points, test, alpha, not_rejected),
+        verdict="",
         atb=s.value,
         noise_floor=s.noise_floor,
         excess=s.excess,
@@ -121,9 +119,10 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
         mean_true=points.mean_true,
         n=s.n,
         n_effective=s.n_effective,
-        warnings=tuple(_assessment_warnings(points, test)),
+        warnings=(),
         _summary=summary,
     )
+    return replace(found, verdict=_verdict_text(found, alpha), warnings=tuple(_assessment_warnings(found, points)))
 
 
 def _assess_brier(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
@@ -139,14 +138,12 @@ def _assess_brier(summary: Sample | Sketch, points: Points, brier: float) -> Sco
 # --- the kind of error ------------------------------------------------------------------------------------------------
 
 
-def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, detectable: DetectableError) -> str:
+def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, not_rejected: str) -> str:
     if test.greater <= alpha:
         return kind_of_error(points)
     if test.impossible:  # the p-value does not account for impossible outcomes
         return "miscalibrated"
-    if test.less <= alpha / _STRICTER:
-        return "too good"
-    return "too few rows" if math.isnan(detectable.largest) and test.information > 0.0 else "calibrated"
+    return "too good" if test.less <= alpha / _STRICTER else not_rejected
 
 
 def _negative_correlation(points: Points) -> float:
@@ -173,64 +170,76 @@ _WRONG = {
 }
 
 
-def _verdict_text(
-    kind: str,
-    points: Points,
-    test: CalibrationTest,
-    error: ConfidenceInterval,
-    bias: ConfidenceInterval,
-    detectable: DetectableError,
-    worst: WorstStretch | None,
-    alpha: float,
-) -> str:
-    rows = count(points.rows, "row")
+def _verdict_text(found: Assessment, alpha: float) -> str:
+    kind, test, rows = found.kind, found.test, count(found.n, "row")
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
         return (
             f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted probability of exactly 0.\n"
             "This cannot happen to a calibrated forecaster. "
-            f"The other rows show no miscalibration ({test.format_p(test.greater)})."
+            f"Otherwise, miscalibration is not significant ({test.format_p(test.greater)})."
         )
     if kind in _WRONG:
-        if math.isnan(error.low):
-            return f"{_WRONG[kind]}."
-        size = f"The error is about {error.estimate:.2g} ({percent(error.confidence_level)}: {error.ends(2)})"
-        lines = f"{_WRONG[kind]}.", f"{size}.", _word_ratio(points, bias), _word_worst(worst)
-        return "\n".join(filter(None, lines))
+        worst = f"Worst place: {found.worst};\n{found.worst.frequencies}." if found.worst else ""
+        return _join_lines(f"{_WRONG[kind]}.", _word_error(found), _word_ratio(found), worst)
     if kind == "too good":
         return f"Unusually close: predictions are closer to the outcomes than chance allows.\n{_CAUSES}"
     if kind == "too few rows":
-        these = "these predictions carry" if points.rows != 1 else "this prediction carries"
-        information = f"{these} too little information (sum p(1 - p) is {test.information:.2g})"
-        return f"Too few rows: {rows} with {information} to detect errors."
+        return f"Too few rows: {_word_shortage(found)}."
     if test.information == 0.0:
         return f"Always right: all predictions are 0 or 1, and none is wrong ({rows})."
-    little = "" if detects_large_errors(detectable.largest, points.mean_proba) else ", which is not much"
-    calibrated = f"Calibrated as far as {rows} can tell{little}"
-    if not math.isnan(error.high):
-        calibrated += f": the error is at most {error.high:.2g} ({percent(error.confidence_level)} confidence)"
-    return f"{calibrated}.\nDetectable with 80% power: {detectable.shapes}."
+    detectable = f"Detectable with 80% power: {found.detectable.shapes}."
+    if kind == "unclear":
+        return f"Unclear: miscalibration is not significant, but {_word_error(found, 'the')}\n{detectable}"
+    little = "" if detects_large_errors(found.detectable.largest, found.mean_proba) else ", which is not much"
+    return _join_lines(f"Calibrated as far as {rows} can tell{little}.", _word_error(found), detectable)
 
 
-def _word_ratio(points: Points, bias: ConfidenceInterval) -> str:
+def _word_shortage(found: Assessment) -> str:
+    """Word the reason for a verdict why no error is detectable."""
+    rows = count(found.n, "row")
+    if _has_uneven_weights(found):
+        few = f"a few of {rows} have nearly all of the weight" if math.isnan(found.error.low) else "weights are uneven"
+        return f"{few}; the effective sample size is {found.n_effective:,.1f}"
+    little = f"{plural(found.n, 'carries', 'carry')} too little information to detect errors"
+    return f"{rows} {little} (sum p(1 - p) is {found.test.information:.2g})"
+
+
+def _has_uneven_weights(found: Assessment) -> bool:
+    """Whether a verdict rests on an effective sample size of less than half of the rows."""
+    return 2.0 * found.n_effective < found.n
+
+
+def _join_lines(*lines: str) -> str:
+    """Join the lines of a verdict that are not empty."""
+    return "\n".join(filter(None, lines))
+
+
+def _word_error(found: Assessment, the: str = "The") -> str:
+    """Word the size of the error for a verdict: an upper limit if it may be 0; nothing without an interval."""
+    error, level = found.error, percent(found.error.confidence_level)
+    if math.isnan(error.low):
+        return ""
+    if error.low == 0.0:
+        return f"{the} error is at most {error.high:.2g} ({level} confidence)."
+    return f"{the} error is about {error.estimate:.2g} ({level}: {error.ends(2)})."
+
+
+def _word_ratio(found: Assessment) -> str:
     """Word the bias of rare events for a verdict, as a ratio; nothing for common events or an uncertain direction.
 
     The ratio is that of the mean prediction to the mean outcome, for each mean outcome in the interval of the bias.
     """
-    mean = points.mean_proba
-    if not (0.0 < min(mean, points.mean_true) <= _RARE and (bias.low > 0.0 or bias.high < 0.0)):
+    mean, bias = found.mean_proba, found.bias_interval
+    if not (0.0 < min(mean, found.mean_true) <= _RARE and (bias.low > 0.0 or bias.high < 0.0)):
         return ""
-    least, most = (f"{mean / max(mean - end, _TINY * mean):.2g}" for end in (bias.low, bias.high))
-    ratio, level = f"{mean / points.mean_true:.2g}", percent(bias.confidence_level)
-    return f"It predicts {ratio} times as many events as happen ({level}: {least} to {most})."
+    low, ratio = without_exponent(mean / (mean - bias.low)), without_exponent(mean / found.mean_true)
+    fewest_events = mean - bias.high
+    limits = f"{low} to {without_exponent(mean / fewest_events)}" if fewest_events > 0.0 else f"{low} or more"
+    return f"It predicts {ratio} times as many events as happen ({percent(bias.confidence_level)}: {limits})."
 
 
-def _word_worst(worst: WorstStretch | None) -> str:
-    """Word the place of the largest error for a verdict; nothing if no place is certain."""
-    return f"Worst place: {worst};\n{worst.frequencies}." if worst else ""
-
-
-def _assessment_warnings(points: Points, test: CalibrationTest) -> list[str]:
-    warnings, n, one_row = [], points.rows, points.one_row
+def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
+    warnings, test, n = [], found.test, found.n
     if _negative_correlation(points) > _AGAINST:
         warnings.append(
             "predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
@@ -240,13 +249,14 @@ def _assessment_warnings(points: Points, test: CalibrationTest) -> list[str]:
     if test.impossible:
         wrong = f"{count(test.impossible, 'prediction')} of exactly 0 or 1 {plural(test.impossible, 'was', 'were')}"
         warnings.append(f"{wrong} wrong; this cannot happen to a calibrated forecaster, whatever the p-value.")
-    if not points.sketched and len(points) < min(_COARSE, n / 10):
+    if not points.sketched and len(points) < min(_COARSE, n / 10) and test.information > 0.0:
         values = f"{len(points)} different values" if len(points) > 1 else "one value"
         warnings.append(f"predictions take only {values}: were they rounded or binned?")
-    if one_row * n > 2.0:
-        warnings.append(f"weights are uneven: the effective sample size is {1.0 / one_row:,.1f}, not {n:,}.")
-    if 0.0 < test.information < 5.0 and n > 1:
-        warnings.append(f"the predictions carry little information: sum p(1 - p) is {test.information:.2g}.")
+    if found.kind != "too few rows":  # whose verdict says this
+        if _has_uneven_weights(found):
+            warnings.append(f"weights are uneven: the effective sample size is {found.n_effective:,.1f}, not {n:,}.")
+        if 0.0 < test.information < LEAST_INFORMATION and n > 1:
+            warnings.append(f"the predictions carry little information: sum p(1 - p) is {test.information:.2g}.")
     if test.dependence:
         warnings.append(test.dependence)
     return warnings

@@ -4,19 +4,18 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import check_level, check_positive
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.assess import assess
 from truthcal.inference.segments import assess_segments, check_table_of_sketches
-from truthcal.results.assessment import Assessment
+from truthcal.results.assessment import Assessment, notable_error
 from truthcal.results.gate import Gate
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import count, p_value
 
 _ALPHA = 0.05
-# Without `max_error`, rows that leave room for an error of this size are too few to pass.
-_NOTABLE_ERROR = 0.1
 
 
 def check(
@@ -43,7 +42,7 @@ def check(
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
         0. Default 0.05, unless `max_error` is given.
     max_error : float, optional
-        Fail if the lower end of the interval of the error (on the scale of a probability) exceeds this.
+        Fail if the lower end of the interval of the error (on the scale of a probability) exceeds this. At most 1.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
     segments : SketchTable, optional
@@ -58,8 +57,9 @@ def check(
 
     Notes
     -----
-    "too little data" means that nothing failed, but the upper end of the interval of the error exceeds `max_error` (0.1
-    without `max_error`), or no segment has enough rows to be tested.
+    "too little data" means that nothing failed, but the upper end of the interval of the error exceeds `max_error`
+    (without `max_error`: 0.1, or half of the mean probability of the rarer outcome if that is smaller), the assessment
+    says "too few rows" or, without `max_error`, "unclear", or no segment has enough rows to be tested.
     With segments, half of `alpha` is used for all rows together and half for the segments, so that with
     ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_error`, each interval gets an
     equal share of 1 - `confidence_level`, so that all of them hold together.
@@ -109,9 +109,12 @@ class _Limits:
     def of(cls, alpha: float | None, max_error: float | None, confidence_level: float, n_segments: int) -> Self:
         if alpha is None and max_error is None:
             alpha = _ALPHA
+        if max_error is not None and check_positive(max_error, "max_error") > 1.0:
+            cure = f" For {max_error:g} percentage points, pass {max_error / 100.0:g}." if max_error < 100.0 else ""
+            raise invalid("max_error", f"must be at most 1; got {max_error:g}.{cure}")
         return cls(
             None if alpha is None else check_level(alpha, "alpha"),
-            None if max_error is None else check_positive(max_error, "max_error"),
+            None if max_error is None else float(max_error),
             check_level(confidence_level, "confidence_level"),
             n_segments,
         )
@@ -143,8 +146,8 @@ def _decide_gate(limits: _Limits, whole: Assessment, segments: SegmentTable | No
         return "too little data", doubts
     if limits.max_error is None:
         return "pass", [f"no significant miscalibration at level {limits.level_text}"]
-    high = max(interval.high for interval in errors.values())
-    return "pass", [f"the error is at most {high:.2g}, within the limit of {limits.max_error:g}"]
+    largest = max(errors, key=lambda name: errors[name].high)
+    return "pass", [f"{largest} is at most {errors[largest].high:.2g}, within the limit of {limits.max_error:g}"]
 
 
 def _gate_intervals(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> dict[str, ConfidenceInterval]:
@@ -187,13 +190,20 @@ def _gate_doubts(
     limits: _Limits, whole: Assessment, segments: SegmentTable | None, errors: dict[str, ConfidenceInterval]
 ) -> list[str]:
     """Reasons why passing the gate would mean nothing."""
-    allowed = _NOTABLE_ERROR if limits.max_error is None else limits.max_error
+    allowed, limit = limits.max_error, f"above the limit of {limits.max_error:g}" if limits.max_error else ""
+    if allowed is None:
+        allowed = notable_error(whole.mean_proba)
+        limit = f"and must be at most {allowed:.2g} to pass if no limit is given"
     doubts = []
     for name, interval in errors.items():
         if math.isnan(interval.high):
             doubts.append(f"{name} has no interval: {interval.why.rstrip('.')}")
         elif interval.high > allowed:
-            doubts.append(f"{name} may be as large as {interval.high:.2g}, above the limit of {allowed:g}")
+            doubts.append(f"{name} may be as large as {interval.high:.2g}, {limit}")
+    if not doubts and whole.kind == "too few rows":
+        doubts.append("too few rows to detect errors")
+    if not doubts and whole.kind == "unclear" and limits.max_error is None:
+        doubts.append(f"miscalibration is not significant, but the error is at least {whole.error.low:.2g}")
     if segments is not None and not segments.tested:
         doubts.append(segments.verdict.rstrip("."))
     return doubts

@@ -12,7 +12,7 @@ from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import Page, effective_rows, mood, number, percent
 from truthcal.results.worst_stretch import WorstStretch
 
-# If errors of this size may go undetected, "calibrated" says little.
+# If errors of this size may be present, "calibrated" says little.
 _LARGE = 0.1
 _TOO_GOOD = "small if predictions are closer to the outcomes than chance allows"
 
@@ -24,8 +24,9 @@ class Assessment(PageResult):
     Attributes
     ----------
     kind, verdict : str
-        "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident", "miscalibrated" (none of
-        these four clearly, or an outcome had a predicted probability of 0) or "too good"; the finding in words.
+        "calibrated", "too few rows", "unclear" (the test finds nothing, but the interval of the error excludes 0), "too
+        high", "too low", "overconfident", "underconfident", "miscalibrated" (none of these four clearly, or an outcome
+        had a predicted probability of 0) or "too good"; the finding in words.
     error, bias_interval : ConfidenceInterval
         Root mean square error (`error_size`) and bias; their `estimate` is the value.
     atb, noise_floor, excess, brier : float
@@ -78,7 +79,7 @@ class Assessment(PageResult):
         means = f"mean prediction {self.mean_proba:.{digits}g}, outcome {self.mean_true:.{digits}g}"
         bias, by_test = self.bias_interval, f"by {test.measure} ({test.method})"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
-        shapes = self.detectable.shapes or "the predictions carry too little information"
+        shapes = self.detectable.shapes or "these rows carry too little information"
         parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
             Evidence("error", self.error.estimate, *_error_in_words(self.error, mood(self.kind) == "bad", digits)),
@@ -96,7 +97,7 @@ class Assessment(PageResult):
         worst, level = self.worst, percent(self.bias_interval.confidence_level)
         if worst is None:
             return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
-        where = f"or more {worst.place} ({level}); {worst.frequencies}"
+        where = "or more {} ({}); mean prediction {}, outcome {}".format(worst.place, level, *worst.percentages)
         return Evidence("worst range", worst.error_at_least, worst.limit(digits), where)
 
     def _page(self) -> Page:
@@ -110,6 +111,11 @@ def _error_in_words(error: ConfidenceInterval, significant: bool, digits: int) -
     return number(error.estimate, digits), f"root mean square, without noise; {error.between(digits)}"
 
 
+def notable_error(mean_proba: float) -> float:
+    """The smallest error that an assessment should exclude: 0.1, or half of the rarer outcome's mean probability."""
+    return min(_LARGE, mean_proba / 2.0, (1.0 - mean_proba) / 2.0)
+
+
 def detects_large_errors(detectable: float, mean_proba: float) -> bool:
-    """Whether an assessment would have detected errors of 0.1, or of half of the rarer outcome's mean probability."""
-    return detectable <= min(_LARGE, min(mean_proba, 1.0 - mean_proba) / 2.0)
+    """Whether an assessment would have detected notable errors."""
+    return detectable <= notable_error(mean_proba)

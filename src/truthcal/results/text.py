@@ -9,7 +9,7 @@ from dataclasses import dataclass
 # Smaller values are rounding errors of 0.
 _ZERO = 1e-15
 # Kind of a verdict -> mood; every other kind is "bad".
-_MOODS = {"calibrated": "good", "too few rows": "unsure", "too good": "odd"}
+_MOODS = {"calibrated": "good", "too few rows": "unsure", "unclear": "unsure", "too good": "odd"}
 # Characters with a meaning in Markdown or HTML -> their escapes.
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -25,6 +25,12 @@ LONGEST_LABEL = 28
 def number(x: float, digits: int = 4, *, sign: str = "", missing: str = "unknown") -> str:
     """Format a number with significant digits; `sign` "+" shows the sign, `missing` stands for nan."""
     return missing if math.isnan(x) else f"{0.0 if abs(x) < _ZERO else x:{sign}.{digits}g}"
+
+
+def without_exponent(x: float) -> str:
+    """Format a positive number with two significant digits in fixed notation: "2.0", "120"."""
+    decimals = 1 - math.floor(math.log10(x))
+    return f"{round(x, decimals):.{max(decimals, 0)}f}"
 
 
 def interval(low: float, high: float, digits: int = 4, *, sign: str = "") -> str:

@@ -37,10 +37,20 @@ class WorstStretch(Result):
     @property
     def frequencies(self) -> str:
         """The same place in words: "when it says 85%, 97% happen"."""
-        points = 100.0 * max(abs(self.mean_proba - self.mean_true), 1e-12)
-        decimals = 0 if points >= 2.0 else 1 - math.floor(math.log10(points))  # two digits of the difference
-        said, happened = (f"{100.0 * x:.{decimals}f}%" for x in (self.mean_proba, self.mean_true))
-        return f"when it says {said}, {happened} happen"
+        predicted, observed = self.percentages
+        if self.low == self.high:
+            return f"when it says {predicted}, {observed} happen"
+        return f"there it says {predicted} on average, and {observed} happen"
+
+    @property
+    def percentages(self) -> list[str]:
+        """Both means, with at least two digits of their difference, and of their distance from 0 and 1."""
+        texts = []
+        for mean in (self.mean_proba, self.mean_true):
+            sizes = ((abs(self.mean_proba - self.mean_true), 0.02), (mean, 0.01), (1.0 - mean, 0.01))
+            decimals = [-1 - math.floor(math.log10(size)) for size, large in sizes if 1e-14 < size < large]
+            texts.append(f"{100.0 * mean:.{max(decimals, default=0)}f}%")
+        return texts
 
     @property
     def place(self) -> str:
