@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracles import more_measures as more_oracles
 from support.strategies import inner_probabilities, probabilities, rows, weighted_rows
 
 import truthcal as tc
@@ -167,25 +166,7 @@ def test_averaging_may_raise_atb():
     assert tc.atb(y, [0.25, 0.25]) > tc.atb(y, p) + 0.05
 
 
-# --- reference values -------------------------------------------------------------------------------------------------
-
-MEASURED = {
-    "atb": tc.atb,
-    "smcal": tc.smcal,
-    "distcal": tc.distcal,
-    "l2_distcal": lambda y, p: tc.distcal(y, p, alpha=2),
-}
-TABLE = more_oracles.two_point_table()
-
-
-@pytest.mark.parametrize(("report", "name"), sorted(TABLE["values"]))
-def test_two_point_table_of_the_paper(report, name):
-    expected = TABLE["values"][report, name]
-    found = [MEASURED[name](outcome, report) for outcome in TABLE["outcomes"]]
-    assert found == pytest.approx(expected, abs=1e-6)
-    mean = {"atb": (0.09375, 0.09375), "smcal": (0.1875, 0.234375)}
-    mean |= {"distcal": (0.1875, 0.2734375), "l2_distcal": (0.09375, 0.15625)}
-    assert np.dot(found, TABLE["chances"]) == pytest.approx(mean[name][report == TABLE["truth"]], abs=1e-6)
+# --- averaging in expectation ------------------------------------------------------------------------------------------
 
 
 @given(inner_probabilities, inner_probabilities)

@@ -1,4 +1,4 @@
-"""The audit against the paper, against sums over all outcomes, and against itself by other roads."""
+"""The audit against sums over all outcomes, and against itself by other methods."""
 
 import io
 import itertools
@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles import measures as oracles
-from oracles import more_measures as more_oracles
 
 import truthcal as tc
 from truthcal.audits import audit as audit_module
@@ -29,62 +28,8 @@ TIED = {"report": [0.25, 0.5, 0.25, 0.875, 0.5, 0.25], "truth": [0.125, 0.5, 0.3
 WEIGHTS = [1, 2, 1, 3, 1, 2]
 
 
-def l2_distcal(y, p):
-    return tc.distcal(y, p, alpha=2)
-
-
 def brier(y, p):
     return float(np.mean((y - p) ** 2))
-
-
-# --- the paper --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("report", [(0.5, 0.5), (0.25, 0.75)])
-@pytest.mark.parametrize("name", ["atb", "smcal", "distcal", "l2_distcal"])
-def test_two_point_table_of_the_paper(report, name):
-    table = more_oracles.two_point_table()
-    score = expected_score(report, table["truth"], l2_distcal if name == "l2_distcal" else name)
-    tolerance = 2e-5 if "distcal" in name else 1e-15
-    at = dict(
-        zip(map(tuple, score.outcomes.tolist()), zip(score.probabilities, score.values, strict=True), strict=True)
-    )
-    assert sorted(at) == sorted(table["outcomes"])
-    for y, chance, value in zip(table["outcomes"], table["chances"], table["values"][report, name], strict=True):
-        assert at[y][0] == chance
-        assert at[y][1] == pytest.approx(value, abs=tolerance, rel=0)
-    mean = math.fsum(np.multiply(table["chances"], table["values"][report, name]))
-    assert score.value == pytest.approx(mean, abs=tolerance, rel=0)
-    assert (score.standard_error, score.method) == (0.0, "enumeration")
-
-
-def test_two_point_expectations_of_the_paper():
-    expected = {"atb": (0.09375, 0.09375), "smcal": (0.1875, 0.234375), "distcal": (0.1875, 0.2734375)}
-    for name, (flat, honest) in expected.items():
-        row = audit([0.25, 0.75], [name], strategies=["constant mean"])[name]
-        tolerance = 2e-5 if name == "distcal" else 1e-15
-        assert row.scores["constant mean"] == pytest.approx(flat, abs=tolerance, rel=0)
-        assert row.honest == pytest.approx(honest, abs=tolerance, rel=0)
-
-
-@pytest.mark.parametrize("events", [2, 5, 9, 12])
-def test_example_1_of_the_paper_for_every_outcome(events):
-    """Different true chances in [1/3, 2/3]: the truth has an ECE of 1/3 or more, whatever happens."""
-    truth = np.linspace(1 / 3, 2 / 3, events)
-    honest = expected_score(truth, truth, "unbinned_ece")
-    flat = expected_score(np.full(events, 0.5), truth, "unbinned_ece")
-    assert len(honest.values) == 2**events
-    assert honest.values.min() >= 1 / 3 - 1e-15
-    assert flat.value <= 0.5 / math.sqrt(events)
-
-
-def test_example_1_of_the_paper_as_events_accumulate():
-    for events in (50, 400, 3200):
-        truth = np.linspace(1 / 3, 2 / 3, events)
-        honest = expected_score(truth, truth, "unbinned_ece", n_resamples=100)
-        flat = expected_score(np.full(events, 0.5), truth, "unbinned_ece", n_resamples=1000)
-        assert honest.value >= 1 / 3
-        assert flat.value <= 0.5 / math.sqrt(events)
 
 
 # --- lying pays under all measures but the truthful ones --------------------------------------------------------------

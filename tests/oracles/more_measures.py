@@ -477,26 +477,6 @@ def calibration_slope_intercept(y, p, w=None):
     return float(a), float(b), float(alone)
 
 
-def two_point_table():
-    """Truth (1/4, 3/4): the four outcomes, their chances, and for each (report, measure) the value at each outcome."""
-    honest, flat = (0.25, 0.75), (0.5, 0.5)
-    return {
-        "truth": honest,
-        "outcomes": ((0, 0), (1, 1), (0, 1), (1, 0)),
-        "chances": (3 / 16, 3 / 16, 9 / 16, 1 / 16),
-        "values": {
-            (flat, "atb"): (0.25, 0.25, 0.0, 0.0),
-            (flat, "smcal"): (0.5, 0.5, 0.0, 0.0),
-            (flat, "distcal"): (0.5, 0.5, 0.0, 0.0),
-            (flat, "l2_distcal"): (0.25, 0.25, 0.0, 0.0),
-            (honest, "atb"): (0.203125, 0.203125, 0.015625, 0.140625),
-            (honest, "smcal"): (0.5, 0.5, 0.0625, 0.1875),
-            (honest, "distcal"): (0.5, 0.5, 0.125, 0.25),
-            (honest, "l2_distcal"): (0.3125, 0.3125, 0.0625, 0.0625),
-        },
-    }
-
-
 MORE_ORACLES = {
     **{f.__name__: f for f in (unbinned_ece, smcal, distcal, intcal, intcal_surrogate, laplace_kernel_ce, smece)},
     **{f.__name__: f for f in (ks_ce, kuiper_ce, decision_loss, u_calibration, subsampled_smcal, subsampled_step_ce)},
