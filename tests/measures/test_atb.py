@@ -39,7 +39,7 @@ def test_lipschitz(data, more):
     y, p = data
     other = more.draw(st.lists(probabilities, min_size=len(p), max_size=len(p)))
     distance = sum(abs(a - b) for a, b in zip(p, other, strict=True)) / len(p)
-    assert abs(tc.atb(y, p) - tc.atb(y, other)) <= 6 * distance + 1e-12
+    assert abs(tc.atb(y, p) - tc.atb(y, other)) <= 4 * distance + 1e-12
     assert abs(tc.atb_l1(y, p) - tc.atb_l1(y, other)) <= 3 * distance + 1e-12
 
 
