@@ -75,11 +75,10 @@ class Population:
         used = w > 0
         return Sample(p[used] + 0.0, y[used], w[used].astype(np.float64))
 
-    def rows(self, counts: _Counts) -> tuple[NDArray[np.uint8], _Array]:
-        """Outcomes and predictions of a sample, row by row, in the order of the predictions."""
-        once = self.sample(counts)
-        repeats = once.w.astype(np.int64)
-        return np.repeat(once.y, repeats).astype(np.uint8), np.repeat(once.p, repeats)
+    def rows(self, counts: _Counts, rng: np.random.Generator) -> tuple[NDArray[np.uint8], _Array]:
+        """Outcomes and predictions of a sample, row by row, in random order."""
+        kinds = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+        return (kinds >= len(self.p)).astype(np.uint8), self.p[kinds % len(self.p)]
 
 
 def acceptance_probability(
@@ -104,7 +103,8 @@ def acceptance_probability(
     test : str or callable, default "atb"
         A name in `MEASURES`, or a function ``f(y_true, y_proba)``. It returns a number, which is accepted if it is at
         most `threshold`; or True or False; or a result with the attribute ``accepted``, as `linear_time_test` does.
-        Rows are passed in the order of predictions, or as the sampler returns them.
+        Rows are passed in random order, or as the sampler returns them; without a sampler the answer must not depend
+        on their order.
     n_rows : int
         Number of rows in a sample.
     threshold : float, optional
@@ -146,7 +146,7 @@ def acceptance_probability(
     rows = check_report(y_proba, truth, sample_weight, name="y_proba")
     population = Population(rows.p.astype(np.float64), rows.y, rows.w)
     if population.number(n_rows) <= (_MOST_SLOW_SAMPLES if decision.slow else _MOST_SAMPLES):
-        cases = ((decision.value(population, counts), chance) for counts, chance in population.all(n_rows))
+        cases = ((decision.value(population, counts, generator), chance) for counts, chance in population.all(n_rows))
         return Estimate(min(math.fsum(chance for value, chance in cases if decision.accepts(value)), 1.0), 0.0, 0)
     values = decision.draws(population, n_rows, n_simulations, generator)
     return _share(decision.accepts(values))
@@ -183,11 +183,11 @@ class _Decision:
         if self._measure is not None and needed and threshold is None:
             raise invalid("threshold", f"is needed for the measure {test!r}: the largest value that is accepted.")
 
-    def value(self, population: Population, counts: _Counts) -> float:
-        """Return the number for a sample of a population."""
+    def value(self, population: Population, counts: _Counts, rng: np.random.Generator) -> float:
+        """Return the number for a sample of a population, whose rows are put in random order."""
         if self._measure is not None:
             return self._measure.of_sample(population.sample(counts))
-        return self.value_of_rows(*population.rows(counts))
+        return self.value_of_rows(*population.rows(counts, rng))
 
     def value_of_rows(self, y: Any, p: Any) -> float:
         """Return the number for rows."""
@@ -214,7 +214,7 @@ class _Decision:
         with progress(count, "drawing samples") as bar:
             values = []
             for counts in population.draw(rng, n_rows, count):
-                values.append(self.value(population, counts))
+                values.append(self.value(population, counts, rng))
                 bar.advance(1)
         return np.array(values)
 
