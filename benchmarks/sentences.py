@@ -273,7 +273,7 @@ def printed_truths(p: Array, words: str) -> dict[str, Array]:
     truths = {}
     for way, sign in (("high", "+"), ("low", "-")):
         if size := re.search(rf"\{sign}{number}|a shift of {number} or more", words):
-            truths[f"too {way}"] = with_slope(p, 1.0, mean - float(sign + (size[1] or size[2])))
+            truths[f"too {way}"] = np.clip(p - float(sign + (size[1] or size[2])), 0.0, 1.0)
     for name, pattern in (
         ("overconfident", rf"slopes (?:beyond|below) {number}"),
         ("underconfident", rf"slopes (?:above|beyond \S+ to) {number}"),
@@ -317,6 +317,7 @@ def simulated_powers(p: Array, truths: dict[str, Array], repeats: int, rng: np.r
 
 DETECTABLE = """\
 `detectable_error`, the sizes as printed, and the simulated power of the test (level 0.05) at these sizes: 0.75 to 0.85.
+With a shift of d, the truth is p - d (too high) or p + d (too low), but at least 0 and at most 1.
 {repeats} samples from each truth, and 10 times as many under calibration.
 
 | predictions | rows | would have been detected with 80% power | too high | too low | overconfident | underconfident |

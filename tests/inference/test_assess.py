@@ -61,7 +61,7 @@ def test_calibrated_in_words():
         "Calibrated as far as 2,000 rows can tell.\n"
         f"The error is at most {result.error.high:.2g} (95% confidence).\n"
         "Detectable with 80% power: "
-        "a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24."
+        "a shift of 0.031 or more and log-odds slopes beyond 0.82 to 1.24."
     )
     assert result.detectable == tc.detectable_error(some_rows()[1])
     assert result.worst is None
@@ -354,6 +354,7 @@ def test_printing_has_all_the_evidence():
         assert f"\n  {name}" in text
     assert re.search(r"\n  miscalibrated\?  p = \S+ +by multiscale_atb \(asymptotic\)", text)
     assert "\n  rows            2,000" in text
+    assert re.search(r"\n  detectable      80% power   (a shift of|shifts beyond) ", text)
     assert "Brier score" in text
 
 

@@ -35,7 +35,7 @@ DESIGNS = {
 }
 TRUTHS = {
     "calibrated": lambda p: p,
-    "shift": lambda p: FAMILIES["shift"][0](p, 0.4),
+    "shift": lambda p: p / (p + (1 - p) * math.exp(0.4)),
     "slope": lambda p: 0.5 + 0.7 * (p - 0.5),
     "wave": lambda p: FAMILIES["wave"][0](p, 0.8),
 }

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 import truthcal as tc
 from truthcal import MEASURES
@@ -214,17 +214,14 @@ FIELD = {"shift": "too_high", "slope": "too_extreme"}
 
 def truth_of_shape(p, shape, found):
     """The truth at the detectable error of a shape, from its definition."""
-    log_odds = np.log(p / (1 - p))
+    if shape in ("too_high", "too_low"):
+        return np.clip(p - {"too_high": found.shift_high, "too_low": -found.shift_low}[shape], 0, 1)
+    log_odds, slope = np.log(p / (1 - p)), {"too_extreme": found.slope_low, "too_timid": found.slope_high}[shape]
 
-    def mean(a, slope):
+    def mean(a):
         return np.mean(1 / (1 + np.exp(-a - slope * log_odds)))
 
-    if shape in ("too_high", "too_low"):
-        wanted = np.mean(p) - {"too_high": found.too_high, "too_low": -found.too_low}[shape]
-        slope = 1.0
-    else:
-        wanted, slope = np.mean(p), {"too_extreme": found.slope_low, "too_timid": found.slope_high}[shape]
-    a = optimize.brentq(lambda a: mean(a, slope) - wanted, -60, 60)
+    a = optimize.brentq(lambda a: mean(a) - np.mean(p), -60, 60)
     return 1 / (1 + np.exp(-a - slope * log_odds))
 
 
@@ -318,6 +315,54 @@ def test_constant_predictions_have_the_error_of_a_binomial_test():
     assert math.isnan(tc.detectable_error(np.full(1000, 0.5)).too_high) is False
 
 
+@pytest.mark.simulation
+@pytest.mark.parametrize(("p", "n"), [(0.3, 30), (0.3, 300), (0.02, 600), (0.02, 3000)])
+def test_shift_of_a_constant_prediction_is_found_as_often_as_promised(p, n):
+    found = tc.detectable_error(np.full(n, p))
+    for shift in (found.shift_high, -found.shift_low):
+        power = tc.power(np.full(n, p), np.full(n, p - shift), n_simulations=2000, n_resamples=9999, rng=0)
+        assert power.value == pytest.approx(0.8, rel=0, abs=0.02 + 3 * power.standard_error)
+
+
+@pytest.mark.parametrize(("p", "n"), [(0.02, 300), (0.3, 30), (0.5, 40)])
+def test_shift_of_a_constant_prediction_against_the_definition(p, n):
+    """Power of the exact test, from all numbers of events."""
+    k = np.arange(n + 1)
+    distance = np.round(np.abs(k - n * p), 9)
+    pvalue = np.array([stats.binom.pmf(k[distance >= d], n, p).sum() for d in distance])
+    found = tc.detectable_error(np.full(n, p))
+    for shift in (found.shift_high, -found.shift_low):
+        assert stats.binom.pmf(k[pvalue <= 0.05], n, p - shift).sum() == pytest.approx(0.8, rel=1e-6, abs=0)
+
+
+def test_shift_is_literal():
+    """All predictions are too high or too low by the printed amount, but no truth is below 0 or above 1."""
+    p = np.linspace(0.0, 1.0, 400) ** 3
+    found = tc.detectable_error(p)
+    assert found.too_high == pytest.approx(np.mean(np.minimum(p, found.shift_high)), rel=0.01, abs=0)
+    assert found.too_low == pytest.approx(np.mean(np.minimum(1 - p, found.shift_low)), rel=0.01, abs=0)
+    assert found.too_high < 0.9 * found.shift_high
+    assert f"-{found.shift_low:.2g}" in found.shapes
+
+
+@pytest.mark.parametrize("doublings", [13, 22])
+def test_detectable_error_of_billions_of_rows(doublings):
+    p = np.linspace(0.001, 0.999, 1000)
+    sketch = tc.Sketch().update(np.arange(1000) % 2, p)
+    few = tc.detectable_error(tc.Sketch().update(np.tile([0, 1], 8000), np.repeat(p, 16)))
+    for _ in range(doublings):
+        sketch = sketch + sketch
+    found, ratio = tc.detectable_error(sketch), math.sqrt(2**doublings / 16)
+    assert found.n == 1000 * 2**doublings
+    for name in ("shift_high", "shift_low", "too_extreme", "too_timid"):
+        assert getattr(found, name) * ratio == pytest.approx(getattr(few, name), rel=0.05, abs=0)
+
+
+def test_power_of_a_detectable_error_exceeds_the_level():
+    with pytest.raises(ValueError, match=r"`power` must be above alpha = 0\.2; got 0\.1"):
+        tc.detectable_error(P, power=0.1, alpha=0.2)
+
+
 @pytest.mark.parametrize("p", [[0.0, 1.0, 1.0], [0.0], [1.0] * 50])
 def test_nothing_can_be_planned_for_certain_predictions(p):
     found = tc.detectable_error(p)
@@ -356,7 +401,7 @@ def test_detectable_error_in_words():
 def test_shapes_of_detectable_errors_in_words(sizes, words):
     high, low, slope_low, slope_high = sizes
     found = dataclasses.replace(
-        tc.detectable_error(P), too_high=high, too_low=low, slope_low=slope_low, slope_high=slope_high
+        tc.detectable_error(P), shift_high=high, shift_low=low, slope_low=slope_low, slope_high=slope_high
     )
     assert found.shapes == words
 
@@ -457,7 +502,7 @@ def test_required_rows_for_own_family():
         ({"effect": 0.1, "measure": "smcal"}, ValueError, "`measure` must be one of .*; got 'smcal'"),
         ({"effect": 0.1, "family": "tilt"}, ValueError, "`family` must be one of"),
         (
-            {"effect": 0.1, "y_proba": [0.0, 1.0]},
+            {"effect": 0.1, "y_proba": [0.0, 1.0], "family": "wave"},
             ValueError,
             "this family does not change these predictions: they are all 0 or 1",
         ),
@@ -505,4 +550,4 @@ def test_infinite_statistics_do_not_disturb():
 
 def test_certain_predictions_have_no_curve():
     with pytest.raises(ValueError, match="this family does not change these predictions: they are all 0 or 1"):
-        tc.validity_curve([0.0, 1.0] * 10)
+        tc.validity_curve([0.0, 1.0] * 10, family="wave")

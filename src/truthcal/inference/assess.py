@@ -83,7 +83,7 @@ def assess(
     >>> print(tc.assess(outcome, truth).verdict)
     Calibrated as far as 2,000 rows can tell.
     The error is at most 0.037 (95% confidence).
-    Detectable with 80% power: a shift of 0.028 or more and log-odds slopes beyond 0.82 to 1.24.
+    Detectable with 80% power: a shift of 0.031 or more and log-odds slopes beyond 0.82 to 1.24.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)

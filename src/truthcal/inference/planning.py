@@ -8,9 +8,9 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
-from truthcal.core.checks import check_proba
+from truthcal.core.checks import check_proba, invalid
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import Points, equal_cells
 from truthcal.core.summarize import summarize_predictions
@@ -26,10 +26,13 @@ _Array = NDArray[np.float64]
 _PLANNING_CELLS, _EVENLY = 64, (np.arange(1000) + 0.5) / 1000
 # With less information the asymptotic distribution is not usable.
 LEAST_INFORMATION = 5.0
-# Largest shift in log-odds, and logarithm of the largest slope, that are looked for.
-_LONGEST_SHIFT, _STEEPEST = 30.0, math.log(10.0)
-# Steps in the search of a detectable error, which ends where the power is within 0.003 of the wanted one.
-_SECANTS, _NO_GAP = 12, 0.01
+# Logarithm of the largest slope that is looked for.
+_STEEPEST = math.log(10.0)
+# The search of a detectable error starts at this share of one standard error of the mean of the outcomes. It ends where
+# the power is within 0.003 of the wanted one, or after so many steps.
+_FIRST, _NO_GAP, _SECANTS = 0.01, 0.01, 12
+# A constant prediction of at most this many rows has a binomial number of events.
+_MOST_TRIALS = 20_000
 # Skewness of outcomes takes away at most this share of the statistic's variance.
 _LEAST_VARIANCE = 0.25
 
@@ -167,8 +170,9 @@ def detectable_error(
 
     Notes
     -----
-    A shift is the same for all log-odds. A slope multiplies them, and keeps the mean of the predictions. Errors of
-    other shapes, such as those that change sign several times along the prediction axis, must be larger to be detected.
+    With a shift of d, the truth is p - d (or p + d), but at least 0 and at most 1. A slope multiplies log-odds, and
+    keeps the mean of the predictions. Errors of other shapes, such as those that change sign several times along the
+    prediction axis, must be larger to be detected.
     Uses the asymptotic distribution of the statistic, under calibration and under the error; nothing is simulated.
 
     Examples
@@ -177,10 +181,12 @@ def detectable_error(
     >>> import truthcal as tc
     >>> print(tc.detectable_error(np.linspace(0.05, 0.95, 2000)))
     With these 2,000 predictions, a test at level 0.05 has 80% power to detect
-    a shift of 0.030 or more and log-odds slopes beyond 0.815 to 1.23.
+    a shift of 0.031 or more and log-odds slopes beyond 0.815 to 1.23.
     """
     check_choice(measure, "measure", TENTS)
     power, alpha = check_level(power, "power"), check_level(alpha, "alpha")
+    if power <= alpha:  # calibrated predictions are rejected that often
+        raise invalid("power", f"must be above alpha = {alpha:g}; got {power:g}.")
     return detectable_of(summarize_predictions(y_proba, sample_weight).points(), power, alpha, measure)
 
 
@@ -189,21 +195,25 @@ def detectable_of(points: Points, power: float, alpha: float, measure: str) -> D
     design = Design.of(points, measure)
     shifts = slopes = [(math.nan, math.nan)] * 2
     if design.information >= LEAST_INFORMATION:
-        shifted, critical = FAMILIES["shift"][0], design.critical(alpha)
+        (shifted, longest), critical = FAMILIES["shift"], design.critical(alpha)
         search = functools.partial(_detectable, design, wanted=float(special.ndtri(power)), critical=critical)
         shifts = [
-            search(lambda size: shifted(design.x, size), _LONGEST_SHIFT),
-            search(lambda size: shifted(design.x, -size), _LONGEST_SHIFT),
+            search(lambda size: shifted(design.x, size), longest),
+            search(lambda size: shifted(design.x, -size), longest),
         ]
         slopes = [
             search(lambda size: design.tilted(-size), _STEEPEST),
             search(lambda size: design.tilted(size), _STEEPEST),
         ]
+        if len(points) == 1 and points.equal_weights and points.rows <= _MOST_TRIALS:
+            shifts = [_binomial_shift(points, power, alpha, sign) for sign in (1.0, -1.0)]
     return DetectableError(
         too_high=shifts[0][1],
         too_low=shifts[1][1],
         too_extreme=slopes[0][1],
         too_timid=slopes[1][1],
+        shift_high=shifts[0][0],
+        shift_low=shifts[1][0],
         slope_low=math.exp(-slopes[0][0]),
         slope_high=math.exp(slopes[1][0]),
         power=power,
@@ -230,7 +240,8 @@ def _detectable(
         reached = design.alternative(truth_of(min(math.exp(log_strength), strongest))).power(critical)
         return float(special.ndtri(min(max(reached, 1e-12), 1.0 - 1e-12))) - wanted
 
-    strengths = [float(strength) for strength in np.geomspace(1e-4 * strongest, strongest, 24)]
+    first = _FIRST / math.sqrt(design.information)
+    strengths = [0.0, *np.geomspace(min(first, 0.5) * strongest, strongest, 30).tolist()]
     above = next((k for k, strength in enumerate(strengths) if nearly(strength) >= 0.0), 0)
     if above == 0:
         return math.nan, math.nan
@@ -239,6 +250,34 @@ def _detectable(
     if not strength <= strongest:
         return math.nan, math.nan
     return strength, design.error(truth_of(strength))
+
+
+def _binomial_shift(points: Points, power: float, alpha: float, sign: float) -> tuple[float, float]:
+    """The smallest detectable shift of a constant prediction, exactly; nan if there is none.
+
+    The level of such a test is below alpha, because numbers of events are whole: the asymptotic distribution would
+    promise a power of 0.8 where it is 0.55 (300 rows of 0.02).
+    """
+    n, p = points.rows, float(points.p[0])
+    distance = np.abs(np.arange(n + 1) - n * p)
+    farthest = np.argsort(-distance, kind="stable")
+    # The p-value of a number of events is the probability of all numbers that are at least as far from n p.
+    at_least = np.cumsum(stats.binom.pmf(farthest, n, p))
+    last_tie = np.searchsorted(-distance[farthest], -distance[farthest] + 1e-9 * n, side="right") - 1
+    rejected = np.sort(farthest[at_least[last_tie] <= alpha])
+    below, above = rejected[rejected < n * p], rejected[rejected > n * p]
+
+    def missing(shift: float) -> float:
+        truth = min(max(p - sign * shift, 0.0), 1.0)
+        low = stats.binom.cdf(below[-1], n, truth) if below.size else 0.0
+        high = stats.binom.sf(above[0] - 1, n, truth) if above.size else 0.0
+        return float(low + high) - power
+
+    longest = p if sign > 0.0 else 1.0 - p
+    if missing(longest) < 0.0 or missing(0.0) >= 0.0:
+        return math.nan, math.nan
+    shift = float(optimize.brentq(missing, 0.0, longest, xtol=1e-12))
+    return shift, shift
 
 
 def _secant_root(rising: Callable[[float], float], x: float, other: float) -> float:
@@ -290,7 +329,7 @@ def required_sample_size(
     --------
     >>> import truthcal as tc
     >>> tc.required_sample_size(0.05), tc.required_sample_size(0.02)
-    (644, 4028)
+    (728, 4583)
     """
     check_choice(measure, "measure", TENTS)
     power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")

@@ -26,8 +26,8 @@ TESTS = (*MEASURES, *_CLASSICAL)
 
 
 def _shifted(p: _Array, strength: float) -> _Array:
-    """Family of errors for power: all predictions too high, by the same amount in log-odds."""
-    return p / (p + (1.0 - p) * math.exp(strength))
+    """Family of errors for power: all predictions too high (too low if negative) by `strength`; truths stop at 0, 1."""
+    return np.clip(p - strength, 0.0, 1.0)
 
 
 def _flattened(p: _Array, strength: float) -> _Array:
@@ -43,7 +43,7 @@ def _waving(p: _Array, strength: float) -> _Array:
 
 # Kinds of miscalibration: the truth, given predictions and a strength (0 is calibrated); and the largest strength.
 FAMILIES: dict[str, tuple[Family, float]] = {
-    "shift": (_shifted, 30.0),
+    "shift": (_shifted, 1.0),
     "slope": (_flattened, 1.0),
     "wave": (_waving, 1.0),
 }
@@ -193,8 +193,9 @@ def validity_curve(
     y_proba, measure, alpha, n_resamples, rng, sample_weight
         As for `power`.
     family : {"shift", "slope", "wave"} or callable, default "shift"
-        How the predictions are wrong: all too high in log-odds, too extreme, or too high and too low in turn. Or a
-        function of the predictions and a strength from 0 to 1 that returns the truth, calibrated at 0.
+        How the predictions are wrong: all too high by the same amount (but truths are at least 0), too extreme, or too
+        high and too low in turn. Or a function of the predictions and a strength from 0 to 1 that returns the truth,
+        calibrated at 0.
     distances : iterable of float, optional
         Distances to calibration (distCal). By default 8 of them, from 0 to the distance at which almost nothing is
         accepted, or to the largest distance of the family.
@@ -220,7 +221,7 @@ def validity_curve(
     >>> print(curve)
     Acceptance rate of multiscale_atb at level 0.05 for 300 predictions, by distance to calibration (shift):
       distance 0       accepted 97%
-      distance 0.05    accepted 65%
+      distance 0.05    accepted 69%
       distance 0.1     accepted 2%
     """
     alpha, n_simulations, n_resamples = _check_power_test(measure, alpha, n_simulations, n_resamples)

@@ -27,9 +27,10 @@ MEANING = {
     "worst range": "A lower limit of the mean error in the range of predictions where this limit is largest: above 0 "
     "if predictions are too high there. It holds for all ranges at once, so that choosing the worst one does not "
     "exaggerate it.",
-    "detectable": "The smallest errors of these shapes that these rows could detect, and their largest mean. A shift "
-    "raises or lowers all predictions; with a log-odds slope below 1 predictions are too extreme, above 1 too timid. "
-    "Smaller errors, and errors of other shapes, may be present.",
+    "detectable": "The smallest errors of these shapes that the test detects with this power. With a shift, all "
+    "predictions are too high or too low by this amount, but no true probability is below 0 or above 1. With a "
+    "log-odds slope below 1 they are too extreme, above 1 too timid. Smaller errors, and errors of other shapes, may "
+    "be present.",
     "Brier score": "Mean squared error of the predictions. It reflects both calibration and skill. Discrimination "
     "is how well predictions separate outcomes; uncertainty is the score of always predicting the mean outcome. "
     "Miscalibration and discrimination include noise, so they are not 0 even for calibrated predictions.",

@@ -79,7 +79,6 @@ class Assessment(PageResult):
         means = f"mean prediction {self.mean_proba:.{digits}g}, outcome {self.mean_true:.{digits}g}"
         bias, by_test = self.bias_interval, f"by {test.measure} ({test.method})"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
-        shapes = self.detectable.shapes or "these rows carry too little information"
         parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
             Evidence("error", self.error.estimate, *_error_in_words(self.error, mood(self.kind) == "bad", digits)),
@@ -88,10 +87,16 @@ class Assessment(PageResult):
             Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
             Evidence("too good?", self.pvalue_too_good, test.format_p(self.pvalue_too_good), _TOO_GOOD),
             self._worst_evidence(digits),
-            line("detectable", self.detectable.largest, shapes),
+            self._detectable_evidence(),
             line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),
             Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
         ]
+
+    def _detectable_evidence(self) -> Evidence:
+        shapes, power = self.detectable.shapes, self.detectable.power
+        if not shapes:
+            return Evidence("detectable", math.nan, "unknown", "these rows carry too little information")
+        return Evidence("detectable", power, f"{percent(power)} power", shapes)
 
     def _worst_evidence(self, digits: int) -> Evidence:
         worst, level = self.worst, percent(self.bias_interval.confidence_level)

@@ -104,13 +104,15 @@ class DetectableError(Result):
     Attributes
     ----------
     too_high, too_low : float
-        Shift: mean of ``|prediction - truth|`` if all predictions are too high, or all too low, by the same amount in
-        log-odds. nan if no such error is detectable.
+        Mean of ``|prediction - truth|`` if all predictions are too high by `shift_high`, or too low by `shift_low`.
+    too_extreme, too_timid : float
+        Mean of ``|prediction - truth|`` at these slopes: `slope_low`, `slope_high`.
+    shift_high, shift_low : float
+        Amount by which all predictions are too high, or all too low; but no truth is below 0 or above 1, so the mean
+        error may be smaller. nan if no such error is detectable.
     slope_low, slope_high : float
         Slope of the true log-odds in the predicted ones, below 1 if predictions are too extreme (overconfident) and
         above 1 if they are too timid (underconfident), with the right mean; nan if no such slope is detectable.
-    too_extreme, too_timid : float
-        Mean of ``|prediction - truth|`` at these slopes.
     power, alpha, measure : float, float, str
         Power, level and statistic of the test.
     n, information : int, float
@@ -121,6 +123,8 @@ class DetectableError(Result):
     too_low: float
     too_extreme: float
     too_timid: float
+    shift_high: float
+    shift_low: float
     slope_low: float
     slope_high: float
     power: float
@@ -148,9 +152,9 @@ class DetectableError(Result):
         return f"{start} to detect\n{self.shapes}."
 
     def _shift(self) -> str:
-        high, low = (None if math.isnan(x) else _rounded(x) for x in (self.too_high, self.too_low))
-        if high and low and abs(self.too_high / self.too_low - 1.0) <= _SAME:
-            return f"a shift of {_rounded((self.too_high + self.too_low) / 2.0)} or more"
+        high, low = (None if math.isnan(x) else _rounded(x) for x in (self.shift_high, self.shift_low))
+        if high and low and abs(self.shift_high / self.shift_low - 1.0) <= _SAME:
+            return f"a shift of {_rounded((self.shift_high + self.shift_low) / 2.0)} or more"
         if high and low:
             return f"shifts beyond -{low} to +{high}"
         return f"shifts below -{low}" if low else f"shifts above +{high}" if high else ""
