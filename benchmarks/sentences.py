@@ -10,108 +10,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from shapes import HONEST, SHAPES, TOO_GOOD, Array, Rows, Shape, outcomes, summaries, true_mean_error, true_size
 
 import truthcal as tc
 from truthcal.core.sample import Sample
-from truthcal.core.sketch import Sketch
 from truthcal.inference.calibration_test import Plan, calibration_test_of
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.laws.redraw import Outcomes
 from truthcal.inference.worst_stretch import worst_stretch_of
-from truthcal.results.worst_stretch import WorstStretch
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "sentences.md"
 SIZES = (300, 1000, 10_000)
-Array = np.ndarray
-# Outcomes, predictions, truth (the probability of the outcome given the prediction), and weights or None.
-Rows = tuple[Array, Array, Array, Array | None]
-Shape = Callable[[np.random.Generator, int], Rows]
-
-
-def tilted(p: Array, slope: float) -> Array:
-    """Multiply log-odds by `slope`."""
-    return 1.0 / (1.0 + ((1.0 - p) / p) ** slope)
-
-
-def outcomes(rng: np.random.Generator, p: Array, truth: Array, weight: Array | None = None) -> Rows:
-    """Draw outcomes that follow the truth."""
-    return (rng.random(len(p)) < truth).astype(int), p, truth, weight
-
-
-def _steep(slope: float) -> Shape:
-    """Predictions whose log-odds are `slope` times those of the truth, which is uniform."""
-
-    def draw(rng: np.random.Generator, n: int) -> Rows:
-        truth = rng.uniform(0.001, 0.999, n)
-        return outcomes(rng, tilted(truth, slope), truth)
-
-    return draw
-
-
-def _of_predictions(truth_of: Callable[[Array], Array]) -> Shape:
-    """Uniform predictions with a truth that is a function of them."""
-
-    def draw(rng: np.random.Generator, n: int) -> Rows:
-        p = rng.random(n)
-        return outcomes(rng, p, np.clip(truth_of(p), 0.0, 1.0))
-
-    return draw
-
-
-def _bimodal(rng: np.random.Generator, n: int) -> Rows:
-    p = np.clip(rng.beta(0.4, 0.4, n), 1e-4, 1.0 - 1e-4)
-    return outcomes(rng, p, tilted(p, 0.7))
-
-
-def _rare(factor: float) -> Shape:
-    def draw(rng: np.random.Generator, n: int) -> Rows:
-        truth = rng.beta(1.0, 49.0, n) / factor
-        return outcomes(rng, truth * factor, truth)
-
-    return draw
-
-
-def _ties(rng: np.random.Generator, n: int) -> Rows:
-    p = rng.integers(0, 11, n) / 10
-    return outcomes(rng, p, 0.1 + 0.8 * p)
-
-
-def _pareto(rng: np.random.Generator, n: int) -> Rows:
-    y, p, truth, _ = _steep(1.6)(rng, n)
-    return y, p, truth, 1.0 + rng.pareto(1.5, n)
-
-
-SHAPES: dict[str, Shape] = {
-    "none": _of_predictions(lambda p: p),
-    "log-odds x 1.6": _steep(1.6),
-    "log-odds x 1.2": _steep(1.2),
-    "log-odds x 0.6": _steep(0.6),
-    "shift 0.05": _of_predictions(lambda p: p - 0.05),
-    "sine-3 of 0.1": _of_predictions(lambda p: p + 0.1 * np.sin(6.0 * math.pi * p)),
-    "local bump": _of_predictions(lambda p: p + 0.12 * ((p >= 0.4) & (p < 0.5))),
-    "bimodal overconfident": _bimodal,
-    "rare calibrated": _rare(1.0),
-    "rare doubled": _rare(2.0),
-    "11 values": _ties,
-    "Pareto weights": _pareto,
-}
-
-
-def summaries(rows: Rows) -> dict[str, Sample | Sketch]:
-    """Summarize the same rows as a sample and as a sketch."""
-    y, p, _, weight = rows
-    return {"rows": Sample.of(y, p, weight), "sketch": tc.Sketch().update(y, p, weight)}
 
 
 # --- where it is worst ------------------------------------------------------------------------------------------------
-
-
-def true_error(rows: Rows, stretch: WorstStretch) -> float:
-    """Return the true mean error of the rows in a stretch."""
-    _, p, truth, weight = rows
-    inside = (p >= stretch.low - 1e-12) & (p <= stretch.high + 1e-12)
-    return float(np.average((p - truth)[inside], weights=None if weight is None else weight[inside]))
 
 
 def worst_cells(shape: Shape, n: int, repeats: int) -> list[object]:
@@ -126,7 +39,9 @@ def worst_cells(shape: Shape, n: int, repeats: int) -> list[object]:
             if stretch is not None:
                 limit = stretch.error_at_least
                 limits[name].append(abs(limit))
-                wrong[name] += not true_error(rows, stretch) * math.copysign(1.0, limit) >= abs(limit)
+                wrong[name] += not true_mean_error(rows, stretch.low, stretch.high) * math.copysign(1.0, limit) >= abs(
+                    limit
+                )
     for name, values in limits.items():
         cells += [f"{len(values) / repeats:.2f}", f"{wrong[name] / repeats:.3f}"]
     return [*cells, f"{np.median(limits['rows']):.3f}" if limits["rows"] else "-"]
@@ -329,19 +244,13 @@ With a shift of d, the truth is p - d (too high) or p + d (too low), but at leas
 # --- the size of the error, and the gate ------------------------------------------------------------------------------
 
 
-def rms(rows: Rows) -> float:
-    """Return the true root mean square error of the rows."""
-    _, p, truth, weight = rows
-    return math.sqrt(float(np.average((p - truth) ** 2, weights=weight)))
-
-
 def error_cells(shape: Shape, n: int, repeats: int) -> list[object]:
     """Simulate one shape: coverage of the true error from rows and from a sketch, and medians of the interval."""
     rng, found = np.random.default_rng([n, 15]), []
     hits: dict[str, list[bool]] = {"rows": [], "sketch": []}
     for _ in range(repeats):
         rows = shape(rng, n)
-        true = rms(rows)
+        true = true_size(rows)
         for name, summary in summaries(rows).items():
             error = error_size_of(summary.points(), 0.95)
             if not math.isnan(error.low):
@@ -376,12 +285,12 @@ def gate_cells(shape: Shape, n: int, repeats: int) -> list[object]:
     rng, counts = np.random.default_rng([n, 16]), np.zeros(4, int)
     for _ in range(repeats):
         rows = shape(rng, n)
-        true, found = rms(rows) or 0.025, error_size_of(summaries(rows)["rows"].points(), 0.95)
+        true, found = true_size(rows) or 0.025, error_size_of(summaries(rows)["rows"].points(), 0.95)
         counts += [
             decision for limit in (true / 1.2, 2.0 * true) for decision in (found.high <= limit, found.low > limit)
         ]
     shares = [f"{count / repeats:.3f}" for count in counts]
-    return shares if rms(rows) > 0.0 else ["-", "-", *shares[2:]]
+    return shares if true_size(rows) > 0.0 else ["-", "-", *shares[2:]]
 
 
 def gate(repeats: int) -> str:
@@ -400,6 +309,126 @@ them) and 0.5 X (enough rows must pass at least 80%). Without an error, X is 0.0
 """
 
 
+# --- as printed -------------------------------------------------------------------------------------------------------
+
+
+NUMBER = r"(\d[\d.]*(?:e-\d+)?)"
+# The first word of a verdict -> the words that describe such a population.
+WORDS = {"Too high": "too high", "Too low": "too low", "Overconfident": "overconfident"}
+WORDS |= {"Underconfident": "underconfident", "Miscalibrated": "miscalibrated"}
+
+
+def error_is_true(text: str, rows: Rows) -> bool | None:
+    """Check "The error is about 0.07 (95%: 0.06 to 0.08)" or "the error is at most 0.1"; None if neither is printed."""
+    true = true_size(rows)
+    if found := re.search(rf"error is about {NUMBER} \(95%: {NUMBER} to {NUMBER}\)", text):
+        return float(found[2]) <= true <= float(found[3])
+    found = re.search(rf"error is at most {NUMBER} \(95% confidence\)", text)
+    return true <= float(found[1]) if found else None
+
+
+def worst_is_true(text: str, rows: Rows) -> bool | None:
+    """Check "at least 0.03 too high between 0.3 and 0.6"; the ends are printed with three digits."""
+    found = re.search(rf"Worst place: at least {NUMBER} too (high|low) (?:between|at) {NUMBER}(?: and {NUMBER})?", text)
+    if not found:
+        return None
+    low, high = float(found[3]), float(found[4] or found[3])
+    error = true_mean_error(rows, low - 0.005 * low, high + 0.005 * high)
+    return error * (1.0 if found[2] == "high" else -1.0) >= float(found[1])
+
+
+def ratio_is_true(text: str, rows: Rows) -> bool | None:
+    """Check "It predicts 2.0 times as many events as happen (95%: 1.8 to 2.2)"."""
+    found = re.search(rf"times as many events as happen \(95%: {NUMBER} to {NUMBER}\)", text)
+    _, p, truth, _ = rows
+    return float(found[1]) <= np.sum(p) / np.sum(truth) <= float(found[2]) if found else None
+
+
+def word_is_true(text: str, right: list[str]) -> bool | None:
+    """Check the first word of the verdict; "Calibrated as far as 300 rows can tell" names no error."""
+    first = text.split(":")[0]
+    return WORDS[first] in right if first in WORDS and "predicted probability of exactly 0" not in text else None
+
+
+def share(answers: list[bool | None]) -> list[str]:
+    """Return how many sentences were printed, and the share of true ones."""
+    printed = [answer for answer in answers if answer is not None]
+    return [str(len(printed)), f"{np.mean(printed):.3f}" if printed else "-"]
+
+
+def printed_cells(shape: Shape, n: int, repeats: int) -> list[str]:
+    """Read what `check` and `assess` print: rows and sketches in turn, limits of 1/1.2 and 2 times the true error."""
+    rng = np.random.default_rng([n, 17])
+    population = shape(rng, 200_000)
+    right = [] if true_size(population) == 0.0 else right_words(population[1], population[2])
+    answers: list[list[bool | None]] = [[] for _ in range(6)]
+    for k in range(repeats):
+        rows = shape(rng, n)
+        y, p, _, weight = rows
+        large, limit = k % 4 < 2, true_size(rows)
+        data = (y, p) if k % 2 else (tc.Sketch().update(y, p, weight),)
+        gate = tc.check(
+            *data, sample_weight=weight if k % 2 else None, max_error=(limit / 1.2 if large else 2.0 * limit) or 0.05
+        )
+        status, text = str(gate).split("\n\n", 1)
+        passed = status.startswith("Pass")
+        answers[0].append(error_is_true(text, rows))
+        answers[1].append(worst_is_true(text, rows))
+        answers[2].append(word_is_true(text, right))
+        answers[3].append(ratio_is_true(text, rows))
+        answers[4].append(passed if large and limit > 0.0 else None)
+        answers[5].append(None if large and limit > 0.0 else passed)
+    return [cell for each in answers[:4] for cell in share(each)] + [share(each)[1] for each in answers[4:]]
+
+
+def printed(repeats: int) -> str:
+    """Simulate the whole text."""
+    lines = [line(name, f"{n:,}", *printed_cells(shape, n, repeats)) for name, shape in SHAPES.items() for n in SIZES]
+    return PRINTED.format(repeats=repeats, lines="\n".join(lines))
+
+
+PRINTED = """\
+The text that `check(max_error=X)` prints, which includes that of `assess`, is parsed, and each sentence is compared
+with the truth. {repeats} samples per line, rows and sketches in turn; the number before each share counts the samples
+in which the sentence is printed.
+
+- Error: the printed interval, or the printed upper limit, holds.
+- Worst: the limit holds for the mean true error of the predictions in the printed range.
+- Word: it describes the population ([Direction](#direction)); where there is no error, every word is wrong, and may be
+  printed in 5% of the samples.
+- Ratio (rare events): the printed interval contains the true ratio.
+- Gate: the share that passes; the true error is 1.2 X (at most 5% may pass) or 0.5 X. Without an error, X is 0.05.
+
+| shape | rows | error | true | worst | true | word | true | ratio | true | pass, 1.2 X | pass, 0.5 X |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+{lines}
+"""
+
+
+# --- too good ---------------------------------------------------------------------------------------------------------
+
+
+def too_good(repeats: int) -> str:
+    """Simulate "Unusually close: predictions are closer to the outcomes than chance allows"."""
+    lines = []
+    for name, draw in (HONEST | TOO_GOOD).items():
+        rng = np.random.default_rng(18)
+        count = repeats if name in HONEST else repeats // 10
+        said = [str(tc.assess(*draw(rng))).startswith("Unusually close") for _ in range(count)]
+        lines.append(line(name, "yes" if name in HONEST else "no", count, f"{np.mean(said):.3f}"))
+    return CLOSE.format(lines="\n".join(lines))
+
+
+CLOSE = """\
+"Unusually close: predictions are closer to the outcomes than chance allows": how often `assess` prints it. For
+calibrated predictions of independent outcomes this may happen in at most 1% of the samples.
+
+| predictions | calibrated and independent | samples | printed |
+|---|---|---:|---:|
+{lines}
+"""
+
+
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
@@ -411,11 +440,13 @@ def line(*cells: object) -> str:
 
 # Heading, function, and repeats by default.
 PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
+    "printed": ("As printed", printed, 100),
     "error": ("The size of the error", error, 400),
     "gate": ("The gate", gate, 400),
     "worst": ("Where it is worst", worst, 200),
     "direction": ("Direction", direction, 100),
     "detectable": ("Detectable", detectable, 2000),
+    "too-good": ("Too good", too_good, 1000),
 }
 START = """\
 # Sentences of `assess`

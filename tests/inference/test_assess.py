@@ -90,7 +90,10 @@ def test_wrong_in_words(kind, start, place):
     first, size, where, frequencies = result.verdict.splitlines()
     assert first.startswith(start)
     interval = result.error
-    assert size == f"The error is about {interval.estimate:.2g} (95%: {interval.low:.2g} to {interval.high:.2g})."
+    assert size.startswith(f"The error is about {interval.estimate:.2g} (95%: ")
+    low, high = map(float, size.removesuffix(").").split("95%: ")[1].split(" to "))
+    assert low <= interval.low < 1.1 * low  # two digits, rounded outwards
+    assert high / 1.1 < interval.high <= high
     assert where.startswith("Worst place: at least 0.")
     assert place in where
     assert frequencies == f"{result.worst.frequencies}."

@@ -1,6 +1,7 @@
 """The verdict: can these probabilities be trusted, what is wrong with them, and what error could have been detected?"""
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from truthcal.measures.decomposition import brier_decomposition_of
 from truthcal.results.assessment import Assessment, detects_large_errors
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import count, percent, plural, without_exponent
+from truthcal.results.text import count, percent, plural, upper_limit, without_exponent
 
 _POWER = 0.8
 # "Unusually close" has innocent causes more often than a calibration error has, so it requires a p-value five times
@@ -220,7 +221,7 @@ def _word_error(found: Assessment, the: str = "The") -> str:
     if math.isnan(error.low):
         return ""
     if error.low == 0.0:
-        return f"{the} error is at most {error.high:.2g} ({level} confidence)."
+        return f"{the} error is at most {upper_limit(error.high, 2)} ({level} confidence)."
     return f"{the} error is about {error.estimate:.2g} ({level}: {error.ends(2)})."
 
 
@@ -232,9 +233,11 @@ def _word_ratio(found: Assessment) -> str:
     mean, bias = found.mean_proba, found.bias_interval
     if not (0.0 < min(mean, found.mean_true) <= _RARE and (bias.low > 0.0 or bias.high < 0.0)):
         return ""
-    low, ratio = without_exponent(mean / (mean - bias.low)), without_exponent(mean / found.mean_true)
+    low, ratio = without_exponent(mean / (mean - bias.low), ROUND_FLOOR), without_exponent(mean / found.mean_true)
     fewest_events = mean - bias.high
-    limits = f"{low} to {without_exponent(mean / fewest_events)}" if fewest_events > 0.0 else f"{low} or more"
+    limits = (
+        f"{low} to {without_exponent(mean / fewest_events, ROUND_CEILING)}" if fewest_events > 0.0 else f"{low} or more"
+    )
     return f"It predicts {ratio} times as many events as happen ({percent(bias.confidence_level)}: {limits})."
 
 

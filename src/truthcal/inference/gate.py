@@ -13,7 +13,7 @@ from truthcal.results.assessment import Assessment, notable_error
 from truthcal.results.gate import Gate
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import count, p_value
+from truthcal.results.text import count, lower_limit, p_value, upper_limit
 
 _ALPHA = 0.05
 
@@ -147,7 +147,8 @@ def _decide_gate(limits: _Limits, whole: Assessment, segments: SegmentTable | No
     if limits.max_error is None:
         return "pass", [f"no significant miscalibration at level {limits.level_text}"]
     largest = max(errors, key=lambda name: errors[name].high)
-    return "pass", [f"{largest} is at most {errors[largest].high:.2g}, within the limit of {limits.max_error:g}"]
+    limit = upper_limit(errors[largest].high, 2)
+    return "pass", [f"{largest} is at most {limit}, within the limit of {limits.max_error:g}"]
 
 
 def _gate_intervals(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> dict[str, ConfidenceInterval]:
@@ -180,7 +181,7 @@ def _gate_size_failures(limits: _Limits, errors: dict[str, ConfidenceInterval]) 
     if limits.max_error is None:
         return []
     return [
-        f"{name} is at least {interval.low:.3g}, above the limit of {limits.max_error:g}"
+        f"{name} is at least {lower_limit(interval.low, 3)}, above the limit of {limits.max_error:g}"
         for name, interval in errors.items()
         if interval.low > limits.max_error
     ]
@@ -199,11 +200,11 @@ def _gate_doubts(
         if math.isnan(interval.high):
             doubts.append(f"{name} has no interval: {interval.why.rstrip('.')}")
         elif interval.high > allowed:
-            doubts.append(f"{name} may be as large as {interval.high:.2g}, {limit}")
+            doubts.append(f"{name} may be as large as {upper_limit(interval.high, 2)}, {limit}")
     if not doubts and whole.kind == "too few rows":
         doubts.append("too few rows to detect errors")
     if not doubts and whole.kind == "unclear" and limits.max_error is None:
-        doubts.append(f"miscalibration is not significant, but the error is at least {whole.error.low:.2g}")
+        doubts.append(f"miscalibration is not significant, but the error is at least {lower_limit(whole.error.low, 2)}")
     if segments is not None and not segments.tested:
         doubts.append(segments.verdict.rstrip("."))
     return doubts

@@ -9,7 +9,7 @@ from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.power import DetectableError
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, effective_rows, mood, number, percent
+from truthcal.results.text import Page, effective_rows, mood, number, percent, upper_limit
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
@@ -112,7 +112,7 @@ class Assessment(PageResult):
 def _error_in_words(error: ConfidenceInterval, significant: bool, digits: int) -> tuple[str, str]:
     """Format the size of the error and its explanation. An error that was not detected has an upper limit only."""
     if error.low == 0.0 and not significant:
-        return f"<= {error.high:.{digits}g}", f"none detected; {percent(error.confidence_level)} confidence"
+        return f"<= {upper_limit(error.high, digits)}", f"none detected; {percent(error.confidence_level)} confidence"
     return number(error.estimate, digits), f"root mean square, without noise; {error.between(digits)}"
 
 

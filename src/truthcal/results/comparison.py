@@ -7,7 +7,7 @@ from typing import Any
 from truthcal.results.base import PageResult, columns
 from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
-from truthcal.results.text import Page, Table, count, interval, number, p_number, percent
+from truthcal.results.text import Page, Table, count, interval, number, p_number, percent, upper_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ComparisonRow:
     def _value(self, value: float, digits: int) -> str:
         """Format a value; an error that may be 0 has an upper limit only."""
         if math.isnan(self.difference) and self.low == 0.0 and not math.isnan(value):
-            return f"<= {number(self.high, digits)}"
+            return f"<= {upper_limit(self.high, digits)}"
         return number(value, digits, missing="")
 
 

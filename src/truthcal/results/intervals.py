@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from truthcal.results.base import Result
-from truthcal.results.text import interval, percent
+from truthcal.results.text import interval, lower_limit, percent, upper_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +51,5 @@ class ConfidenceInterval(Result):
         """Return both ends in words with `digits` significant digits: "95% between 0.1 and 0.2"."""
         if math.isnan(self.low):
             return "no interval"
-        return f"{percent(self.confidence_level)} between {self.low:.{digits}g} and {self.high:.{digits}g}"
+        ends = f"{lower_limit(self.low, digits)} and {upper_limit(self.high, digits)}"
+        return f"{percent(self.confidence_level)} between {ends}"

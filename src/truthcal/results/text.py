@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 
 # Smaller values are rounding errors of 0.
 _ZERO = 1e-15
@@ -27,15 +28,29 @@ def number(x: float, digits: int = 4, *, sign: str = "", missing: str = "unknown
     return missing if math.isnan(x) else f"{0.0 if abs(x) < _ZERO else x:{sign}.{digits}g}"
 
 
-def without_exponent(x: float) -> str:
+def without_exponent(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """Format a positive number with two significant digits in fixed notation: "2.0", "120"."""
-    decimals = 1 - math.floor(math.log10(x))
-    return f"{round(x, decimals):.{max(decimals, 0)}f}"
+    return f"{_round(x, 2, rounding):.{max(1 - math.floor(math.log10(x)), 0)}f}"
+
+
+def lower_limit(x: float, digits: int = 4, *, sign: str = "") -> str:
+    """Format a lower confidence limit, rounded down so that it stays one."""
+    return number(_round(x, digits, ROUND_FLOOR), digits, sign=sign)
+
+
+def upper_limit(x: float, digits: int = 4, *, sign: str = "") -> str:
+    """Format an upper confidence limit, rounded up so that it stays one."""
+    return number(_round(x, digits, ROUND_CEILING), digits, sign=sign)
+
+
+def _round(x: float, digits: int, rounding: str) -> float:
+    # 12 digits first, so that 0.30000000000000004 is not rounded up to 0.3001.
+    return float(Context(prec=digits, rounding=rounding).create_decimal(f"{x:.12g}")) if abs(x) >= _ZERO else x
 
 
 def interval(low: float, high: float, digits: int = 4, *, sign: str = "") -> str:
-    """Format both ends of an interval: "0.1 to 0.2"; empty if they are nan."""
-    return "" if math.isnan(low) else f"{number(low, digits, sign=sign)} to {number(high, digits, sign=sign)}"
+    """Format both ends of an interval, rounded outwards: "0.1 to 0.2"; empty if they are nan."""
+    return "" if math.isnan(low) else f"{lower_limit(low, digits, sign=sign)} to {upper_limit(high, digits, sign=sign)}"
 
 
 def percent(level: float) -> str:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from truthcal.results.base import Result
-from truthcal.results.text import percent
+from truthcal.results.text import lower_limit, percent, upper_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,6 @@ class WorstStretch(Result):
         return f"at least {size} too {too} {self.place} ({percent(self.confidence_level)} confidence)"
 
     def limit(self, digits: int) -> str:
-        """Format the limit with its sign and significant digits, rounded towards 0 so that it stays a limit."""
-        size = abs(self.error_at_least)
-        unit = 10.0 ** (math.floor(math.log10(size)) + 1 - digits)
-        rounded = math.copysign(math.floor(size / unit * (1.0 + 1e-12)) * unit, self.error_at_least)
-        return f"{rounded:+.{digits}g}"
+        """Format the limit with its sign and significant digits, rounded towards 0."""
+        towards_zero = lower_limit if self.error_at_least > 0.0 else upper_limit
+        return towards_zero(self.error_at_least, digits, sign="+")
