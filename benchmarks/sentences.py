@@ -313,9 +313,7 @@ them) and 0.5 X (enough rows must pass at least 80%). Without an error, X is 0.0
 
 
 NUMBER = r"(\d[\d.]*(?:e-\d+)?)"
-# The first word of a verdict -> the words that describe such a population.
-WORDS = {"Too high": "too high", "Too low": "too low", "Overconfident": "overconfident"}
-WORDS |= {"Underconfident": "underconfident", "Miscalibrated": "miscalibrated"}
+DIRECTIONS_IN_TEXT = ("Too high", "Too low", "Overconfident", "Underconfident")
 
 
 def error_is_true(text: str, rows: Rows) -> bool | None:
@@ -345,15 +343,14 @@ def ratio_is_true(text: str, rows: Rows) -> bool | None:
 
 
 def word_is_true(text: str, right: list[str]) -> bool | None:
-    """Check the first word of the verdict; "Calibrated as far as 300 rows can tell" names no error."""
+    """Check the direction that the verdict names; None if it names none."""
     first = text.split(":")[0]
-    return WORDS[first] in right if first in WORDS and "predicted probability of exactly 0" not in text else None
+    return first.lower() in right if first in DIRECTIONS_IN_TEXT else None
 
 
-def share(answers: list[bool | None]) -> list[str]:
-    """Return how many sentences were printed, and the share of true ones."""
-    printed = [answer for answer in answers if answer is not None]
-    return [str(len(printed)), f"{np.mean(printed):.3f}" if printed else "-"]
+def shares(answers: list[bool | None]) -> list[str]:
+    """Return the share of samples in which a sentence is printed, and in which it is false."""
+    return [f"{np.mean([a is not None for a in answers]):.2f}", f"{np.mean([a is False for a in answers]):.2f}"]
 
 
 def printed_cells(shape: Shape, n: int, repeats: int) -> list[str]:
@@ -361,7 +358,8 @@ def printed_cells(shape: Shape, n: int, repeats: int) -> list[str]:
     rng = np.random.default_rng([n, 17])
     population = shape(rng, 200_000)
     right = [] if true_size(population) == 0.0 else right_words(population[1], population[2])
-    answers: list[list[bool | None]] = [[] for _ in range(6)]
+    answers: dict[str, list[bool | None]] = {key: [] for key in ("error", "worst", "word", "ratio")}
+    unclear, passed = [], {True: [], False: []}  # verdicts without direction; passes of large errors, and of small ones
     for k in range(repeats):
         rows = shape(rng, n)
         y, p, _, weight = rows
@@ -371,14 +369,15 @@ def printed_cells(shape: Shape, n: int, repeats: int) -> list[str]:
             *data, sample_weight=weight if k % 2 else None, max_error=(limit / 1.2 if large else 2.0 * limit) or 0.05
         )
         status, text = str(gate).split("\n\n", 1)
-        passed = status.startswith("Pass")
-        answers[0].append(error_is_true(text, rows))
-        answers[1].append(worst_is_true(text, rows))
-        answers[2].append(word_is_true(text, right))
-        answers[3].append(ratio_is_true(text, rows))
-        answers[4].append(passed if large and limit > 0.0 else None)
-        answers[5].append(None if large and limit > 0.0 else passed)
-    return [cell for each in answers[:4] for cell in share(each)] + [share(each)[1] for each in answers[4:]]
+        answers["error"].append(error_is_true(text, rows))
+        answers["worst"].append(worst_is_true(text, rows))
+        answers["word"].append(word_is_true(text, right))
+        answers["ratio"].append(ratio_is_true(text, rows))
+        unclear.append("in no clear direction" in text)
+        passed[large].append(status.startswith("Pass"))
+    gates = [f"{np.mean(passed[large]):.2f}" if right or not large else "-" for large in (True, False)]
+    cells = {key: shares(each) for key, each in answers.items()}
+    return [cells["error"][1], *cells["worst"], *cells["word"], f"{np.mean(unclear):.2f}", *cells["ratio"], *gates]
 
 
 def printed(repeats: int) -> str:
@@ -389,17 +388,18 @@ def printed(repeats: int) -> str:
 
 PRINTED = """\
 The text that `check(max_error=X)` prints, which includes that of `assess`, is parsed, and each sentence is compared
-with the truth. {repeats} samples per line, rows and sketches in turn; the number before each share counts the samples
-in which the sentence is printed.
+with the truth. {repeats} samples per line, rows and sketches in turn. The columns are shares of all samples: how often
+a sentence is printed, and how often it is printed and false, which should happen in at most 5%.
 
-- Error: the printed interval, or the printed upper limit, holds.
-- Worst: the limit holds for the mean true error of the predictions in the printed range.
-- Word: it describes the population ([Direction](#direction)); where there is no error, every word is wrong, and may be
-  printed in 5% of the samples.
-- Ratio (rare events): the printed interval contains the true ratio.
-- Gate: the share that passes; the true error is 1.2 X (at most 5% may pass) or 0.5 X. Without an error, X is 0.05.
+- Error: the printed interval, or the printed upper limit, does not contain the true error.
+- Worst place: the printed limit does not hold for the mean true error of the predictions in the printed range.
+- Direction: "too high", "too low", "overconfident" or "underconfident" does not describe the population (see
+  [Direction](#direction)). Where there is no error, each of them is false, and 5% of the samples may have one.
+  "Unclear" counts verdicts "in no clear direction".
+- Ratio of rare events: the printed interval does not contain the true ratio.
+- Gate: the share that passes; the true error is 1.2 X (at most 0.05 may pass) or 0.5 X. Without an error, X is 0.05.
 
-| shape | rows | error | true | worst | true | word | true | ratio | true | pass, 1.2 X | pass, 0.5 X |
+| shape | rows | error: false | worst | false | direction | false | unclear | ratio | false | pass 1.2 X | pass 0.5 X |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 {lines}
 """

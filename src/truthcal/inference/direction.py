@@ -4,7 +4,8 @@ Evidence is a logistic recalibration (Cox): log-odds of the outcome = intercept 
 Its likelihood ratios show whether there is a shift (which has the sign of the bias) and a slope other than 1. Where
 both are significant, the word is what describes most of the error: nearly all of it on one side is "too high" or "too
 low", errors that change sign once are "overconfident" or "underconfident". If that line leaves most of the error
-unexplained, the signs of groups of rows decide, and may show that there is no such direction.
+unexplained, the errors of groups of rows decide, and may show that there is no such direction: errors with the opposite
+sign of the shift must not be significant (Gail and Simon 1985, a test of qualitative interactions).
 """
 
 import math
@@ -21,12 +22,14 @@ _Array = NDArray[np.float64]
 _CELLS, _GROUPS = 400, 20
 # Predictions of 0 and 1 have infinite log-odds.
 _SMALLEST = 1e-6
-# A shift or a slope is significant at 5% if its likelihood ratio exceeds this.
-_SIGNIFICANT = 3.841
-# If at least this share of the error has one sign, it is "too high" or "too low".
-_ONE_SIDED = 0.7
-# Without a line that fits, a direction must account for this share of the errors of groups beyond their noise.
-_AGREEMENT = 0.85
+# A shift or a slope is significant at 2.5%, and one of the two at 5%, if its likelihood ratio exceeds this.
+_SIGNIFICANT = 5.024
+# Shares of the error that must have one sign for "too high" or "too low": of the fitted line; of groups although the
+# line fits; and of groups if it does not.
+_ONE_SIDED_LINE, _ONE_SIDED_GROUPS, _ONE_SIDED_WITHOUT_LINE = 0.7, 0.85, 0.7
+# Without a line that fits: the share of the errors of groups that must change sign once for "overconfident" or
+# "underconfident", and the level at which errors with the opposite sign of the shift rule out "too high" or "too low".
+_TURNING, _OPPOSED = 0.95, 0.2
 # The line does not fit if groups differ from it at this level.
 _LACK_OF_FIT = 0.02
 _STEPS, _LONGEST_STEP = 50, 10.0
@@ -36,31 +39,41 @@ class Evidence(NamedTuple):
     """Evidence for a direction of the error.
 
     `shift`, `slope`: likelihood ratios of a shift, and of a slope given the shift, each with the sign of its direction:
-    above 0 if predictions are too high, and too extreme. `one_sided`: mean error over mean absolute error, of the
-    fitted line or, if it does not fit, of groups. `turning`: the same, with the error counted as negative below the
-    best turning point. `fits`: whether the line explains most of the error.
+    above 0 if predictions are too high, and too extreme. `fits`: whether the line explains most of the error.
+    `line_side`: mean error over mean absolute error of the fitted line; `group_side`: the same of the squared errors of
+    groups, with their signs; `group_turning`: the same, with errors below the best turning point counted as negative.
+    `opposed`: p-value of the hypothesis that no group has an error with the opposite sign of the shift.
     """
 
     shift: float
     slope: float
-    one_sided: float
-    turning: float
     fits: bool
+    line_side: float
+    group_side: float
+    group_turning: float
+    opposed: float
 
 
 def kind_of_error(points: Points) -> str:
     """Kind of a significant error for the verdict; "miscalibrated" if its direction is not clear."""
-    found = evidence_of(points)
-    shift, slope = abs(found.shift) > _SIGNIFICANT, abs(found.slope) > _SIGNIFICANT
-    if shift and (abs(found.one_sided) >= _AGREEMENT if not found.fits else not slope or _is_one_sided(found)):
-        return "too high" if found.shift > 0.0 else "too low"
-    if slope and (found.fits or (found.turning * found.slope > 0.0 and abs(found.turning) >= _AGREEMENT)):
-        return "overconfident" if found.slope > 0.0 else "underconfident"
+    evidence = evidence_of(points)
+    if abs(evidence.shift) > _SIGNIFICANT and _is_one_sided(evidence):
+        return "too high" if evidence.shift > 0.0 else "too low"
+    if abs(evidence.slope) > _SIGNIFICANT and _turns(evidence):
+        return "overconfident" if evidence.slope > 0.0 else "underconfident"
     return "miscalibrated"
 
 
-def _is_one_sided(found: Evidence) -> bool:
-    return abs(found.one_sided) >= _ONE_SIDED and found.one_sided * found.shift > 0.0
+def _is_one_sided(evidence: Evidence) -> bool:
+    line, groups = (math.copysign(side, side * evidence.shift) for side in (evidence.line_side, evidence.group_side))
+    if evidence.fits:
+        slope = abs(evidence.slope) > _SIGNIFICANT
+        return not slope or line >= _ONE_SIDED_LINE or groups >= _ONE_SIDED_GROUPS
+    return groups >= _ONE_SIDED_WITHOUT_LINE and evidence.opposed > _OPPOSED
+
+
+def _turns(evidence: Evidence) -> bool:
+    return evidence.fits or math.copysign(evidence.group_turning, evidence.group_turning * evidence.slope) >= _TURNING
 
 
 def evidence_of(points: Points) -> Evidence:
@@ -84,8 +97,9 @@ def evidence_of(points: Points) -> Evidence:
     truth = special.expit(line)
     group_errors, rest = _compare_groups(points, truth)
     fits = rest <= abs(shift) + abs(slope) - 2.0
-    errors = points.weight * (points.p - truth) if fits else group_errors
-    return Evidence(shift, slope, *_shares(errors), fits)
+    line_side, _ = _shares(points.weight * (points.p - truth))
+    opposed = _test_of_zeros(group_errors[group_errors * shift < 0.0], len(group_errors))
+    return Evidence(shift, slope, fits, line_side, *_shares(group_errors), opposed)
 
 
 def _log_likelihood(log_odds: _Array, weight: _Array, events: _Array) -> float:
@@ -125,6 +139,15 @@ def _compare_groups(points: Points, truth: _Array) -> tuple[_Array, float]:
     square, free = float(np.sum(rest**2)), max(len(sd) - 2, 1)
     unexplained = square - free if special.chdtrc(free, square) < _LACK_OF_FIT else 0.0
     return np.sign(error) * (error / sd) ** 2, unexplained
+
+
+def _test_of_zeros(squares: _Array, groups: int) -> float:
+    """P-value of the squared errors of one sign, if no group has a true error of that sign.
+
+    Under the least favourable hypothesis each group has this sign with probability 1/2: a mixture of chi-squared laws.
+    """
+    counts = np.arange(1, groups + 1)
+    return float(special.comb(groups, counts) @ special.chdtrc(counts, float(np.sum(np.abs(squares))))) / 2.0**groups
 
 
 def _shares(errors: _Array) -> tuple[float, float]:
