@@ -124,6 +124,69 @@ def test_coverage_of_the_true_error(shape, n, of_sketch):
     assert_covered(covered(shape, n, of_sketch, repeats), repeats, f"{shape}, {n}", coverage=0.92)
 
 
+# --- errors that hide ----------------------------------------------------------------------------------------------------
+
+
+def _few_large(rng, n):
+    """One row of 200 has a large prediction that is 0.5 too high; the others are below 0.02 and right."""
+    p = np.where(np.arange(n) < n // 200, 0.6 + 0.2 * rng.random(n), 0.02 * rng.random(n))
+    return p, np.where(p > 0.3, 0.2, p)
+
+
+def _few_equal(rng, n):
+    """Three of 1,000 rows have a prediction of 0.3 and happen in 80% of the cases."""
+    p = np.where(np.arange(n) < 3 * n // 1000, 0.3, rng.random(n))
+    return p, np.where(p == 0.3, 0.8, p)
+
+
+def _near_one(rng, n):
+    p = rng.random(n)
+    return p, np.where(p > 0.999, p - 0.5, p)
+
+
+def _fast_wave(rng, n):
+    p = rng.random(n)
+    return p, np.clip(p + 0.1 * np.sin(40.0 * np.pi * p), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("forecasts", "n"), [(_few_large, 10_000), (_few_equal, 20_000), (_near_one, 60_000), (_fast_wave, 20_000)]
+)
+def test_errors_of_few_rows_and_of_both_signs_do_not_hide(forecasts, n):
+    hits = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        p, truth = forecasts(rng, n)
+        found = tc.error_size(rng.random(n) < truth, p)
+        hits += found.low <= true_error(p, truth) <= found.high
+    assert hits >= 5  # of 8: at a coverage of 0.92, less often in one of 1,000 cases
+
+
+def test_rare_wrong_labels_are_within_the_interval():
+    """No label of 100 is wrong, which happens in 13% of the cases if 2% are."""
+    labels = np.repeat([0.0, 1.0], 50)
+    assert tc.error_size(labels, labels).high > 0.03
+
+
+def test_interval_begins_with_the_bias():
+    rng = np.random.default_rng(4)
+    p = rng.random(1000)
+    y = rng.random(1000) < p - 0.05
+    bias = tc.confidence_interval(y, p, measure="bias", confidence_level=0.975)
+    assert tc.error_size(y, p).low == pytest.approx(bias.low, rel=1e-6)
+
+
+def test_wide_buckets_have_no_interval():
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = rng.random(1000) < p
+    found = tc.error_size(tc.Sketch(8).update(y, p))
+    assert math.isnan(found.high)
+    assert found.why == "the buckets of this sketch are too wide: errors within them are not known"
+    equal = tc.Sketch(8).update(y, np.full(1000, 0.5))
+    assert not math.isnan(tc.error_size(equal).high)
+
+
 # --- what holds for all rows ------------------------------------------------------------------------------------------
 
 
@@ -200,7 +263,7 @@ def test_in_words():
     found = tc.error_size(*SHAPES["slope 1.6"](np.random.default_rng(0), 1000)[:2], confidence_level=0.9)
     assert str(found) == f"error {found.estimate:.4g}, 90% between {found.low:.4g} and {found.high:.4g}"
     assert (found.measure, found.method) == ("error", "quadratic")
-    assert found.why == "all sizes of the error that are consistent with 16 groups of rows"
+    assert found.why == "all sizes of the error that are consistent with 17 groups of rows"  # one of 16 is wide
 
 
 @pytest.mark.parametrize(

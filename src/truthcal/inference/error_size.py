@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -25,8 +25,19 @@ _Indices = NDArray[np.intp]
 _FEW_GROUPS, _MANY_GROUPS, _PER_CUBE_ROOT = 50, 400, 2.3
 # Even a row whose outcome is certain counts this much: errors of opposite sign must not share a group.
 _LEAST_COUNT = 0.05
-# A point with at least this share of a group's weight, for example a prediction made often, is a group of its own.
-_HEAVY = 0.5
+# A prediction made often is a group of its own: a point with at least this share of a group's weight, or with at least
+# this many rows and this many times the weight of its neighbours.
+_HEAVY, _OFTEN, _OFTEN_TIMES = 0.5, 8.0, 8.0
+# Groups in which odds differ by more than a factor of 10 are broken at powers of 10, up to this power, into pieces of
+# at least this many rows: a few large predictions must not hide among many small ones.
+_LARGEST_POWER, _LEAST_PIECE = 6, 10.0
+# The odds of predictions of 0 and 1 are those of this probability and its complement.
+_SMALLEST = 1e-7
+# Groups finer by this factor, with this many rows or more each, are used if their mean square error is larger by more
+# than this many standard errors.
+_FINER, _LEAST_ROWS, _SIGNIFICANT = 4, 8.0, 2.5
+# The errors within buckets that are wider than this and as heavy as a group are not known.
+_WIDE_BUCKET = 0.02
 # A sum of w^2 / W^2 this close to 1 is that of a single row.
 _ROUNDING = 1e-9
 # A mean square error below this quantile of its null distribution is replaced by it in the upper end of the interval.
@@ -52,9 +63,10 @@ def error_size(
     y_true, y_proba, sample_weight, pos_label
         As for `calibration_test`. Outcomes may be fractions.
     n_groups : int, optional
-        Number of groups of about equal weight; a prediction that is made often is a group of its own. Default: half
-        the square root of the number of rows, at most 50, and for more than 10,000 rows 2.3 times the cube root, at
-        most 400. Rows of small weight, or with p near 0 or 1, count less.
+        Number of groups of about equal weight. A prediction that is made often is a group of its own, and a group
+        whose odds differ by more than a factor of 10 is broken. Default: half the square root of the number of rows,
+        at most 50, and for more than 10,000 rows 2.3 times the cube root, at most 400; four times as many if these
+        show a significantly larger error. Rows of small weight, or with p near 0 or 1, count less.
     confidence_level : float, default 0.95
         Nominal coverage.
 
@@ -67,13 +79,14 @@ def error_size(
     -----
     In each group, the square of the mean error is estimated from pairs of different rows, which have no noise in
     common. The estimate is the root of their average, or the absolute bias if that is larger, because no root mean
-    square error is smaller than the bias; for the same reason the interval ends no lower than that of the bias. Equal
-    predictions, and those in one bucket of a sketch, stay together, so that the order of rows has no influence.
+    square error is smaller than the bias. For the same reason the interval begins no lower than the 97.5% limit of the
+    absolute bias (for a level of 95%), and ends no lower than the interval of the bias. Equal predictions, and those in
+    one bucket of a sketch, stay together, so that the order of rows has no influence.
 
     The interval contains all sizes that the mean squared error of the groups does not reject. For a given size that is
-    a quadratic form in normal variables. Errors that change sign within a group cancel, so that the interval holds for
-    errors that vary slowly compared with a group; docs/benchmarks/sentences.md has the simulated coverage of the true
-    error.
+    a quadratic form in normal variables. Errors that change sign within a group cancel, so that the interval is an
+    approximation for errors that vary slowly compared with a group; docs/benchmarks/sentences.md has the simulated
+    coverage of the true error. A sketch whose buckets are wide and hold many rows has no interval.
 
     This is an estimate, not a score: a forecaster can make it smaller by not telling the truth. Compare forecasters by
     `atb` or the Brier score.
@@ -96,39 +109,100 @@ def error_size(
 
 def error_size_of(points: Points, confidence_level: float, n_groups: int | None = None) -> ConfidenceInterval:
     """The size of the error, from sorted rows or a sketch."""
-    groups = _Groups.of(points, number_of_groups(points) if n_groups is None else n_groups)
+    groups = _choose_groups(points) if n_groups is None else _Groups.of(points, n_groups)
     estimate = groups.estimate
-    why = why_no_interval(points)
+    why = why_no_interval(points) or _why_buckets_hide_errors(points, len(groups.weight))
     if why:
         return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why)
     low, high = groups.interval(confidence_level)
-    bias = bias_interval(points.merged().normalized(), confidence_level)
-    ends = min(low, estimate), min(max(high, estimate, -bias.low, bias.high), 1.0)
+    least, most = _bias_limits(points, confidence_level)
+    ends = min(max(low, least), estimate), min(max(high, estimate, most), 1.0)
     why = f"all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
     return ConfidenceInterval(*ends, confidence_level, "error", estimate, "quadratic", why)
 
 
 def estimated_error(points: Points) -> float:
     """The estimate of the size of the error, without its interval."""
-    return _Groups.of(points, number_of_groups(points)).estimate
+    return _choose_groups(points).estimate
 
 
-def _cut_into_groups(weight: _Array, n_groups: int) -> tuple[_Indices, _Indices]:
+def _why_buckets_hide_errors(points: Points, n_groups: int) -> str:
+    """Reason why a sketch has no interval: errors may differ within buckets that are wide and hold many rows."""
+    wide = (points.high - points.low > _WIDE_BUCKET) & (points.weight >= _HEAVY * points.total / n_groups)
+    return "the buckets of this sketch are too wide: errors within them are not known" if wide.any() else ""
+
+
+def _bias_limits(points: Points, confidence_level: float) -> tuple[float, float]:
+    """Limits of the size of the error that follow from the bias, which is never larger.
+
+    The upper limit follows also from the bias with the signs of predictions above 1/2 reversed, which shows events that
+    could have happened but did not if all predictions are near 0 or 1. The lower limit has half the chance of error of
+    the interval, so that both lower limits together hold.
+    """
+    cells = points.merged().normalized()
+    sign = np.where(cells.p > 0.5, -1.0, 1.0)
+    reverse = replace(cells, p=np.minimum(cells.p, 1.0 - cells.p), bias=sign * cells.bias, wwc=sign * cells.wwc)
+    most = max(max(-limit.low, limit.high) for limit in (bias_interval(x, confidence_level) for x in (cells, reverse)))
+    surer = bias_interval(cells, (1.0 + confidence_level) / 2.0)
+    return max(surer.low, -surer.high, 0.0), most
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _choose_groups(points: Points) -> "_Groups":
+    """Groups for these points: finer ones than usual if the error changes within groups."""
+    n_groups = number_of_groups(points)
+    groups = _Groups.of(points, n_groups)
+    while n_groups * _FINER * _LEAST_ROWS * points.one_row <= 1.0:
+        n_groups *= _FINER
+        finer = _Groups.of(points, n_groups)
+        if finer.mean_square - groups.mean_square <= _SIGNIFICANT * finer.standard_error:
+            break
+        groups = finer
+    return groups
+
+
+def _cut_into_groups(points: Points, n_groups: int) -> tuple[_Indices, _Indices]:
     """Cut neighbouring points into groups of about equal weight, and these into cells.
 
-    Returns the first point of each cell, and the group of each cell. A heavy point is a group of its own; for the
-    others, the middle of their weight decides.
+    Returns the first point of each cell, and the group of each cell. A prediction made often is a group of its own; for
+    the others, the middle of their weight decides.
     """
+    weight = points.weight
     ends = np.cumsum(weight)
     ends *= n_groups / ends[-1]
     begins = np.concatenate([[0.0], ends[:-1]])
-    heavy = ends - begins >= _HEAVY
-    heavy[1:] |= heavy[:-1]  # a group begins at a heavy point and after it
+    breaks = (ends - begins >= _HEAVY) | _made_often(points)
+    breaks[1:] |= breaks[:-1].copy()  # a group begins at a prediction made often and after it
     fine = max(1, CELLS // n_groups)
     cell = np.minimum((begins + ends) * (fine / 2.0), fine * n_groups - 1.0).astype(np.intp)
-    starts = np.flatnonzero(heavy | (np.diff(cell, prepend=-1) > 0))
-    new_group = heavy[starts] | (np.diff(cell[starts] // fine, prepend=-1) > 0)
-    return starts, np.cumsum(new_group) - 1
+    breaks |= np.diff(cell // fine, prepend=-1) > 0
+    _break_wide_groups(breaks, points)
+    starts = np.flatnonzero(breaks | (np.diff(cell, prepend=-1) > 0))
+    return starts, np.cumsum(breaks[starts]) - 1
+
+
+def _made_often(points: Points) -> NDArray[np.bool_]:
+    """Which points are a single prediction with many more rows than its neighbours."""
+    neighbours = np.zeros_like(points.weight)
+    neighbours[1:], neighbours[:-1] = points.weight[:-1], np.maximum(neighbours[:-1], points.weight[1:])
+    often = (points.weight > _OFTEN_TIMES * neighbours) & (points.weight**2 >= _OFTEN * points.ww)
+    return np.asarray(often & (points.low == points.high))
+
+
+def _break_wide_groups(breaks: NDArray[np.bool_], points: Points) -> None:
+    """Add breaks at odds of powers of 10, within groups that span more than that."""
+    odds = 10.0 ** np.arange(-_LARGEST_POWER, _LARGEST_POWER + 1)
+    for at in np.unique(np.searchsorted(points.p, odds / (1.0 + odds))):
+        if 0 < at < len(points) and not breaks[at]:
+            begin = int(np.flatnonzero(breaks[:at])[-1])
+            later = np.flatnonzero(breaks[at:])
+            end = int(at + later[0]) if len(later) else len(points)
+            sides = (slice(begin, at), slice(at, end))
+            rows = min(np.sum(points.weight[side]) ** 2 / np.sum(points.ww[side]) for side in sides)
+            first, last = np.clip(points.p[[begin, end - 1]], _SMALLEST, 1.0 - _SMALLEST)
+            breaks[at] = rows >= _LEAST_PIECE and last / (1.0 - last) > 10.0 * first / (1.0 - first)
 
 
 def number_of_groups(points: Points) -> int:
@@ -162,7 +236,7 @@ class _Groups:
     @classmethod
     def of(cls, points: Points, n_groups: int) -> Self:
         """Cut points into groups, and add up what is needed of each."""
-        starts, group = _cut_into_groups(points.weight, n_groups)
+        starts, group = _cut_into_groups(points, n_groups)
 
         def cells(column: _Array, power: int) -> _Array:
             return np.asarray(np.add.reduceat(column, starts) / points.total**power)
@@ -186,6 +260,11 @@ class _Groups:
     def estimate(self) -> float:
         """Root mean square error, at least the absolute bias."""
         return max(math.sqrt(max(self.mean_square, 0.0)), abs(self.mean))
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `mean_square` if there is no error."""
+        return math.sqrt(2.0 * float(np.sum(self.variances(np.zeros_like(self.bias)) ** 2)))
 
     def variances(self, error: _Array) -> _Array:
         """Variances of `bias` times the root of `weight`, if these are the true errors of the groups.
