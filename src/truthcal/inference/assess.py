@@ -1,8 +1,8 @@
 """The verdict: can these probabilities be trusted, what is wrong with them, and what error could have been detected?"""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR
 from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
 import numpy as np
