@@ -51,14 +51,14 @@ def cell_of(x: float, left: float, scale: float, count: int) -> Any:
 
 
 @compiled
-def fill_buckets(p: Rows, y: Rows, w: Rows, cells: Rows, counts: Rows) -> None:
-    """Add rows to their buckets, one cell each, and count them. An empty `w` means no weights."""
-    width = 1.0 / counts.size
+def fill_buckets(p: Rows, y: Rows, w: Rows, cells: Rows) -> None:
+    """Add rows to their buckets, one cell each. An empty `w` means no weights."""
+    n_buckets = cells.shape[0]
+    width = 1.0 / n_buckets
     for i in range(p.size):
         x = np.float64(p[i])
-        k = bucket_of(x, counts.size)
+        k = bucket_of(x, n_buckets)
         c = x - y[i]
-        counts[k] += 1
         add_row(cells, k, np.int64(k) * width, x, c * w[i] if w.size > 0 else c)
 
 
@@ -148,14 +148,14 @@ def bound_cell(
 
 @compiled
 def bound_buckets(
-    cells: Rows, starts: Rows, counts: Rows, total: float, squared: bool, before: Rows, bounds: Rows
+    cells: Rows, starts: Rows, rows: int, total: float, squared: bool, before: Rows, bounds: Rows
 ) -> float:
     """Integral of the loss between buckets. `bounds` gets those over each, `before` the sum of w c on its left.
 
-    Bucket k has ``counts[k]`` rows in the cells from ``starts[k]`` to ``starts[k + 1]``.
+    Bucket k has the cells from ``starts[k]`` to ``starts[k + 1]``; `rows` is the number of rows in all buckets.
     """
     high, low, position, between = 0.0, 0.0, 0.0, 0.0
-    for k in range(counts.size):
+    for k in range(before.size):
         value, lower, upper = 0.0, 0.0, 0.0
         before[k] = high + low
         entered = False
@@ -169,7 +169,7 @@ def bound_buckets(
             else:
                 between += gap
                 entered = True
-            inside = bound_cell(cells[cell], k / counts.size, a, total, counts[k], squared)
+            inside = bound_cell(cells[cell], k / before.size, a, total, rows, squared)
             value, lower, upper = value + inside[0], lower + inside[1], upper + inside[2]
             high, low = add_cell(high, low, cells[cell])
             position = cells[cell, HIGH]
@@ -178,6 +178,13 @@ def bound_buckets(
 
 
 # --- more cells than fit into the processor's cache: one bucket at a time ---------------------------------------------
+
+
+@compiled
+def count_rows(p: Rows, counts: Rows) -> None:
+    """Count the rows of each bucket."""
+    for i in range(p.size):
+        counts[bucket_of(np.float64(p[i]), counts.size)] += 1
 
 
 @compiled

@@ -124,17 +124,20 @@ class _Buckets:
         self._n_buckets, self._squared = n_buckets, squared
         weight = float(len(rows.p)) if rows.w is None else float(rows.w.sum())
         self._unit = weight**2 if squared else weight
-        halves = in_halves(self._fill_buckets, len(rows.p))
-        self._counts = [counts for _, counts in halves]
-        self._cells = _merged([cells for cells, _ in halves])
+        self._cells = _merged(in_halves(self._fill_buckets, len(rows.p)))
         self._total, self._size = kernel.cell_totals(self._cells)
         self._most_cells = 1
         self._bound(self._cells, np.arange(n_buckets + 1))
 
-    def _fill_buckets(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        cells, counts = _empty_cells(self._n_buckets), np.zeros(self._n_buckets, np.int64)
-        kernel.fill_buckets(*self._rows(first, last), cells, counts)
-        return cells, counts
+    def _fill_buckets(self, first: int, last: int) -> NDArray[np.float64]:
+        cells = _empty_cells(self._n_buckets)
+        kernel.fill_buckets(*self._rows(first, last), cells)
+        return cells
+
+    def _count_rows(self, first: int, last: int) -> NDArray[np.int64]:
+        counts = np.zeros(self._n_buckets, np.int64)
+        kernel.count_rows(self._p[first:last], counts)
+        return counts
 
     def _rows(self, first: int, last: int) -> tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.float64]]:
         return self._p[first:last], self._y[first:last], self._w[first:last]
@@ -142,9 +145,8 @@ class _Buckets:
     def _bound(self, cells: NDArray[np.float64], starts: NDArray[np.int64]) -> None:
         """Bound the loss over each bucket, from cells ``starts[k]`` to ``starts[k + 1]`` of bucket k."""
         self._before, self._bounds = np.empty(self._n_buckets), np.empty((3, self._n_buckets))
-        counts = np.sum(self._counts, axis=0)
         self._between = kernel.bound_buckets(
-            cells, starts, counts, self._total, self._squared, self._before, self._bounds
+            cells, starts, len(self._p), self._total, self._squared, self._before, self._bounds
         )
 
     def result(self) -> Bounded:
@@ -202,7 +204,8 @@ class _Buckets:
 
     def _refine_gathered(self, wide: NDArray[np.int64], parts: NDArray[np.int64], allowed: NDArray[np.float64]) -> None:
         """Copy the rows of these buckets, bucket by bucket, and distribute them over cells."""
-        starts = np.concatenate([[0], np.cumsum(np.sum(self._counts, axis=0)[wide])])
+        counts = in_halves(self._count_rows, len(self._p))
+        starts = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0)[wide])])
         rows = int(starts[-1])
         labels_only = len(self._w) == 0 and self._y.dtype == np.uint8
         # Rows of other buckets are written to one spare place of each half, on a cache line of its own.
@@ -212,7 +215,7 @@ class _Buckets:
 
         def gather(first: int, last: int) -> None:
             at = np.full(self._n_buckets, rows + (8 if first else 0))
-            at[wide] = starts[:-1] + (self._counts[0][wide] if first else 0)
+            at[wide] = starts[:-1] + (counts[0][wide] if first else 0)
             kernel.gather_rows(*self._rows(first, last), at, steps, x, wc)
 
         in_halves(gather, len(self._p))
