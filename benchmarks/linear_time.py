@@ -103,7 +103,8 @@ column compares with `np.sort` of the predictions alone, on one thread.
 
 Bounds are at most 1/(2n) apart, the tolerance of the linear-time test; they are certified for each input, and rows are
 never sorted ([theory](../theory/foundations.md#linear-time-in-the-worst-case)). Outcomes are calibrated, or "balanced":
-they keep the cumulative bias close to 0 at every threshold, which is hardest for ATB_l1.
+they keep the cumulative bias close to 0 at every threshold, which is hardest for ATB_l1. The ratio of
+`linear_time_test` is small because it also looks for dependence among 131,072 rows at most, a cost that does not grow.
 
 {machine}.
 
