@@ -290,8 +290,8 @@ def test_theorem_4_9_continuity(data, other):
     assert abs(tc.atb(y, p) - tc.atb(y, q)) <= 4 * moved + SLACK  # 6 in the paper
 
 
-def test_theorem_4_10_sample_complexity():
-    """And Proposition 4.11: T = C log(1/delta) / epsilon^2 with an explicit C; a population with much noise."""
+def test_theorem_4_10_and_proposition_4_11_sample_complexity():
+    """T = C log(1/delta) / epsilon^2 with an explicit C; a population with much noise."""
     rng = np.random.default_rng(0)
     for measure, constant in (("atb", 2.6), ("atb_l1", 4.1), ("smcal", 4.4)):
         for epsilon, delta in ((0.1, 0.05), (0.1, 0.001), (0.01, 0.05)):

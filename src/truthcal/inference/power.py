@@ -113,7 +113,8 @@ def power(
     Notes
     -----
     This is the exact test: a simulation is rejected if its p-value ``(1 + #{redrawn >= it}) / (1 + n_resamples)`` is at
-    most alpha. Predictions are the same in all simulations, so all of them share the redrawn outcomes.
+    most alpha. Predictions are the same in all simulations, so all of them share the redrawn outcomes. If the
+    predictions are drawn at random too, or the threshold is given, use `acceptance_probability`.
 
     Examples
     --------
