@@ -511,7 +511,9 @@ def test_interval_in_words():
         str(interval)
         == f"atb without noise {interval.estimate:.4g}, 90% between {interval.low:.4g} and {interval.high:.4g}"
     )
-    assert interval.to_dict()["why"] == "all sizes of the mean error that are consistent with these rows"
+    assert interval.to_dict()["why"] == (
+        "approximation for many rows: all sizes of the mean error that are consistent with these rows"
+    )
     assert interval.estimate in interval
     assert 2.0 not in interval
 

@@ -117,7 +117,7 @@ def error_size_of(points: Points, confidence_level: float, n_groups: int | None 
     low, high = groups.interval(confidence_level)
     least, most = _bias_limits(points, confidence_level)
     ends = min(max(low, least), estimate), min(max(high, estimate, most), 1.0)
-    why = f"all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
+    why = f"approximation: all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
     return ConfidenceInterval(*ends, confidence_level, "error", estimate, "quadratic", why)
 
 

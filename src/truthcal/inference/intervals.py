@@ -1,12 +1,13 @@
 """Confidence intervals for the value of a measure in the population.
 
 A calibration error cannot be negative, its estimate is biased upwards by noise, and the shape of its distribution
-changes near 0, where bootstrap percentiles fail. No rows are resampled here.
+changes near 0, where bootstrap percentiles fail. No rows are resampled here. All intervals are approximations for many
+rows (docs/theory/inference.md, I12 to I14), whose coverage is simulated in docs/benchmarks/coverage.md.
 
 - Squared errors with a tent kernel (atb, multiscale_atb, shifted_grid_ubse): the squared length of a normal vector,
   whose tail is known for every length of its mean. The interval contains all lengths that are not rejected.
 - Norms of the bias (smcal, ks_ce, ece ...): noise changes the measure by at most the measure of the noise,
-  whatever the truth. These intervals are conservative.
+  whatever the truth. The distribution of the noise is approximately normal; given that, the interval is conservative.
 """
 
 import math
@@ -166,8 +167,8 @@ def confidence_interval(
     Notes
     -----
     More than 2^20 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it.
-    Rows are assumed to be independent draws from one population. The coverage was simulated for calibrated and other
-    predictions: docs/benchmarks/coverage.md. Near calibration, where bootstrap percentiles may exclude their own
+    Rows are assumed to be independent draws from one population. The interval is an approximation for many rows; its
+    coverage was simulated for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where bootstrap percentiles may exclude their own
     estimate, the interval starts at 0.
 
     Examples
@@ -237,7 +238,7 @@ def bias_interval(cells: Points, level: float) -> ConfidenceInterval:
         return distance - quantile * math.sqrt(max(variance, float(np.sum(cells.ww * truth * (1.0 - truth)))))
 
     low, high = (bias + sign * interval_end(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
-    why = "all biases that are consistent with the mean of these rows"
+    why = "approximation: all biases that are consistent with the mean of these rows, by Student's quantile"
     return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
 
 
@@ -253,7 +254,7 @@ def _square_interval(
     bias = bias_interval(cells, level)  # accounts for events that could have occurred but did not
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
     low = min(low, math.sqrt(max(estimate, 0.0)))  # with two or three rows, impossible outcomes may still cancel
-    why = "all sizes of the mean error that are consistent with these rows"
+    why = "approximation for many rows: all sizes of the mean error that are consistent with these rows"
     ends, removed = (low**2, high**2), measure in TENTS
     return ConfidenceInterval(*ends, level, measure, estimate, "quadratic", why, noise_removed=removed)
 
@@ -266,7 +267,7 @@ def _norm_interval(
         return _no_interval(measure, value, level, "most predictions are unique, so this ECE has no population value")
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     margin = float(np.quantile(draws, level, method="higher"))
-    why = "conservative: noise changes the measure by at most the measure of the noise itself"
+    why = "normal approximation; conservative: noise changes the measure by at most the measure of the noise itself"
     bias = bias_interval(cells, level)  # no norm is much below the bias, whose interval accounts for unseen events
     low, high = max(value - margin, 0.0), min(max(value + margin, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
