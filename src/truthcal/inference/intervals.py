@@ -168,8 +168,8 @@ def confidence_interval(
     -----
     More than 2^20 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it.
     Rows are assumed to be independent draws from one population. The interval is an approximation for many rows; its
-    coverage was simulated for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where bootstrap percentiles may exclude their own
-    estimate, the interval starts at 0.
+    coverage was simulated for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where
+    bootstrap percentiles may exclude their own estimate, the interval starts at 0.
 
     Examples
     --------

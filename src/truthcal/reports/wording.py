@@ -111,7 +111,7 @@ def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[
 
 def _word_assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
     test, interval = assessment.test, assessment.error
-    error = "The interval of the error contains all sizes of the error that are consistent with these rows (an approximation)."
+    error = "The interval of the error (an approximation) contains all sizes that are consistent with these rows."
     if math.isnan(interval.low):
         error = f"The error has no interval: {_word_sentence(interval.why)}"
     method = f"The calibration test uses {test.measure} ({test.method}): {_word_sentence(test.why)}"
