@@ -189,7 +189,7 @@ LIPSCHITZ = [
     ("ATB_l1 moves by at most 3 mean |dr|", "F6", 3.0, 3.0, tc.atb_l1, moves([1, 0], [0, 1], [0.005, 0.995])),
     ("smCal moves by at most 2 mean |dr|", "F16", 2.0, math.nan, tc.smcal, moves([1, 0, 0], [0, 1, 1], [0, 1, 0.99])),
 ]
-TEST = ("distCal sqrt(T) accepted w.p. > 1/4", "I10", 2.0 + 2.0 * math.sqrt(2.0), math.nan)
+TEST = ("distCal sqrt(T) accepted w.p. > 1/4", "I10", 2.0 + math.sqrt(2.0 * math.log(4.0)), math.nan)
 
 
 def encode(v: list[float], vhat: list[float], weight: list[float]) -> Vector:

@@ -263,7 +263,8 @@ def test_in_words():
     found = tc.error_size(*SHAPES["slope 1.6"](np.random.default_rng(0), 1000)[:2], confidence_level=0.9)
     assert str(found) == f"error {found.estimate:.4g}, 90% between {found.low:.4g} and {found.high:.4g}"
     assert (found.measure, found.method) == ("error", "quadratic")
-    assert found.why == "approximation: all sizes of the error that are consistent with 17 groups of rows"  # one of 16 is wide
+    why = "approximation: all sizes of the error that are consistent with 17 groups of rows"  # one of 16 is wide
+    assert found.why == why
 
 
 @pytest.mark.parametrize(
