@@ -22,10 +22,10 @@ def means_removed(values, bins):
 
 
 def z_by_definition(p, y, groups=None):
-    """Below 1,000 rows: in bins of 50 rows, or, with groups, in one bin of all rows and one of each group."""
+    """Below 1,000 rows: in bins of 15 rows, or, with groups, in one bin of all rows and one of each group."""
     errors, bins = p - y, np.zeros(len(p), int)
     if groups is None:
-        edges = np.quantile(p, np.arange(1, len(p) // 50) / (len(p) // 50))
+        edges = np.quantile(p, np.arange(1, len(p) // 15) / (len(p) // 15))
         groups, bins = bins, np.sum(edges[:, None] <= p, axis=0)
     else:
         errors, bins = means_removed(errors, bins)[0], groups
@@ -72,6 +72,15 @@ def test_miscalibration_in_a_sorted_file_is_no_dependence():
     assert abs(neighbour_z(p, draw(rng, 0.5 * p))) < 4.0
     assert abs(neighbour_z(p, draw(rng, 0.2 + 0.6 * p))) < 4.0
     assert abs(neighbour_z(p[::50], draw(rng, 0.4 + 0.2 * p[::50]))) < 4.0
+
+
+@pytest.mark.parametrize("n", [100, 300, 900])
+def test_a_large_calibration_error_in_a_small_sorted_file_is_no_dependence(n):
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        for p in (np.sort(rng.random(n)), np.sort(rng.integers(0, 11, n) / 10)):
+            assert abs(neighbour_z(p, draw(rng, 0.05 + 0.9 * (p > 0.5)))) < 4.0
+            assert abs(neighbour_z(p, draw(rng, 1 - p))) < 4.0
 
 
 def test_a_miscalibrated_segment_is_no_dependence_within_segments():
