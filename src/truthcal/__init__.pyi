@@ -1,6 +1,7 @@
 from . import plots as plots
 from .audits.audit import audit as audit
 from .audits.audit import audit_on as audit_on
+from .audits.best_response import best_response as best_response
 from .audits.expected_score import expected_score as expected_score
 from .core.sketch import Sketch as Sketch
 from .core.sketch import bucket_index as bucket_index
@@ -83,6 +84,7 @@ from .results.assessment import Assessment as Assessment
 from .results.audit import Audit as Audit
 from .results.audit import AuditRow as AuditRow
 from .results.audit import ExpectedScore as ExpectedScore
+from .results.best_response import BestResponse as BestResponse
 from .results.comparison import Comparison as Comparison
 from .results.curves import BiasBand as BiasBand
 from .results.curves import BiasCurve as BiasCurve

@@ -683,7 +683,7 @@ def test_progress_counts_from_many_threads_and_iterates(monkeypatch):
 def test_examples_print_what_the_page_shows(capsys):
     page = (Path(__file__).parents[2] / "docs" / "guide" / "auditing.md").read_text(encoding="utf-8")
     pairs = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(pairs) == page.count("```python") == 5
+    assert len(pairs) == page.count("```python") == 6
     for code, shown in pairs:
         exec(code, {})
         assert capsys.readouterr().out == shown

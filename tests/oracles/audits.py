@@ -1,5 +1,6 @@
 """Slow, obvious versions of what an audit computes: numbers derived from ATB, and expectations over all samples."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -60,3 +61,18 @@ def ex_ante(truth, report, n_rows, value):
         for kinds in sequences
     ]
     return math.fsum(means) / len(sequences)
+
+
+def best_policy(truth, grid, value):
+    """Least expected value of all policies: maps from the outcomes so far to a report in the grid."""
+    pasts = [past for t in range(len(truth)) for past in itertools.product((0, 1), repeat=t)]
+    value = functools.cache(value)
+    return min(
+        expected_of_policy(truth, dict(zip(pasts, reports, strict=True)), value)
+        for reports in itertools.product(grid, repeat=len(pasts))
+    )
+
+
+def expected_of_policy(truth, policy, value):
+    """Expected value of the reports of a policy: a dict from the outcomes so far to a report."""
+    return measures.expectation(truth, lambda y: value(tuple(y), tuple(policy[tuple(y[:t])] for t in range(len(y)))))

@@ -53,6 +53,7 @@ MAKERS = {
     "Segment": lambda: tc.assess_segments(table_of("a"))["a"],
     "Audit": lambda: tc.audit([0.2, 0.7], ["atb", "smcal"]),
     "AuditRow": lambda: tc.audit([0.2, 0.7], ["atb", "smcal"])["atb"],
+    "BestResponse": lambda: tc.best_response([0.5, 0.5], setting="sequential", grid=[0.25]),
     "ExpectedScore": lambda: tc.expected_score([0.2, 0.7], [0.2, 0.7], "atb"),
 }
 # Results with a table of several rows -> number of rows.

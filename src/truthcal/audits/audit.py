@@ -1,6 +1,5 @@
 """The audit: does a measure reward dishonest reports?"""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.audits.audited_measure import AuditedMeasure, MeasureLike, resolve_measure
+from truthcal.audits.gains import MIN_DRAWS, MIN_EXPECTED, margin, relative_gain, standard_error
 from truthcal.audits.outcomes import MAX_ENUMERATED
 from truthcal.audits.stages import ExAnteStage, InterimStage, Scored, Stage
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report
@@ -27,11 +27,6 @@ DEFAULT_MEASURES = (
 STAGES = ("interim", "ex_ante")
 # Events enumerated by default for slow measures; more would take minutes.
 _MAX_FOR_SLOW = 8
-# Draws, and expected number of the rarer outcomes in them, needed for a reliable standard error (a Poisson count of 100
-# is below 70 once in 250 times).
-_MIN_DRAWS, _MIN_EXPECTED = 20, 100
-# Differences below this are rounding.
-_ROUNDING = 1e-12
 
 
 def audit(
@@ -172,7 +167,7 @@ def _run_audit(
     table = _check_audit_table(DEFAULT_MEASURES if measures is None else measures, "measures", "['atb', 'smcal']")
     audited = [resolve_measure(measure, "measures", name) for name, measure in table.items()]
     lies = _reports_to_audit(truth, strategies)
-    n_resamples = check_whole(n_resamples, "n_resamples", _MIN_DRAWS)
+    n_resamples = check_whole(n_resamples, "n_resamples", MIN_DRAWS)
     generator, max_for_slow = check_rng(rng), _MAX_FOR_SLOW if measures is None else MAX_ENUMERATED
     stage: Stage = InterimStage(truth, n_resamples, generator, max_for_slow)
     if n_rows is not None:
@@ -223,9 +218,9 @@ class _AuditRun:
         best = min(scored, key=lambda name: measure.loss(scored[name].value))
         lie = scored[best]
         gain = measure.loss(honest.value) - measure.loss(lie.value)
-        error = _standard_error(honest.draws - lie.draws)
+        error = standard_error(honest.draws - lie.draws)
         truthful = self.stage.truthful(measure)
-        gains = not truthful and gain > max(3.0 * error, _margin(measure))
+        gains = not truthful and gain > max(3.0 * error, margin(measure))
         enough = len(honest.draws) == 0 or self._enough(lie.report)
         return AuditRow(
             measure=measure.name,
@@ -235,7 +230,7 @@ class _AuditRun:
             best_report=lie.report,
             gain=gain,
             standard_error=error,
-            relative_gain=_relative_gain(gain, honest, lie, measure.tolerance),
+            relative_gain=relative_gain(gain, honest, lie, measure.tolerance),
             higher_is_better=measure.higher_is_better,
             truthful=truthful,
             pays=gains and enough,
@@ -245,7 +240,7 @@ class _AuditRun:
 
     def _enough(self, report: _Array) -> bool:
         """Return whether both outcomes of the events that a lie changes are frequent enough for a standard error."""
-        return self.stage.rarer_outcomes(self.truth[report != self.truth]) >= _MIN_EXPECTED
+        return self.stage.rarer_outcomes(self.truth[report != self.truth]) >= MIN_EXPECTED
 
     def _search(self, measure: AuditedMeasure, honest: Scored, known: dict[str, Scored], bar: progress) -> Scored:
         """Search for the best lie; the truth if it is the best."""
@@ -255,31 +250,12 @@ class _AuditRun:
 
         reports = [lie.report for lie in known.values()]
         thorough = self.stage.thorough_search and not measure.slow
-        report = search_report(self.truth, reports, loss, _margin(measure), thorough=thorough)
+        report = search_report(self.truth, reports, loss, margin(measure), thorough=thorough)
         result = self.stage.score(measure, report, bar)
         if len(result.draws):
             return result
         # Exact scores can be compared again: a search on random outcomes may have missed the best.
         return min([honest, *known.values(), result], key=lambda scored: measure.loss(scored.value))
-
-
-def _margin(measure: AuditedMeasure) -> float:
-    """Return the size up to which differences are ignored."""
-    return max(2.0 * measure.tolerance, _ROUNDING)
-
-
-def _standard_error(draws: _Array) -> float:
-    """Return the standard error of the mean of random draws; 0 if there are none, because the mean is exact."""
-    return float(np.std(draws, ddof=1)) / math.sqrt(len(draws)) if len(draws) else 0.0
-
-
-def _relative_gain(gain: float, honest: Scored, lie: Scored, tolerance: float) -> float:
-    """Gain as a share of the honest score; nan if that is 0 up to its error, or if the scores differ in sign."""
-    if gain == 0.0:
-        return 0.0
-    rounding = _ROUNDING * max(abs(honest.value), abs(lie.value))
-    error = max(rounding, tolerance, 3.0 * _standard_error(honest.draws))
-    return gain / abs(honest.value) if abs(honest.value) > error and honest.value * lie.value >= 0.0 else math.nan
 
 
 def _check_audit_table(given: Any, name: str, example: str) -> dict[str, Any]:
