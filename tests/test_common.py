@@ -222,7 +222,7 @@ def miscalibrated():
 def sees(name, case):
     """Whether the value, free of noise since outcomes are the true probabilities, is not small beside the distance.
 
-    What is quadratically related to the distance to calibration counts as sound; 1/10 is what holds for ATB.
+    What is quadratically related to the distance to calibration counts as sound. ATB is at least 1/2 of its square.
     """
     truth, report = miscalibrated()[case]
     return MEASURES[name].function(truth, report) >= tc.distcal(truth, report) ** 2 / 10 * (1 - 1e-6)

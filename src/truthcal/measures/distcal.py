@@ -50,7 +50,8 @@ def distcal(
     -----
     The smallest mean of ``|u - v|`` over all ways, random ones included, to replace each prediction v by a u such that
     the (u, y) are calibrated. Rows with equal predictions may get different u. O(n log n) for the sort, O(n) for the
-    certificates, and a linear program on at most 16,384 or 1/tolerance nodes.
+    certificates, and a linear program on at most 16,384 or 1/tolerance nodes. The upper distance to calibration is not
+    implemented, because computing it is NP-hard; M8 and M9 in docs/theory/measures.md bracket it.
     Reference: Blasiok, Gopalan, Hu, Nakkiran (2023), A Unifying Theory of Distance from Calibration.
 
     Examples
