@@ -94,8 +94,8 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
     Notes
     -----
     ``max (1/W) * sum of w (p - y) f(p)`` over all f with values and slopes in [-1, 1]; `smcal_witness` returns the best
-    f. Computed by isotonic regression of the cumulative bias (F14 in docs/theory/foundations.md): exact, O(n log n), with
-    56 bytes for each different prediction besides the sorted rows. Ties need no rule.
+    f. Computed by isotonic regression of the cumulative bias (F14 in docs/theory/foundations.md): exact, O(n log n),
+    with 56 bytes for each different prediction besides the sorted rows. Ties need no rule.
     Reference: Kakade, Foster (2004), Deterministic calibration and Nash equilibrium; Blasiok, Gopalan, Hu, Nakkiran
     (2023), A Unifying Theory of Distance from Calibration.
 
