@@ -446,7 +446,7 @@ PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
     "worst": ("Where it is worst", worst, 200),
     "direction": ("Direction", direction, 100),
     "detectable": ("Detectable", detectable, 2000),
-    "too-good": ("Too good", too_good, 1000),
+    "too-good": ("Too good", too_good, 500),
 }
 START = """\
 # Sentences of `assess`
