@@ -18,6 +18,7 @@ from truthcal import MEASURES
 from truthcal.core.checks import check_rows
 from truthcal.inference import comparison
 from truthcal.measures.registry import TENTS
+from truthcal.results import text
 
 
 def logistic(x):
@@ -420,7 +421,7 @@ def test_printing_and_json():
 def test_errors_have_rows_of_their_own():
     result = dataclasses.replace(tc.compare(*drawn(worse, 2000)), names=("old", "new"))
     old, new = (row.cells(3) for row in result.rows()[2:])
-    high = f"{result.error_a.high:.3g}"
+    high = text.upper_limit(result.error_a.high, 3)
     assert result.error_a.low == 0.0 < result.error_b.low  # an error that may be 0 has an upper limit only
     assert old == ["error of old", f"<= {high}", "", "", f"0 to {high}", ""]
     assert new == ["error of new", "", f"{result.error_b.estimate:.3g}", "", result.error_b.ends(3), ""]
