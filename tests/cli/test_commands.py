@@ -133,7 +133,9 @@ def test_test_is_calibration_test(quick, file, events):
     options = ["--measure", "ks_ce", "--seed", "5", "--n-resamples", "199"]
     assert quick("test", file, *options, check=0).out == f"{want}\n"
     assert valid(quick("test", file, *options, "--json", check=0).out)["test"]["pvalue"] == want.pvalue
-    assert quick("test", file, *options, "--markdown", check=0).out.startswith("**No sign of miscalibration")
+    assert quick("test", file, *options, "--markdown", check=0).out.startswith(
+        "**No significant evidence of miscalibration"
+    )
 
 
 def test_compare_of_two_columns_is_compare(quick, models, events):

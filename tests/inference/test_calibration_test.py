@@ -719,7 +719,9 @@ def test_linear_time_test_prints_its_promise():
 
 def test_verdict_in_words():
     y, p, _ = some_rows(1000)
-    assert str(tc.calibration_test(y, p, rng=0)).startswith("No sign of miscalibration in 1,000 rows (p = ")
+    assert str(tc.calibration_test(y, p, rng=0)).startswith(
+        "No significant evidence of miscalibration in 1,000 rows (p = "
+    )
     assert str(tc.calibration_test(1 - y, p)).startswith("Clear evidence of miscalibration")
     p = np.sort(p)
     fitted = np.diff(np.floor(np.cumsum(p)), prepend=0.0)  # positives come just as often as predicted
@@ -1001,7 +1003,7 @@ def test_limit_of_the_cumulative_bias_says_nothing_of_small_values_with_ties():
 @pytest.mark.parametrize(
     ("alternative", "words"),
     [
-        ("less", "No sign that these predictions are closer to the outcomes"),
+        ("less", "No significant evidence that these predictions are closer to the outcomes"),
         ("greater", "Clear evidence of miscalibration: calibrated"),
     ],
 )

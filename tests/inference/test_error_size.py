@@ -14,6 +14,7 @@ from support.strategies import weighted_rows
 import truthcal as tc
 from truthcal.core.summarize import summarize
 from truthcal.inference.error_size import number_of_groups
+from truthcal.results.text import upper_limit
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +262,7 @@ def test_one_row_and_heavy_rows_have_no_interval():
 
 def test_in_words():
     found = tc.error_size(*SHAPES["slope 1.6"](np.random.default_rng(0), 1000)[:2], confidence_level=0.9)
-    assert str(found) == f"error {found.estimate:.4g}, 90% between {found.low:.4g} and {found.high:.4g}"
+    assert str(found) == f"error without noise {found.estimate:.4g}, 90% between {found.low:.4g} and {found.high:.4g}"
     assert (found.measure, found.method) == ("error", "quadratic")
     why = "approximation: all sizes of the error that are consistent with 17 groups of rows"  # one of 16 is wide
     assert found.why == why
@@ -279,3 +280,10 @@ def test_in_words():
 def test_wrong_parameters_are_named(given_parameters, message):
     with pytest.raises(ValueError, match=message):
         tc.error_size([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.7], **given_parameters)
+
+
+def test_no_error_is_printed_as_a_bare_0():
+    found = tc.error_size([0, 1] * 100, [0.5] * 200)
+    assert found.estimate == 0.0
+    assert str(found) == f"error: none detected, at most {upper_limit(found.high, 4)} (95% confidence)"
+    assert found.noise_removed

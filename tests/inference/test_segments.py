@@ -209,7 +209,7 @@ def test_false_alarms_are_as_rare_as_promised(shape):
 
 def test_kind_of_segments_made_for_it(found):
     for kind in TRUTHS:
-        assert found[kind].kind == kind
+        assert found[kind].kind == ("not significant" if kind == "calibrated" else kind)
     assert {segment.key for segment in found.miscalibrated} == set(TRUTHS) - {"calibrated"}
     assert {found[key].kind for key in ("small", "smaller")} == {"too few rows"}
 
@@ -258,7 +258,7 @@ def test_level_decides():
     sketches = {"a": sketch_of(300, lambda p: 0.88 * p)}
     pvalue = assess_segments(table_of(sketches)).segments[0].pvalue
     kinds = [assess_segments(table_of(sketches), alpha=times * pvalue).segments[0].kind for times in (0.99, 1.01)]
-    assert kinds == ["calibrated", "too high"]
+    assert kinds == ["not significant", "too high"]
 
 
 def test_order_is_by_adjusted_pvalue_and_small_ones_come_last(found):
@@ -305,13 +305,16 @@ def test_little_information_is_never_called_calibrated():
     result = assess_segments(table_of({"fine": fine, "wrong": wrong}))
     assert result["fine"].tested
     assert (result["fine"].kind, result["wrong"].kind) == ("too few rows", "too low")
+    alone = assess_segments(table_of({"fine": fine}))
+    assert alone.verdict.endswith(" 1 of them carries too little information.")
+    assert alone["fine"].cells()[3] == alone["fine"].error.size(2)  # never a bare 0
 
 
 def test_predictions_of_0_and_1_are_right_or_impossible():
     y = np.arange(50) % 2
     right, wrong = tc.Sketch().update(y, y.astype(float)), tc.Sketch().update(y, np.ones(50))
     result = assess_segments(table_of({"right": right, "wrong": wrong}))
-    assert (result["right"].kind, result["wrong"].kind) == ("calibrated", "too high")
+    assert (result["right"].kind, result["wrong"].kind) == ("not significant", "too high")
     assert (result["right"].pvalue, result["wrong"].pvalue) == (1.0, 0.0)
     assert "p = 0" not in str(result)
 
@@ -346,7 +349,7 @@ def test_verdict_of_each_adjustment():
 
 def test_verdict_where_nothing_is_found_or_tested():
     fine = assess_segments(table_of(calibrated(3)), alpha=0.001).verdict
-    assert fine == "No sign of miscalibration in any of 3 segments (at most 0.1% chance of any false alarm)."
+    assert fine == "No significant miscalibration in any of 3 segments (at most 0.1% chance of any false alarm)."
     none = assess_segments(table_of({"a": sketch_of(9), "b": sketch_of(8)})).verdict
     assert none == "None of 2 segments has the 30 rows needed for a test."
     several = assess_segments(table_of(calibrated(1) | {"a": sketch_of(9), "b": sketch_of(8)})).verdict
@@ -405,7 +408,7 @@ def test_table_of_several_columns_with_the_names_of_statistics():
     result = assess_segments(table_of(sketches, by=["kind", "age"]))
     table = result.table()
     assert set(zip(table["kind_"], table["age"], strict=True)) == set(sketches)
-    assert set(table["kind"]) == {"calibrated"}
+    assert set(table["kind"]) == {"not significant"}
     assert result["b", None].name == "b, (missing)"
     assert str(result).splitlines()[2].startswith("kind, age")
 

@@ -39,7 +39,7 @@ def test_each_segment_has_its_bias_interval_and_row(ax, table, artists):
         else:
             assert np.isnan(segment.bias_low)
         assert f"{segment.n:,}" in texts(ax)
-        assert ("no sign" if segment.kind == "calibrated" else segment.kind) in texts(ax)
+        assert segment.kind in texts(ax)
     assert "region" in texts(ax)
     assert "adjusted p" in texts(ax)
     assert "not tested" in texts(ax)

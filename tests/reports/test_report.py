@@ -133,7 +133,7 @@ def test_miscalibrated_segments_are_said_with_the_verdict(models, one_off, sever
 def test_segments_in_which_nothing_was_found_are_not_called_calibrated(several):
     cells = re.findall(r'<td class="(\w+)">([^<]+)</td><td>375</td>', several.html)
     assert cells.count(("bad", "Too high")) == 1
-    assert cells.count(("neutral", "No sign")) == 3
+    assert cells.count(("neutral", "Not significant")) == 3
     assert not [text for _, text in cells if text == "Calibrated"]
 
 
@@ -214,7 +214,7 @@ def test_segments_are_shown_with_their_intervals(single, segments):
     text = text_of(single)
     assert " ".join(segments.verdict.split()) in text
     worst = segments.segments[0]
-    assert f"{worst.bias_low:+.3g} to {worst.bias_high:+.3g}" in text
+    assert worst.bias_interval.ends(3, "+") in text
     assert f"{worst.error.low:.3g} to {worst.error.high:.3g}" in text
     assert len(re.findall('<tr><th scope="row">(?:segment|&#34;)', single.html)) == 4
 
@@ -235,12 +235,10 @@ def test_several_models_are_named_and_compared_by_name(models, several):
     text = text_of(several)
     assert dataclasses.replace(found, names=("honest", SCRIPT)).verdict in text
     for name, assessment in {"honest": models["honest"], "overconfident": models["overconfident"]}.items():
-        low, high = assessment.error.low, assessment.error.high
+        error, size = assessment.error, assessment.error.size(3).replace("<=", "\N{LESS-THAN OR EQUAL TO}")
+        ends = f" {error.ends(3)}" if error.low > 0.0 else ""
         off = {"overconfident": "4 of 4 segments off", "honest": "1 of 4 segments off"}[name]
-        assert (
-            f"{name} {assessment.kind.capitalize()} {off} {assessment.error.estimate:.3g} {low:.3g} to {high:.3g} "
-            in text
-        )
+        assert f"{name} {assessment.kind.capitalize()} {off} {size}{ends} " in text
         knows = f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g} 1,500"
         assert knows in text
 

@@ -57,8 +57,8 @@ def test_other_kinds_keep_their_mood(models, kind, mood):
 
 
 def test_segment_in_which_nothing_was_found_is_not_praised():
-    found = segment_chip("calibrated")
-    assert (found.text, found.mood) == ("No sign", "neutral")
+    found = segment_chip("not significant")
+    assert (found.text, found.mood) == ("Not significant", "neutral")
     assert (segment_chip("too high").text, segment_chip("too high").mood) == ("Too high", "bad")
     assert segment_chip("too few rows").mood == "unsure"
 

@@ -36,6 +36,10 @@ def test_text_shows_as_it_is(given, shown):
     ("formatted", "expected"),
     [
         (text.number(0.0456789), "0.04568"),
+        (text.without_exponent(2.04), "2.0"),
+        (text.without_exponent(118.7), "120"),
+        (text.error_text(0.0172, 0.0, 0.0353, 3), "<= 0.0353"),
+        (text.error_text(0.0172, 0.01, 0.0353, 3), "0.0172"),
         (text.number(0.0456789, 3), "0.0457"),
         (text.number(-0.99999, 3), "-1"),
         (text.number(1.2345e-05, 3, sign="+"), "+1.23e-05"),

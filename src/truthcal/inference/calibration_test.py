@@ -90,7 +90,7 @@ class Plan:
 
     method: str = "auto"
     alternative: str = "greater"
-    n_resamples: int = 0
+    n_resamples: int = 9999
     generator: np.random.Generator = field(default_factory=np.random.default_rng)
     read_both: bool = False
     enough: int | None = None  # redraws as extreme as the data, after which drawing stops
@@ -174,7 +174,7 @@ def calibration_test(
     --------
     >>> import truthcal as tc
     >>> print(tc.calibration_test([0, 1, 1, 0, 1, 1], [0.2, 0.9, 0.6, 0.3, 0.6, 0.8]))
-    No sign of miscalibration in 6 rows (p = 0.68).
+    No significant evidence of miscalibration in 6 rows (p = 0.68).
     multiscale_atb is 0.02375; the value expected by chance is 0.0306 (standard deviation 0.0199).
     (exact: all 48 possible outcomes were enumerated)
     """

@@ -72,7 +72,7 @@ def assess_segments(
 
     Which segments are tested depends only on their numbers of rows and their weights. These are known before the
     outcomes, so the selection does not bias the other p-values. A segment with sum p(1 - p) below 5 is tested if it has
-    enough rows, because large errors can be detected, but it is never called calibrated.
+    enough rows, because large errors can be detected, but otherwise it has "too few rows".
 
     Segments have no rows in common, so their p-values are independent, as "fdr" requires. To assess all rows together,
     use ``assess(table.total())``; errors of segments may cancel there.
@@ -92,7 +92,7 @@ def assess_segments(
     >>> print(segments.verdict)
     1 of 3 segments is miscalibrated (at most 5% chance of any false alarm): south (too high).
     >>> print(segments["west"].kind)
-    calibrated
+    not significant
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
@@ -138,9 +138,9 @@ class _SegmentTest(NamedTuple):
 
     @property
     def kind_if_not_rejected(self) -> str:
-        """The kind, as in `assess`. Little information shows only gross errors, unless there is none."""
+        """The kind. Not "calibrated": few rows prove little, and one in 40 intervals of the error excludes 0."""
         little = 0.0 < self.information < LEAST_INFORMATION
-        return "too few rows" if math.isnan(self.pvalue) or little else "calibrated"
+        return "too few rows" if math.isnan(self.pvalue) or little else "not significant"
 
 
 def _test_segment(points: Points, min_rows: int) -> _SegmentTest:

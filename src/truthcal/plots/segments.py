@@ -195,10 +195,8 @@ class _TextColumns(NamedTuple):
         """Write name, rows, adjusted p and verdict of a segment."""
         name = segment.name if segment.name.strip() else "(no name)"
         self.write_name(line, draw.literal(name, self.letters), bold=segment.miscalibrated)
-        # Not "calibrated": with few rows, a test that finds nothing proves little.
-        verdict = "no sign" if segment.kind == "calibrated" else segment.kind
         p = p_number(segment.adjusted, missing="not tested")
-        for (x, _, side), text in zip(_COLUMNS[: self.number], (f"{segment.n:,}", p, verdict), strict=False):
+        for (x, _, side), text in zip(_COLUMNS[: self.number], (f"{segment.n:,}", p, segment.kind), strict=False):
             self._text(text, (1.0, line), (x * self.scale, 0.0), side)
 
     def write_headings(self, names: str) -> None:

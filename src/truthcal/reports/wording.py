@@ -19,8 +19,8 @@ MEANING = {
     "bias": "Mean prediction minus mean outcome: positive if predictions are too high on average.",
     "ATB": "Averaged two-bin calibration error. On average, no lie improves it. Compare it with the value that chance "
     "alone gives, not with 0. The excess is the part beyond chance.",
-    "miscalibrated?": "How often calibrated predictions look as bad as these by chance. A small value means that "
-    "these predictions are not calibrated.",
+    "miscalibrated?": "How often calibrated predictions look as bad as these by chance. A small value is "
+    "evidence that these predictions are not calibrated.",
     "too good?": "How often calibrated predictions are as close to their outcomes as these by chance. A small value "
     "has several possible causes: the predictions were fitted on these outcomes, outcomes exclude each other, or the "
     "sample was stratified by the outcome.",
@@ -59,8 +59,8 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
 
 
 def segment_chip(kind: str) -> Chip:
-    """Word the verdict on a segment. "Calibrated" would be too strong: small segments show little."""
-    return Chip("No sign", "neutral") if kind == "calibrated" else Chip(kind.capitalize(), mood(kind))
+    """Word the verdict on a segment."""
+    return Chip(kind.capitalize(), mood(kind))
 
 
 def verdict_lines(assessment: Assessment, table: SegmentTable | None) -> list[str]:

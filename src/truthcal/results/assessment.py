@@ -9,7 +9,7 @@ from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.power import DetectableError
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, effective_rows, mood, number, percent, upper_limit
+from truthcal.results.text import Page, effective_rows, mood, number, percent
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
@@ -110,10 +110,10 @@ class Assessment(PageResult):
 
 
 def _error_in_words(error: ConfidenceInterval, significant: bool, digits: int) -> tuple[str, str]:
-    """Format the size of the error and its explanation. An error that was not detected has an upper limit only."""
-    if error.low == 0.0 and not significant:
-        return f"<= {upper_limit(error.high, digits)}", f"none detected; {percent(error.confidence_level)} confidence"
-    return number(error.estimate, digits), f"root mean square, without noise; {error.between(digits)}"
+    """Format the size of the error and its explanation. An error that may be 0 has an upper limit only."""
+    start = "root mean square, without noise" if significant or error.low > 0.0 else "none detected"
+    end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(digits)
+    return error.size(digits), f"{start}; {end}"
 
 
 def notable_error(mean_proba: float) -> float:

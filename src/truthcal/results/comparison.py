@@ -7,7 +7,7 @@ from typing import Any
 from truthcal.results.base import PageResult, columns
 from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
-from truthcal.results.text import Page, Table, count, interval, number, p_number, percent, upper_limit
+from truthcal.results.text import Page, Table, count, error_text, interval, number, p_number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,9 @@ class ComparisonRow:
         return [self.measure, *values, difference, ends, p_number(self.pvalue, missing="")]
 
     def _value(self, value: float, digits: int) -> str:
-        """Format a value; an error that may be 0 has an upper limit only."""
-        if math.isnan(self.difference) and self.low == 0.0 and not math.isnan(value):
-            return f"<= {upper_limit(self.high, digits)}"
-        return number(value, digits, missing="")
+        if math.isnan(value) or not math.isnan(self.difference):
+            return number(value, digits, missing="")
+        return error_text(value, self.low, self.high, digits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from truthcal.results.base import Result
-from truthcal.results.text import interval, lower_limit, percent, upper_limit
+from truthcal.results.text import error_text, interval, lower_limit, percent, upper_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,15 @@ class ConfidenceInterval(Result):
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
+        if self.low == 0.0 == self.estimate:
+            limit = f"at most {upper_limit(self.high, 4)} ({percent(self.confidence_level)} confidence)"
+            return f"{self.measure}: none detected, {limit}"
         noise = " without noise" if self.noise_removed else ""
         return f"{self.measure}{noise} {self.estimate:.4g}, {self.between()}"
+
+    def size(self, digits: int = 4) -> str:
+        """Return the size of an error as text: its estimate, or an upper limit if the interval contains 0."""
+        return error_text(self.estimate, self.low, self.high, digits)
 
     def ends(self, digits: int = 4, sign: str = "") -> str:
         """Return both ends as text with `digits` significant digits: "0.1 to 0.2"; empty if there is no interval."""

@@ -14,7 +14,7 @@ from truthcal.results.text import Page, Table, count, more_rows, number, p_numbe
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
 # Verdicts that raise no alarm.
-_FINE = ("calibrated", "too few rows")
+_FINE = ("not significant", "too few rows")
 _HEADER = ("rows", "bias", "error", "p", "adjusted p", "verdict")
 # Column of `SegmentTable.table` -> attribute of a segment.
 _FIELDS = {name: name for name in ("kind", "n", "information", "mean_proba", "mean_true")}
@@ -32,8 +32,8 @@ class Segment(Result):
     key, name : object, str
         Its key in the table; the key as text.
     kind : str
-        "calibrated", "too few rows", "too high", "too low", "overconfident", "underconfident" or "miscalibrated" (none
-        of these four clearly).
+        "not significant", "too few rows", "too high", "too low", "overconfident", "underconfident" or "miscalibrated"
+        (none of these four clearly).
     pvalue : float
         Probability of looking at least as bad if predictions are calibrated; nan if it was not tested.
     adjusted : float
@@ -95,8 +95,8 @@ class Segment(Result):
 
     def cells(self, digits: int = 2) -> list[str]:
         """Format the segment as a row of the printed table, with `digits` significant digits."""
-        bias, error = number(self.bias, digits, sign="+"), number(self.error.estimate, digits, missing="-")
-        intervals = (bias, self.bias_interval.ends(digits, "+")), (error, self.error.ends(digits))
+        bias, error_ends = number(self.bias, digits, sign="+"), self.error.ends(digits) if self.error.low > 0.0 else ""
+        intervals = (bias, self.bias_interval.ends(digits, "+")), (self.error.size(digits), error_ends)
         sizes = [f"{value} ({ends})" if ends else value for value, ends in intervals]
         return [self.name, f"{self.n:,}", *sizes, p_number(self.pvalue), p_number(self.adjusted), self.kind]
 
@@ -169,11 +169,17 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
         have, were = plural(few, "has", "have"), plural(few, "was", "were")
         rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
         if not wrong:
-            return f"No sign of miscalibration in any of {count(tested, 'segment')} ({self._promise(tested)}).{rest}"
+            start = f"No significant miscalibration in any of {count(tested, 'segment')}"
+            return f"{start} ({self._promise(tested)}).{self._word_little_information()}{rest}"
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
         start = f"{len(wrong):,} of {count(tested, 'segment')} {plural(len(wrong), 'is', 'are')} miscalibrated"
         return f"{start} ({self._promise(tested)}): {names}{more}.{rest}"
+
+    def _word_little_information(self) -> str:
+        """Word how many tested segments could have shown only gross errors."""
+        few = sum(segment.kind == "too few rows" for segment in self.tested)
+        return f" {few:,} of them {plural(few, 'carries', 'carry')} too little information." if few else ""
 
     def _promise(self, tested: int) -> str:
         level = percent(self.alpha)

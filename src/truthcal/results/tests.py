@@ -84,7 +84,7 @@ class CalibrationTest(RowOrderNote, Result):
         below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
         if self.pvalue > 0.05:
             sign = f"that {_TOO_CLOSE}" if self.alternative == "less" else "of miscalibration"
-            return f"No sign {sign} in {count(self.n, 'row')} ({p})."
+            return f"No significant evidence {sign} in {count(self.n, 'row')} ({p})."
         evidence = "Some evidence" if self.pvalue > 0.01 else "Clear evidence"
         if self.measure == "spiegelhalter":
             score, error = ("better", "not extreme enough") if below else ("worse", "too extreme")

@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 _ZERO = 1e-15
 # Kind of a verdict -> mood; every other kind is "bad".
 _MOODS = {"calibrated": "good", "too few rows": "unsure", "unclear": "unsure", "too good": "odd"}
+_MOODS |= {"not significant": "neutral"}  # of a segment
 # Characters with a meaning in Markdown or HTML -> their escapes.
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\|`*_["} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -51,6 +52,11 @@ def _round(x: float, digits: int, rounding: str) -> float:
 def interval(low: float, high: float, digits: int = 4, *, sign: str = "") -> str:
     """Format both ends of an interval, rounded outwards: "0.1 to 0.2"; empty if they are nan."""
     return "" if math.isnan(low) else f"{lower_limit(low, digits, sign=sign)} to {upper_limit(high, digits, sign=sign)}"
+
+
+def error_text(estimate: float, low: float, high: float, digits: int) -> str:
+    """Format the size of an error: its estimate, or an upper limit if the interval contains 0."""
+    return f"<= {upper_limit(high, digits)}" if low == 0.0 else number(estimate, digits, missing="-")
 
 
 def percent(level: float) -> str:
@@ -100,7 +106,7 @@ def more_rows(total: int, shown: int) -> list[str]:
 
 
 def mood(kind: str) -> str:
-    """Choose how text shows a verdict of this kind: as "good", "bad", "unsure" or "odd" (suspiciously good)."""
+    """Choose how text shows a verdict of this kind: as "good", "bad", "unsure", "odd" or "neutral"."""
     return _MOODS.get(kind, "bad")
 
 
