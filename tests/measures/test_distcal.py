@@ -249,11 +249,11 @@ def test_bracket_is_the_tightest_of_all():
     biased = bracket((0.1, 0.1, 0.1), (0.3, 0.3, 0.3), (-0.29, -0.3, -0.28))
     assert biased.smcal_low == pytest.approx((0.3 + 0.28) / 2)
     assert biased.distcal_low == 0.28
-    assert biased.smcal_high == pytest.approx(
-        0.3 + math.sqrt(0.2 - 0.28**2) / 2 if 0.3 + math.sqrt(0.2 - 0.28**2) / 2 < 0.45 else 0.45
-    )
+    assert biased.smcal_high == pytest.approx(0.3 + 0.3 / 2)
+    assert biased.distcal_high == 0.3
     narrow = bracket((0.5, 0.5, 0.5), (0.01, 0.01, 0.01), (0, 0, 0))
-    assert narrow.smcal_high == pytest.approx(0.015)
+    assert narrow.smcal_high == pytest.approx(0.005)
+    assert narrow.distcal_high == pytest.approx(0.01)
 
 
 def test_nothing_warns_on_real_looking_data():

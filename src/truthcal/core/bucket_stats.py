@@ -70,8 +70,9 @@ def distance_bracket(
     """The fields of `DistanceBracket`, from sums of buckets: the tightest inequalities (docs/theory/foundations.md)."""
     least = np.maximum(np.maximum(bias.low, -bias.high), 0.0)
     smcal_low = np.maximum(np.maximum((atb_l1.low + least) / 2.0, atb.low), least)
-    root = np.sqrt(np.maximum(2.0 * atb.high - least**2, 0.0)) / 2.0
-    smcal_high = np.minimum(np.minimum(1.5 * atb_l1.high, np.maximum(bias.high, -bias.low) + root), 1.0)
+    most = np.maximum(bias.high, -bias.low)
+    beyond_bias = np.minimum(atb_l1.high, np.sqrt(np.maximum(2.0 * atb.high - least**2, 0.0))) / 2.0
+    smcal_high = np.minimum(np.minimum(1.5 * atb_l1.high, most + beyond_bias), 1.0)
     distcal_low = np.maximum(np.maximum(atb_l1.low / 3.0, smcal_low / 2.0), least)
-    distcal_high = np.minimum(2.0 * smcal_high - least, 1.0)
+    distcal_high = np.minimum(np.minimum(2.0 * smcal_high - least, atb_l1.high), 1.0)
     return dict(smcal_low=smcal_low, smcal_high=smcal_high, distcal_low=distcal_low, distcal_high=distcal_high)

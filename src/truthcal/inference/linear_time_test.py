@@ -11,7 +11,7 @@ from truthcal.measures.atb_approx import bounds_of
 from truthcal.results.tests import LinearTimeTest
 
 # The test rejects at larger distances from calibration (distCal times the square root of the number of rows).
-_FAR = (2.0 + math.sqrt(2.0)) * math.sqrt(10.0)
+_FAR = 2.0 + math.sqrt(2.0 * math.log(4.0))
 
 
 def linear_time_test(
@@ -34,8 +34,8 @@ def linear_time_test(
     The tester of Hartline, Hu and Wu: accept if ATB <= 3/(2n). Bounds on ATB that are at most 1/(2n) apart are accurate
     enough for this. Calibrated predictions have E[ATB] <= 1/(4n), so they are accepted with probability at least 3/4.
     (They are almost always accepted: the test is very conservative, and `calibration_test` detects much smaller
-    errors.) If the population's distance from calibration (distCal) is at least ``10.8 / sqrt(n)``, the predictions are
-    rejected with probability at least 3/4. The proof is in docs/theory/inference.md. O(n) in the worst case.
+    errors.) If the population's distance from calibration (distCal) is at least ``3.67 / sqrt(n)``, the predictions are
+    rejected with probability at least 3/4. The proof is in docs/theory/inference.md (I10). O(n) in the worst case.
     Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples
@@ -47,7 +47,7 @@ def linear_time_test(
     >>> print(tc.linear_time_test(y, p))
     Accepted as calibrated: ATB 4.044e-05 <= 0.0015.
     (With probability at least 3/4, calibrated predictions are accepted
-    and predictions at a distance of 0.341 or more from calibration are rejected.)
+    and predictions at a distance of 0.116 or more from calibration are rejected.)
     """
     sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
     if sketch is not None:

@@ -335,20 +335,19 @@ def distcal_bracket(
     Returns
     -------
     DistanceBracket
-        Certified, but up to a factor of three (smCal) and nine (distCal) wide. `smcal` is exact, and `distcal_bounds`
-        can be made narrow.
+        Certified, but up to a factor of three wide. `smcal` is exact, and `distcal_bounds` can be made narrow.
 
     Notes
     -----
     With the bias S, the tightest of ``(ATB_l1 + |S|)/2 <= smCal <= 3/2 ATB_l1``, ``ATB <= smCal``, ``|S| <= smCal <=
-    |S| + sqrt(2 ATB - S^2)/2``, ``ATB_l1/3 <= distCal``, ``smCal/2 <= distCal <= 2 smCal - |S|`` and ``|S| <= distCal``
-    (docs/theory/foundations.md).
+    |S| + min(ATB_l1, sqrt(2 ATB - S^2))/2``, ``ATB_l1/3 <= distCal <= ATB_l1``, ``smCal/2 <= distCal <= 2 smCal - |S|``
+    and ``|S| <= distCal`` (docs/theory/foundations.md).
 
     Examples
     --------
     >>> import truthcal as tc
     >>> print(tc.distcal_bracket([0, 1], [0.25, 0.75]))
-    smCal is between 0.0625 and 0.08839, distCal between 0.04167 and 0.1768.
+    smCal is between 0.0625 and 0.0625, distCal between 0.04167 and 0.125.
     """
     sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
     if sketch is None:
