@@ -698,7 +698,7 @@ def test_linear_time_test_on_a_sketch_and_on_rows(weighted, slope):
     for result in (rows, sketch):
         assert result.threshold == pytest.approx(1.5 * ww, rel=1e-12, abs=0)
         assert result.n_effective == pytest.approx(1 / ww, rel=1e-12, abs=0)
-        assert result.detectable == pytest.approx((2 + math.sqrt(2)) * math.sqrt(10 * ww), rel=1e-12, abs=0)
+        assert result.detectable == pytest.approx((2 + math.sqrt(2 * math.log(4))) * math.sqrt(ww), rel=1e-12, abs=0)
         assert result.statistic.low <= tc.atb(y, p, sample_weight=w) <= result.statistic.high
         assert result.statistic.width <= ww / 2
         assert result.accepted == (slope > 0.8)
