@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8
 # Write .pyc files even where the environment forbids it: without them, each worker spends 7 s more on collecting tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test simulations lint bench clean
+.PHONY: demo test simulations lint paper bench clean
 
 demo: $(VENV)/.core  ## set everything up, judge three forecasters, and write the report into truthcal-demo/
 	$(BIN)/truthcal demo
@@ -25,6 +25,9 @@ lint: $(VENV)/.dev  ## style, complexity, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/make_tables.py --check
+
+paper: $(VENV)/.dev  ## recompute every numbered item of the paper, and write docs/theory/paper.md and its figures
+	$(BIN)/python docs/make_paper.py
 
 bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/run.py
