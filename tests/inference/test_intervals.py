@@ -20,6 +20,7 @@ from truthcal.inference.intervals import LengthOfMean, interval_of
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.power import FAMILIES
 from truthcal.measures.registry import NORMS, TENTS
+from truthcal.results.text import lower_limit, upper_limit
 
 SQUARES = ("excess", *TENTS)
 NO_INTERVAL = sorted(set(MEASURES) - set(TENTS) - set(NORMS))
@@ -509,7 +510,7 @@ def test_interval_in_words():
     interval = tc.confidence_interval(y, p, confidence_level=0.9)
     assert (
         str(interval)
-        == f"atb without noise {interval.estimate:.4g}, 90% between {interval.low:.4g} and {interval.high:.4g}"
+        == f"atb without noise {interval.estimate:.4g}, 90% between {lower_limit(interval.low)} and {upper_limit(interval.high)}"
     )
     assert interval.to_dict()["why"] == (
         "approximation for many rows: all sizes of the mean error that are consistent with these rows"

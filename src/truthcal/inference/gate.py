@@ -74,7 +74,7 @@ def check(
     >>> tc.check(outcome, truth).status
     'pass'
     >>> print(tc.check(outcome, truth**2, max_error=0.05).verdict)
-    Fail: the error is at least 0.163, above the limit of 0.05.
+    Fail: the error is at least 0.162, above the limit of 0.05.
     """
     if segments is not None:
         check_table_of_sketches(segments, "segments")
