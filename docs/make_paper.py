@@ -108,14 +108,15 @@ def table_1(numbers: Numbers) -> str:
 
 def section_text(section: Section, links: dict[str, str]) -> str:
     """Run the code of a section's items, and return its part of the page."""
-    rows = [["item", "statement", "truthcal", "test", "theirs / sharper here", "reproduced"]]
+    rows = [["item", "statement", "truthcal, test", "theirs / sharper here", "reproduced"]]
     codes, extra = [], []
     for item in section:
         numbers = item.numbers()
-        sharper = re.sub(r"\{([A-Z]\d+)\}", lambda match: links[match[1]], item.sharper)
+        sharper = re.sub(r"\{([A-Z]\d+)\}", lambda match: links[match[1]], item.sharper) or "the same"
         name = f"[{item.number}](#{item.anchor})" if item.code else item.number
-        test = "<br>".join(f"`{one}`" for one in item.test.split(", ")) if item.test != "-" else ""
-        rows.append([name, f"*{item.title}*: {item.statement}", item.uses, test, sharper, reproduced(item, numbers)])
+        tests = "".join(f"<br>test: `{one}`" for one in item.test.split(", ") if one != "-")
+        statement, uses = f"*{item.title}*: {item.statement}", f"{item.uses}{tests}"
+        rows.append([name, statement, uses, sharper, reproduced(item, numbers)])
         if item.code:
             codes.append(details(item, numbers))
         if item.number == "Table 1":

@@ -182,9 +182,9 @@ FIGURES = (
     Figure(
         "monotonicity",
         "1 Introduction",
-        "**Figure 2 and section 1.5.** Reports move from 50% towards the states 0, 1, 0, 1, ... A truthful error of"
-        " one state only falls on the way. A calibration error is 0 at both ends and positive between them. ATB is "
-        "both: it is truthful for independent states, which these paths do not contradict.",
+        "**Figure 2 and section 1.5.** Reports move from 50% towards the states 0, 1, 0, 1, ... A truthful error of "
+        "one state only falls on the way. A calibration error is 0 at both ends and positive between them, and so is "
+        "ATB. It is truthful nevertheless: for independent states, which a mixture of two distributions need not be.",
         monotonicity,
     ),
     Figure(
@@ -216,10 +216,10 @@ FIGURES = (
     Figure(
         "lies_in_sequence",
         "3 Truthful family: unnormalized binned squared errors",
-        "**In sequence**, each outcome is revealed before the next report, and all true probabilities are 1/2. Here"
-        " the paper's theorems do not apply, and lying gains under ATB too; whether a perfectly truthful, complete "
-        "and sound measure exists is open (section 1.6). The factors are lower bounds. SSCE is `subsampled_smcal`. "
-        "Data: as above.",
+        "**In sequence**, each outcome is revealed before the next report, and all true probabilities are 1/2. Here "
+        "the paper's theorems do not apply, and lying gains under ATB too; whether a perfectly truthful, complete and "
+        "sound measure exists is open (section 1.6). The factors are lower bounds of what is possible, up to the noise "
+        "of 400 simulations for T of 16 or more. SSCE is `subsampled_smcal`. Data: as above.",
         lies_in_sequence,
     ),
 )
