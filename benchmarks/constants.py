@@ -201,6 +201,7 @@ def encode(v: list[float], vhat: list[float], weight: list[float]) -> Vector:
 STARTS = [
     encode([0.005, 0.995], [0.0, 1.0], [1.0, 1.0]),  # underconfident at both ends
     encode([0.25, 0.75], [0.0, 1.0], [1.0, 1.0]),
+    encode([0.0, 0.02], [1.0, 0.0], [0.02, 0.98]),  # calibrated at 0.02, had the events not been moved to 0
     encode([0.01, 0.5, 1.0], [0.0, 1.0, 0.0], [1.0, 0.02, 0.01]),  # C is S, then 0, then S
     encode([0.01, 0.5, 1.0], [0.0, 1.0, 0.0], [0.75, 0.01, 0.0075]),  # C is 3S/4, then S/4, then S
     encode([0.01, 0.25, 0.5, 0.75, 1.0], [0.0] * 5, [0.72, 0.037, 0.02, 0.012, 0.0072]),  # equal errors

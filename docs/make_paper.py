@@ -3,9 +3,12 @@
 Exits with status 1, and names the item, if a number leaves its range. Seeded; about a minute.
 """
 
+import importlib
+import math
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from paper import figures, section_2_truthfulness
 from paper.items import IMPORTS, Item, Numbers, Section
@@ -54,6 +57,11 @@ def statement_links() -> dict[str, str]:
             if statement := re.match(r"\*\*[A-Z][a-z]+ ([A-Z]\d+)\b", line):
                 links[statement[1]] = f"[{statement[1]}]({page}#{anchor})"
     return links
+
+
+def link_statements(text: str, links: dict[str, str]) -> str:
+    """Replace each {F1} by a link to that statement."""
+    return re.sub(r"\{([A-Z]\d+)\}", lambda match: links[match[1]], text)
 
 
 def formatted(value: float) -> str:
@@ -106,13 +114,28 @@ def table_1(numbers: Numbers) -> str:
     return f"{table([['prob.', 'states', *columns], *rows])}\n\n{caption}"
 
 
+def constants() -> str:
+    """Search for counterexamples to the constants, and format the worst ratios beside them."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    search: Any = importlib.import_module("constants")
+    rows = [["statement", "constant in the paper", "here", "worst ratio found", "proof"]]
+    for found in search.worst_ratios():
+        if found.worst > found.proved * (1 + 1e-6):
+            raise ValueError(f"{found.theorem}: {found.statement}, and a search found {found.worst:.9g}.")
+        paper = "" if math.isnan(found.paper) else f"{found.paper:.4g}"
+        statement = re.sub(r"\|(\w+)\|", r"abs(\1)", found.statement)
+        rows.append([statement, paper, f"{found.proved:.4g}", f"{found.worst:.4g}", f"{{{found.theorem}}}"])
+    caption = "**Constants.** Worst ratios of a search for counterexamples, `python benchmarks/constants.py`."
+    return f"{table(rows)}\n\n{caption}"
+
+
 def section_text(section: Section, links: dict[str, str]) -> str:
     """Run the code of a section's items, and return its part of the page."""
     rows = [["item", "statement", "truthcal, test", "theirs / sharper here", "reproduced"]]
     codes, extra = [], []
     for item in section:
         numbers = item.numbers()
-        sharper = re.sub(r"\{([A-Z]\d+)\}", lambda match: links[match[1]], item.sharper) or "the same"
+        sharper = link_statements(item.sharper, links) or "the same"
         name = f"[{item.number}](#{item.anchor})" if item.code else item.number
         tests = "".join(f"<br>test: `{one}`" for one in item.test.split(", ") if one != "-")
         statement, uses = f"*{item.title}*: {item.statement}", f"{item.uses}{tests}"
@@ -121,6 +144,8 @@ def section_text(section: Section, links: dict[str, str]) -> str:
             codes.append(details(item, numbers))
         if item.number == "Table 1":
             extra = [table_1(numbers)]
+        if item.number == "Theorem 4.9":
+            extra = [link_statements(constants(), links)]
     pictures = figures.text(section.title)
     return "\n\n".join([f"## {section.title}", table(rows), *pictures, *extra, *codes])
 

@@ -39,6 +39,8 @@ def test_worst_ratios_stay_below_the_constants(constants):
         assert nearly[statement] > 0.97
     for statement in ("smCal^2 <= (5/2) ATB", "smCal <= (3/2) ATB_l1", "ATB moves by at most 4 mean |dr|"):
         assert nearly[statement] > 0.97
+    for statement in ("smCal <= 2 distCal", "ATB_l1 <= 3 distCal"):
+        assert nearly[statement] > 0.97
 
 
 # --- F6: Lipschitz constants ------------------------------------------------------------------------------------------

@@ -80,7 +80,11 @@ class Item:
 
     def numbers(self) -> Numbers:
         """Compute the numbers, and raise an error that names the item if one is outside its range."""
-        values = {label: float(value) for label, value in self.code().items()} if self.code else {}
+        try:
+            values = {label: float(value) for label, value in self.code().items()} if self.code else {}
+        except Exception as error:
+            error.add_note(f"This is the code of {self.number}.")
+            raise
         if values.keys() != self.accepted.keys():
             raise ValueError(f"{self.number}: it returns {list(values)}, and ranges exist for {list(self.accepted)}.")
         for label, value in values.items():

@@ -282,15 +282,25 @@ def corollary_4_5() -> Numbers:
     }
 
 
-ATB.same_as(
-    "Theorem 4.4",
+@ATB.item(
     "Lemma 4.6",
     "Upper bound of ATB_l1",
     "ATB_l1 <= 3 distCal",
     uses="`atb_l1`, `distcal`",
-    test="test_corollary_4_5",
-    sharper="{F22}; largest ratio found by a search: 2.81",
+    test="test_corollary_4_5, test_constants.py",
+    sharper="3 is best possible: {F22}",
+    accepted={
+        "ATB_l1 / distCal, x = 0.1": equal(2.8, 1e-3, "<= 3"),
+        "ATB_l1 / distCal, x = 0.01": equal(2.98, 1e-3, "<= 3"),
+    },
 )
+def lemma_4_6() -> Numbers:
+    """A share x of events that happen is predicted 0; the others, which do not happen, are predicted x."""
+    ratios = {}
+    for x in (0.1, 0.01):
+        J = {"y_true": [1, 0], "y_proba": [0, x], "sample_weight": [x, 1 - x]}
+        ratios[f"ATB_l1 / distCal, x = {x}"] = tc.atb_l1(**J) / tc.distcal_bounds(**J, tolerance=1e-8).value
+    return ratios
 
 
 @ATB.item(
