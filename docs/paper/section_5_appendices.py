@@ -235,7 +235,7 @@ _STATES = ("(0, 0)", "(1, 1)", "(0, 1)", "(1, 0)", "expected")
 @AVERAGING.item(
     "Table 1",
     "Two points with true probabilities 25% and 75%",
-    "every known measure prefers the average 50% to the truth; ATB gives both the same expected error",
+    "smCal, distCal and l2-distCal prefer the average 50% to the truth; ATB gives both the same expected error",
     uses="`expected_score([.5, .5] or [.25, .75], [.25, .75], name)`",
     test="test_table_1",
     sharper="exact numbers where the paper has bounds",
