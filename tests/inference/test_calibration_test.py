@@ -1022,3 +1022,20 @@ def test_a_sketch_reports_the_moments_of_its_rows():
         assert found.null_mean == pytest.approx(rows.null_mean, rel=1e-9, abs=0)
         assert found.null_sd == pytest.approx(rows.null_sd, rel=1e-3, abs=0)
         assert type(found.pvalue) is float
+
+
+def test_same_rows_get_the_same_pvalue_by_default():
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    y = rng.random(60) < p
+    first, second, other = (tc.calibration_test(y, p, n_resamples=99, **seed) for seed in ({}, {}, {"rng": 1}))
+    assert first.method == "exact"
+    assert (first.greater, first.less) == (second.greater, second.less) != (other.greater, other.less)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"), [(100, "approximate: 25 is below 100"), (400, "accurate: 100 is at least 100")]
+)
+def test_asymptotic_distribution_is_called_accurate_only_if_it_is(rows, words):
+    text = str(tc.calibration_test([0, 1] * (rows // 2), [0.5] * rows, method="asymptotic"))
+    assert f"(asymptotic: distribution for large sum p(1 - p), {words})" in text

@@ -46,7 +46,7 @@ class BatchScores:
 
     @property
     def method(self) -> str:
-        """How scores are computed."""
+        """The method that computes the scores."""
         if self.measure.expected(SortedReport(self.truth, self.truth)) is not None:
             return "decomposition"
         return "enumeration" if self.outcomes.exact else "draws"

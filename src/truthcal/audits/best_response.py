@@ -109,9 +109,9 @@ def _check_grids(grid: object, truth: _Array, measure: AuditedMeasure, batch: bo
         raise invalid("grid", "is only for the setting 'sequential'. Omit it: a batch search covers all reports.")
     if grid is None:
         return list(_default_grids(truth, measure))
-    own = np.union1d(check_proba(grid, "grid").astype(np.float64) + 0.0, truth)
-    _refuse_too_many_states(truth, own, measure)
-    return [own]
+    with_truth = np.union1d(check_proba(grid, "grid").astype(np.float64) + 0.0, truth)
+    _refuse_too_many_states(truth, with_truth, measure)
+    return [with_truth]
 
 
 def _respond_honestly(

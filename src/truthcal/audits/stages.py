@@ -62,7 +62,7 @@ class InterimStage:
         return Scored(report, outcomes.mean(values), np.empty(0) if outcomes.exact else values)
 
     def method(self, measure: AuditedMeasure) -> str:
-        """How scores are computed."""
+        """Return the method that computes the scores."""
         if measure.expected(SortedReport(self.truth, self.truth)) is not None:
             return "decomposition"
         return "enumeration" if self._outcomes(measure).exact else "draws"
@@ -123,7 +123,7 @@ class ExAnteStage:
         return Scored(report, float(np.mean(values)), values)
 
     def method(self, measure: AuditedMeasure) -> str:
-        """How scores are computed."""
+        """Return the method that computes the scores."""
         if measure.expected_ex_ante(SortedReport(self.truth, self.truth), self.n_rows) is not None:
             return "decomposition"
         return "enumeration" if self._exact(measure, search=False) else "draws"

@@ -114,7 +114,7 @@ def calibration_test(
     method: str = "auto",
     alternative: str = "greater",
     n_resamples: int = 9999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
     hard: bool = False,
@@ -146,8 +146,8 @@ def calibration_test(
     n_resamples : int, default 9999
         Largest number of redraws. Drawing stops early once 500 redraws are at least as extreme as the data, which keeps
         the test valid (Besag, Clifford 1991).
-    rng : int, numpy Generator or None
-        Source of randomness.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness; None draws a new seed.
     sample_weight : array-like of shape (n,), optional
         Weights. A row of any weight is one observation: if weights are counts of equal rows, repeat the rows.
     pos_label : optional
@@ -265,10 +265,6 @@ def _can_enumerate(statistic: Statistic) -> bool:
 # --- second step: find both tails -------------------------------------------------------------------------------------
 
 
-_ASYMPTOTIC = "asymptotic distribution, accurate if sum p(1 - p) is at least 100; here it is {:.4g}"
-_BOUND = "upper bound on the p-value, valid for any number of rows"
-
-
 class _Found(NamedTuple):
     """Both tails of a test statistic, the method that found them, and an explanation of it."""
 
@@ -320,7 +316,11 @@ def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan, l
 
 
 def _explain(method: str, statistic: Statistic) -> str:
-    return _BOUND if method == "bound" else _ASYMPTOTIC.format(statistic.points.effective_information)
+    if method == "bound":
+        return "upper bound on the p-value, valid for any number of rows"
+    known = statistic.points.effective_information
+    how = "accurate: {:.4g} is at least 100" if known >= ENOUGH_INFORMATION else "approximate: {:.4g} is below 100"
+    return f"distribution for large sum p(1 - p), {how.format(known)}"
 
 
 def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: Values, plan: Plan) -> _Found:

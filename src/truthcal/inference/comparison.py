@@ -1,4 +1,4 @@
-"""Paired comparison of two forecasters of the same events, by scores that honest forecasters cannot lose to lies."""
+"""Paired comparison of two forecasters of the same events, by truthful scores: ATB and the Brier score."""
 
 import math
 from collections.abc import Callable

@@ -115,8 +115,8 @@ def error_size_of(points: Points, confidence_level: float, n_groups: int | None 
     if why:
         return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why)
     low, high = groups.interval(confidence_level)
-    least, most = _bias_limits(points, confidence_level)
-    ends = min(max(low, least), estimate), min(max(high, estimate, most), 1.0)
+    least, largest = _bias_limits(points, confidence_level)
+    ends = min(max(low, least), estimate), min(max(high, estimate, largest), 1.0)
     why = f"approximation: all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
     return ConfidenceInterval(*ends, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
 
@@ -142,9 +142,10 @@ def _bias_limits(points: Points, confidence_level: float) -> tuple[float, float]
     cells = points.merged().normalized()
     sign = np.where(cells.p > 0.5, -1.0, 1.0)
     reverse = replace(cells, p=np.minimum(cells.p, 1.0 - cells.p), bias=sign * cells.bias, wwc=sign * cells.wwc)
-    most = max(max(-limit.low, limit.high) for limit in (bias_interval(x, confidence_level) for x in (cells, reverse)))
+    limits = [bias_interval(x, confidence_level) for x in (cells, reverse)]
+    largest = max(max(-limit.low, limit.high) for limit in limits)
     surer = bias_interval(cells, (1.0 + confidence_level) / 2.0)
-    return max(surer.low, -surer.high, 0.0), most
+    return max(surer.low, -surer.high, 0.0), largest
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -212,8 +213,8 @@ def number_of_groups(points: Points) -> int:
     counts as a ninth, and all of them fully if predictions are spread evenly over [0, 1].
     """
     rows = min(1.0, 6.0 * points.noise_floor / points.one_row + _LEAST_COUNT) / points.one_row
-    most = max(_FEW_GROUPS, min(_PER_CUBE_ROOT * rows ** (1.0 / 3.0), _MANY_GROUPS))
-    return int(np.clip(round(math.sqrt(rows) / 2.0), 1, round(most)))
+    most_groups = max(_FEW_GROUPS, min(_PER_CUBE_ROOT * rows ** (1.0 / 3.0), _MANY_GROUPS))
+    return int(np.clip(round(math.sqrt(rows) / 2.0), 1, round(most_groups)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,10 +85,10 @@ def noise_variance(cells: Points) -> tuple[_Array, float]:
     error, unit = sums(cells.bias) / weight, float(np.max(cells.ww))
     largest = np.sqrt(sums(cells.row_ww * (cells.ww / unit)) / (ww / unit))  # at least sum w^3 / sum w^2
     left = 1.0 - 2.0 * largest / weight + ww / weight**2
-    own = left >= 1.0 - _MOST_REMOVED
+    removable = left >= 1.0 - _MOST_REMOVED
     raw = sums(cells.wwcc)
-    centred = (raw - 2.0 * error * sums(cells.wwc) + error**2 * ww) / np.where(own, left, 1.0)
-    variance = float(np.sum(np.where(own, np.minimum(centred, raw), raw)))
+    centred = (raw - 2.0 * error * sums(cells.wwc) + error**2 * ww) / np.where(removable, left, 1.0)
+    variance = float(np.sum(np.where(removable, np.minimum(centred, raw), raw)))
 
     half_event = np.minimum(0.5 * ww / weight**2, 0.5)[group]
     truth = np.clip(cells.p - error[group], half_event, 1.0 - half_event)

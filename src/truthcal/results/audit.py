@@ -266,8 +266,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         lie = f"reporting {_list_truth(best.best_report)}" if len(self.truth) <= _SHOWN else f'"{best.best_lie}"'
         names = join_words([row.measure for row in paying])
         comparable = not math.isnan(best.relative_gain)
-        most = "" if len(paying) == 1 else f". {'It pays most under' if comparable else 'Under'} {best.measure}"
-        return f"Lying pays under {names}{most}: {lie} scores {best.better} better than the truth."
+        where = "" if len(paying) == 1 else f". {'It pays most under' if comparable else 'Under'} {best.measure}"
+        return f"Lying pays under {names}{where}: {lie} scores {best.better} better than the truth."
 
     def _how(self) -> str:
         drawn = [row for row in self.rows if row.method == "draws"]
