@@ -105,6 +105,13 @@ def test_text_columns_need_a_pos_label(container):
         tc.atb(words, P)
 
 
+@pytest.mark.parametrize("labels", [("False", "True"), ("no", "yes"), (b"0", b"1"), ("negative", "Positive")])
+def test_suggested_pos_label_is_the_positive_word(labels):
+    for order in (labels, labels[::-1]):
+        with pytest.raises(ValueError, match=f"for example pos_label={labels[1]!r}"):
+            tc.atb([order[0], order[1], order[0], order[0]], P)
+
+
 @pytest.mark.peers
 def test_torch_tensors():
     torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -205,6 +212,12 @@ REFUSED = {
     "rounding": (Y, [0.1, 0.2, 1.0000001, 0.4], ValueError, r"found 1\.0000001 at row 2 .* Clip with np\.clip"),
     "float32": (Y, np.array([0, 0, 2, 0], "f4"), ValueError, r"found 2\.0 at row 2 \(1 of 4 rows\)\. Percentages"),
     "ints": (Y, [0, 1, 2, 1], ValueError, r"`y_proba` must lie in \[0, 1\]; found 2\.0 at row 2"),
+    "slightly above 1": (
+        Y,
+        [0, 1.2, 0.5, 1],
+        ValueError,
+        r"found 1\.2 at row 1 \(1 of 4 rows\)\. Scores, or output of",
+    ),
     # shape
     "length": (Y, P[:3], ValueError, "`y_true` has 4 rows but `y_proba` has 3; they must match row by row"),
     "empty": ([], [], ValueError, "`y_true` is empty; at least one row is needed"),
@@ -235,6 +248,9 @@ REFUSED = {
         TypeError,
         r"`y_proba` must contain probabilities; got dtype <U3 .*Numbers written as text\?",
     ),
+    "percent text": (Y, ["50%"] * 4, TypeError, r"\. Percentages written as text\? Remove \"%\", convert .* divide by"),
+    "words": (Y, ["high"] * 4, TypeError, r"\(first value 'high'\)\. Pass numbers\.$"),
+    "bytes": (Y, [b"0.1"] * 4, TypeError, r"Numbers written as text\? Convert with \.astype\(float\)\."),
     "object": (Y, [decimal.Decimal("0.1")] * 4, TypeError, r"`y_proba` must contain probabilities; got dtype object"),
     "dates": (
         np.array(["2024-01-01"] * 4, "M8[D]"),

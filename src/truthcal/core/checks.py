@@ -22,6 +22,8 @@ from truthcal.kernels import rows as kernel
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 # Elsewhere only the ratio of weights matters, and this is the smallest allowed.
 WIDEST_WEIGHT = 1e-90
+# Text labels that probably are the positive one.
+_POSITIVE_WORDS = ("1", "true", "t", "yes", "y", "positive", "pos")
 
 
 def invalid(
@@ -224,9 +226,20 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
         _refuse_missing_values(is_missing_object(raw), name, "None or NA")
     cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
     if _is_text_column(raw):
-        cure = "Numbers written as text? Convert with .astype(float)."
+        cure = _cure_text(_as_text(raw[0]))
     found = f"got dtype {raw.dtype} (first value {_python_value(raw[0])!r})"
     raise invalid(name, f"must contain {wanted}; {found}. {cure}", TypeError)
+
+
+def _cure_text(first: str) -> str:
+    """Suggest how to convert a column of text to numbers, by its first value."""
+    try:
+        float(first.strip().removesuffix("%"))
+    except ValueError:
+        return "Pass numbers."
+    if first.strip().endswith("%"):
+        return 'Percentages written as text? Remove "%", convert with .astype(float), and divide by 100.'
+    return "Numbers written as text? Convert with .astype(float)."
 
 
 def cure_outside_unit(low: float, high: float) -> str:
@@ -235,6 +248,8 @@ def cure_outside_unit(low: float, high: float) -> str:
         return "Log-odds of certain events? Apply the sigmoid first."
     if low >= -1e-6 and high <= 1 + 1e-6:
         return "Rounding error? Clip with np.clip(..., 0, 1)."
+    if low >= 0 and high < 2:
+        return "Scores, or output of a regression? Convert them to probabilities first."
     if low >= 0 and high <= 100:
         return "Percentages? Divide by 100."
     return "Logits or scores? Apply the sigmoid (or softmax) first."
@@ -271,6 +286,10 @@ def _python_value(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _as_text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
 def _is_text_column(raw: NDArray[Any]) -> bool:
     if raw.dtype.kind != "O":
         return raw.dtype.kind in "US"
@@ -286,7 +305,8 @@ def _check_outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
         raw = positive_labels(raw, pos_label)
     if _is_text_column(raw):
         problem = f"contains text labels ({_examples(raw)}); name the positive one, for example"
-        raise invalid("y_true", problem, fix=("pos_label", _python_value(raw[0])))
+        likely = (label for label in np.unique(raw) if _as_text(label).strip().lower() in _POSITIVE_WORDS)
+        raise invalid("y_true", problem, fix=("pos_label", _python_value(next(likely, raw[0]))))
     _refuse_other_kind(raw, "y_true", "0/1, True/False or probabilities")
     if raw.dtype.itemsize == 1:
         labels = np.ascontiguousarray(raw).view(np.uint8)
