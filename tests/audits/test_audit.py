@@ -376,7 +376,8 @@ def test_audit_on_many_predictions_takes_evenly_spaced_ones():
 
 PRINTED = """\
 2 events with true probabilities 0.25 and 0.75. A forecaster who knows the truth either reports it (honest) or
-lies. The table shows the expected score of each report; lower is better, and * marks the best.
+lies. The table shows the expected score of each report; lower is better, and * marks the best lie if it pays,
+the truth if no lie was found that does.
 
                   constant                    round       merge
 measure   honest      mean  shrink  sharpen  to 0.1  neighbours  searched  does lying pay?
@@ -393,6 +394,16 @@ All scores are exact."""
 
 def two_points():
     return audit([0.25, 0.75], {"atb": "atb", "smcal": "smcal", "brier": brier})
+
+
+def test_star_marks_the_truth_if_the_gain_of_a_lie_may_be_chance():
+    result = audit(np.linspace(0.2, 2, 300) * 0.002, ["ece"], strategies=["round to 0.1"])
+    row = result["ece"]
+    assert row.scores["round to 0.1"] < row.honest
+    assert not row.pays
+    text = " ".join(str(result).split())
+    assert "* marks the best lie if it pays, the truth if no lie was found that does." in text
+    assert f"{row.honest:.4g}* {row.scores['round to 0.1']:.4g} no lie found" in text
 
 
 def test_audit_prints_the_story():

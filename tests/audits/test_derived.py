@@ -58,9 +58,9 @@ def test_reporting_the_mean_raises_the_pvalue_and_the_pass_rate():
         assert row.scores["constant mean"] > row.honest
         assert row.gain == row.scores["constant mean"] - row.honest
         assert row.relative_gain == pytest.approx(row.gain / row.honest)
-    assert "higher is better, and * marks the best" in " ".join(str(result).split())
+    assert "higher is better, and * marks the best lie if" in " ".join(str(result).split())
     both = tc.audit(TRUTH, ["atb", "pvalue"], strategies=["shrink"])
-    assert "lower is better (higher for pvalue), and * marks the best" in " ".join(str(both).split())
+    assert "lower is better (higher for pvalue), and * marks the best lie if" in " ".join(str(both).split())
 
 
 def test_pvalue_is_that_of_the_calibration_test(monkeypatch):

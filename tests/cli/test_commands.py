@@ -150,6 +150,13 @@ def test_compare_of_two_columns_is_compare(quick, models, events):
     ).out.replace("\\-", "-")
 
 
+def test_compare_refuses_labels_unless_hard(quick, write):
+    path = write(y=[0, 1, 1, 0] * 5, p=[0.2, 0.7, 0.6, 0.1] * 5, q=[0, 1, 0, 0] * 5)
+    line = ["compare", path, "--label", "y", "--proba", "p", "--proba", "q"]
+    assert "contains nothing but 0 and 1: labels from `predict`" in quick(*line, check=2).err
+    quick(*line, "--hard", check=0)
+
+
 def test_compare_of_two_files_joins_them_on_a_key(quick, write, events):
     old = write("old.csv", id=events["id"], hit=events["hit"], p=events["score"])
     order = np.random.default_rng(0).permutation(900)[:700]

@@ -321,7 +321,7 @@ def test_identical_predictions_do_not_differ(measure):
 def test_small_comparisons_make_sense(first, data):
     y, a = first
     b = data.draw(st.lists(inner_probabilities, min_size=len(a), max_size=len(a)))
-    result = tc.compare(y, a, b)
+    result = tc.compare(y, a, b, hard=True)
     assert result.low - 1e-12 <= result.difference <= result.high + 1e-12
     assert 0.0 <= result.pvalue <= 1.0
     assert 0.0 <= result.brier_pvalue <= 1.0
@@ -331,10 +331,20 @@ def test_small_comparisons_make_sense(first, data):
 @pytest.mark.parametrize("gap", [1e-300, 1e-160, 1e-90, 1e-17])
 @pytest.mark.parametrize("y", [[0, 0, 0], [0, 0, 1]])
 def test_tiny_predictions_and_gaps(y, gap):
-    result = tc.compare(y, [gap] * 3, [0.0] * 3)
+    result = tc.compare(y, [gap] * 3, [0.0] * 3, hard=True)
     assert result.brier_low <= result.brier_difference <= result.brier_high
     assert result.low <= result.difference <= result.high
     assert 0.0 <= min(result.pvalue, result.brier_pvalue) <= max(result.pvalue, result.brier_pvalue) <= 1.0
+
+
+@pytest.mark.parametrize("name", ["y_proba_a", "y_proba_b"])
+def test_labels_in_place_of_probabilities_are_refused(name):
+    y, predictions = [0, 1, 1, 0], {"y_proba_a": [0.2, 0.7, 0.6, 0.1], "y_proba_b": [0.3, 0.7, 0.6, 0.1]}
+    predictions[name] = [0, 1, 0, 0]
+    with pytest.raises(ValueError, match=f"`{name}` contains nothing but 0 and 1: labels from `predict`") as caught:
+        tc.compare(y, **predictions)
+    assert caught.value.parameter == name
+    assert tc.compare(y, **predictions, hard=True).n == 4
 
 
 def test_scale_of_weights_and_order_of_rows_do_not_matter():

@@ -79,7 +79,8 @@ def audit(
     `measures`). Otherwise scores are means over random outcomes, and a gain counts if it exceeds three standard errors
     (undecided if the events that the lie changes are too rare for the number of draws). The search covers all reports
     for up to four events, and a family (averages of neighbours, shrunk, sharpened and rounded truths) for more, on
-    other draws than the scores. Its result is a lower bound of the possible gain.
+    other draws than the scores, so "searched" may score worse than another lie. The best lie of all gives a lower
+    bound of the possible gain.
 
     Interim truthfulness implies ex ante truthfulness. In the ex ante stage every UBSE is even strictly truthful, and
     calibrated predictors are ranked by their Brier score: ATB has the mean Brier score / `n_rows` (Hartline, Hu, Wu

@@ -90,11 +90,11 @@ def summarize_predictions(y_proba: object, sample_weight: object = None) -> Samp
     return Sample.from_checked(rows._replace(y=no_outcomes))
 
 
-def refuse_labels(points: Points, hard: bool) -> None:
+def refuse_labels(points: Points, hard: bool, name: str = "y_proba") -> None:
     """Reject predictions that are all exactly 0 or 1, unless they are meant to be: they are probably labels."""
     if not hard and points.information == 0.0:
         cure = "Pass `predict_proba`, or hard=True (--hard) to treat them as certain predictions."
-        raise invalid("y_proba", f"contains nothing but 0 and 1: labels from `predict`? {cure}")
+        raise invalid(name, f"contains nothing but 0 and 1: labels from `predict`? {cure}")
 
 
 def refuse_fractional_buckets(points: Points) -> None:

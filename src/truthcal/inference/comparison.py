@@ -14,6 +14,7 @@ from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
+from truthcal.core.summarize import refuse_labels
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
@@ -40,12 +41,13 @@ def compare(
     confidence_level: float = 0.95,
     sample_weight: object = None,
     pos_label: object = None,
+    hard: bool = False,
 ) -> Comparison:
     """Which of two forecasters has the better scores? A paired comparison by ATB and by the Brier score.
 
     Parameters
     ----------
-    y_true, sample_weight, pos_label
+    y_true, sample_weight, pos_label, hard
         As for `calibration_test`.
     y_proba_a, y_proba_b : array-like of shape (n,)
         The two forecasters' predictions of the same events, row by row.
@@ -92,6 +94,8 @@ def compare(
     a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in columns.items())
     refuse_fractional(a.y)
     samples = Sample.from_checked(a), Sample.from_checked(b)
+    for name, sample in zip(columns, samples, strict=True):
+        refuse_labels(sample.points(), hard, name)
     if not samples[0].points().one_row < 1.0:
         raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
     calibration = _compare_squares(a, b, samples, measure, level)

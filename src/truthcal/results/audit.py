@@ -204,7 +204,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
 
     def _opening(self) -> str:
         events = f"{self._events()} A forecaster who knows the truth either reports it (honest) or lies."
-        return f"{events} The table shows the expected score of each report; {self._better()}, and * marks the best."
+        star = "* marks the best lie if it pays, the truth if no lie was found that does"
+        return f"{events} The table shows the expected score of each report; {self._better()}, and {star}."
 
     def _events(self) -> str:
         true = f"true {plural(len(self.truth), 'probability', 'probabilities')}"

@@ -28,7 +28,9 @@ def run(request: Request) -> int:
     data = _read_two_files_to_compare(request) if request.key is not None else _read_two_columns_to_compare(request)
     (name_a, a), (name_b, b) = data.models.items()
     level = request.confidence_level
-    comparison = tc.compare(a.y, a.p, b.p, measure=request.measure, confidence_level=level, sample_weight=a.w)
+    comparison = tc.compare(
+        a.y, a.p, b.p, measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard
+    )
     result = dataclasses.replace(comparison, names=(name_a, name_b))
     content = {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict}
     print_formatted(request, result, content)

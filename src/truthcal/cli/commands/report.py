@@ -60,11 +60,14 @@ def write_report(
 
 
 def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
-    """Compare each further model of the report with the first one, on the same rows."""
+    """Compare each further model of the report with the first one, on the same rows.
+
+    Labels in place of probabilities were refused before, by `assess`.
+    """
     (first, a), *others = data.models.items()
     if not a.exact:
         return {}
-    return {(first, name): tc.compare(a.y, a.p, b.p, sample_weight=a.w) for name, b in others}
+    return {(first, name): tc.compare(a.y, a.p, b.p, sample_weight=a.w, hard=True) for name, b in others}
 
 
 def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:
