@@ -41,7 +41,7 @@ def best_response(
     n_resamples: int = 1000,
     rng: Any = 0,
 ) -> BestResponse:
-    """How much a forecaster who knows the truth can gain, at least, by reporting something else.
+    """Lower bound on the gain of a forecaster who knows the truth and reports something else.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 from typing import ClassVar
 
-# Independent rows are beyond this z in less than 0.1% of files, for common and rare events (simulated).
+# Independent rows are beyond this z in at most 1% of files, sorted ones and wrong predictions included (simulated);
+# the worst case found is 2.8%, for an error of 8 periods in 200 sorted rows.
 _DEPENDENT = 4.0
 
 
