@@ -82,13 +82,12 @@ def case(shape, outcomes):
     return y, p, w, oracles.atb_and_atb_l1_by_scan(oracles.exact(y), oracles.exact(p), exact_w)
 
 
-@pytest.mark.parametrize("way", ["in cache", "gathered by two threads"])
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("outcomes", OUTCOMES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_bounds_hold_exactly_and_keep_the_tolerance_without_sorting(shape, outcomes, way, monkeypatch):
+def test_bounds_hold_exactly_and_keep_the_tolerance_without_sorting(shape, outcomes, threads, monkeypatch):
     monkeypatch.setattr(module, "Sample", None)  # sorting would fail
-    if way != "in cache":
-        monkeypatch.setattr(module, "_CACHED_CELLS", 0)
+    if threads == 2:
         monkeypatch.setattr(parallel, "WORTH_A_THREAD", 2)
     y, p, w, exact = case(shape, outcomes)
     tolerance = 1 / (2 * N)
@@ -109,16 +108,13 @@ def test_the_scan_of_the_oracle_is_the_definition():
 @given(
     data=weighted_rows(max_size=40, outcomes=probabilities),
     tolerance=st.sampled_from([1e308, 0.3, 0.01, 1e-3, 1e-4, 1e-7, 1e-10]),
-    cached=st.sampled_from([0, 1 << 14]),
 )
 @examples(60)
-def test_any_rows_and_tolerances(approximation, oracle, data, tolerance, cached):
+def test_any_rows_and_tolerances(approximation, oracle, data, tolerance):
     y, p, w = data
     if all(x in (0.0, 1.0) for x in p):
         y = [round(x) for x in y]  # fractions with predictions of 0 and 1 are refused
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_CACHED_CELLS", cached)
-        result = approximation(y, p, tolerance=tolerance, sample_weight=w)
+    result = approximation(y, p, tolerance=tolerance, sample_weight=w)
     exact = oracle(oracles.exact(y), oracles.exact(p), oracles.exact(w))
     assert Fraction(result.low) <= exact <= Fraction(result.high)
     assert result.low <= result.value <= result.high
@@ -128,19 +124,41 @@ def test_any_rows_and_tolerances(approximation, oracle, data, tolerance, cached)
 @given(data=rows(min_size=2, max_size=40), seed=st.integers(0, 9), n_buckets=st.sampled_from([1, 4, 64]))
 @examples(40)
 def test_cells_bound_the_width_as_proved(data, seed, n_buckets):
-    """Any number of buckets: refined to a tolerance far below what they give, by either way."""
+    """Any number of buckets: refined to a tolerance far below what they give."""
     y, p = data
     p = np.abs(np.random.default_rng(seed).choice([1.0, 1e-3, 1e-6], len(p)) * p)
     checked = tc.core.checks.check_rows(y, p)
     for squared, oracle in ((True, oracles.atb), (False, oracles.atb_l1)):
-        for cached in (0, 1 << 14):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(module, "_CACHED_CELLS", cached)
-                buckets = module._Buckets(checked, n_buckets, squared)
-                buckets.refine(1e-3)
-            result = buckets.result()
-            assert result.width <= 1e-3
-            assert Fraction(result.low) <= oracle(y, oracles.exact(p)) <= Fraction(result.high)
+        buckets = module._Buckets(checked, n_buckets, squared)
+        buckets.refine(1e-3)
+        result = buckets.result()
+        assert result.width <= 1e-3
+        assert Fraction(result.low) <= oracle(y, oracles.exact(p)) <= Fraction(result.high)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("width", "cells", "ordered"),
+    [
+        pytest.param(1.0, 10, False, id="few cells"),
+        pytest.param(1.0, 100, True, id="many cells"),
+        pytest.param(1e-6, 100, False, id="many cells, most rows in one"),
+    ],
+)
+def test_rows_are_ordered_only_if_many_cells_are_needed_and_each_has_few_rows(width, cells, ordered, weighted):
+    rng = np.random.default_rng(0)
+    p = np.concatenate([[0.0, 1.0], rng.random(8), 0.4 + width * rng.uniform(-0.4, 0.6, 40)])
+    y, w = balanced_outcomes(p), rng.choice([1.0, 2.0], 50) if weighted else np.ones(50)
+    c = w * (p - y)
+    x, wc = (p, c) if weighted else (np.copysign(p, 0.5 - y), np.empty(0))
+    plan, starts, bounds = np.array([[0.0, 0.0, 1.0, 0.0]]), np.array([0, 50]), np.empty((3, 2))[:, :1]
+    module.kernel.refine_gathered(x, wc, starts, plan, np.array([cells]), float(c.sum()), 1.0, bounds)
+    exact = oracles.atb_and_atb_l1_by_scan(oracles.exact(y), oracles.exact(p), oracles.exact(w))[1] * int(w.sum())
+    value, low, high = bounds[:, 0]
+    assert (low == high) == ordered
+    assert low - 1e-12 <= exact <= high + 1e-12
+    assert low <= value <= high
+    assert high - low <= np.abs(c).sum() / cells
 
 
 @pytest.mark.parametrize("shape", ["uniform", "cluster 1e-4 wide", "nested clusters", "half in a cluster"])

@@ -12,14 +12,15 @@ from truthcal.kernels.buckets import EPS, bucket_of, two_bin_loss
 from truthcal.kernels.jit import Rows, compiled, two_sum
 
 # Fields of a cell, one cache line: the sums of the positive and of the negative parts of w c, each with its rounding
-# error; the sums of w c (p - edge) and (w c)^2, where edge is the left edge of the bucket; the extremes of p.
-POS, POS_LOST, NEG, NEG_LOST, MOMENT, SQUARES, LOW, HIGH = range(8)
+# error; the sum of w c (p - edge), where edge is the left edge of the bucket; the number of rows; the extremes of p.
+POS, POS_LOST, NEG, NEG_LOST, MOMENT, ROWS, LOW, HIGH = range(8)
 FIELDS = 8
 # Unsigned, because numba checks signed indices for negative values.
-_LOST, _NEG, _MOMENT, _SQUARES, _LOW, _HIGH = (np.uint64(i) for i in (POS_LOST, NEG, MOMENT, SQUARES, LOW, HIGH))
+_LOST, _NEG, _MOMENT, _ROWS, _LOW, _HIGH = (np.uint64(i) for i in (POS_LOST, NEG, MOMENT, ROWS, LOW, HIGH))
 
-# `refine_gathered` orders the rows of a cell if there are at most this many, and tries this many rows per cell first.
-_FEW_ROWS, _ROWS_A_CELL = 16, 2
+# `refine_gathered` orders the rows of a bucket if cells would have fewer rows than this on average, and if dividing the
+# bucket into as many cells as rows leaves at most so many rows in each.
+_ROWS_A_CELL, _FEW_ROWS = 2, 16
 
 
 @compiled
@@ -33,15 +34,16 @@ def clear_cells(cells: Rows) -> None:
 
 @compiled
 def add_row(cells: Rows, k: int, edge: float, x: float, wc: float) -> None:
-    """Add a row to cell k. The first two sums are compensated, so that their error does not grow with the rows."""
+    """Add a row to cell k. The first two sums are compensated, so that their error does not grow with the rows.
+
+    There are no branches: those for the extremes took more than half of the time if cells have few rows.
+    """
     side = _NEG if wc < 0.0 else np.uint64(0)
     cells[k, side], cells[k, side + _LOST] = two_sum(cells[k, side], cells[k, side + _LOST], abs(wc))
     cells[k, _MOMENT] += wc * (x - edge)
-    cells[k, _SQUARES] += wc * wc
-    if x < cells[k, _LOW]:
-        cells[k, _LOW] = x
-    if x > cells[k, _HIGH]:
-        cells[k, _HIGH] = x
+    cells[k, _ROWS] += 1.0
+    cells[k, _LOW] = min(cells[k, _LOW], x)
+    cells[k, _HIGH] = max(cells[k, _HIGH], x)
 
 
 @compiled
@@ -84,7 +86,7 @@ def merge_cells(cells: Rows, other: Rows) -> None:
                 high, low = two_sum(cells[k, field], cells[k, field + 1], other[k, field])
                 cells[k, field], cells[k, field + 1] = high, low + other[k, field + 1]
             cells[k, MOMENT] += other[k, MOMENT]
-            cells[k, SQUARES] += other[k, SQUARES]
+            cells[k, ROWS] += other[k, ROWS]
             cells[k, LOW] = min(cells[k, LOW], other[k, LOW])
             cells[k, HIGH] = max(cells[k, HIGH], other[k, HIGH])
 
@@ -97,10 +99,11 @@ def add_cell(high: float, low: float, cell: Rows) -> tuple[float, float]:
 
 
 @compiled
-def cell_totals(cells: Rows) -> tuple[float, float]:
-    """Sums over all cells of w c and of its absolute value."""
+def sum_before(cells: Rows, before: Rows) -> tuple[float, float]:
+    """Fill `before` with the sum of w c on the left of each cell; return the sums of w c and of its absolute value."""
     high, low, size = 0.0, 0.0, 0.0
     for k in range(cells.shape[0]):
+        before[k] = high + low
         high, low = add_cell(high, low, cells[k])
         size += cells[k, POS] + cells[k, NEG]
     return high + low, size
@@ -114,14 +117,15 @@ def bends_inside(low: float, high: float, total: float) -> int:
 
 @compiled
 def bound_cell(
-    cell: Rows, edge: float, before: float, total: float, rows: int, squared: bool
+    cell: Rows, edge: float, before: float, total: float, row_weight: float, squared: bool
 ) -> tuple[float, float, float]:
     """Estimate, lower and upper bound of the integral of `two_bin_loss` from the smallest to the largest prediction.
 
     The partial sums x of the cell lie between -neg and pos, have a known average, and any two differ by at most the
     larger of neg and pos. The loss is convex in x. So its average is at least the loss at the average, and at most the
     chord over [-neg, pos] and the loss at the average plus `bump`. The estimate spreads x evenly by the standard
-    deviation of a bridge with these steps. Rounding affects the average; the bounds allow for it.
+    deviation of a bridge whose steps have outcomes 0 or 1 and this weight. Rounding affects the average; the bounds
+    allow for it.
     """
     pos, neg = cell[POS] + cell[POS_LOST], cell[NEG] + cell[NEG_LOST]
     high = cell[HIGH]
@@ -132,7 +136,7 @@ def bound_cell(
         return flat, flat, flat
     step, span = pos - neg, max(pos, neg)
     mean = min(max((step * (high - edge) - cell[MOMENT]) / d, -neg), pos)
-    doubt = EPS * (rows + 32) * size * (high - edge) / d
+    doubt = EPS * (cell[ROWS] + 32.0) * size * (high - edge) / d
     lowest, highest = max(mean - doubt, -neg), min(mean + doubt, pos)
     best = min(max(0.5 * total - before, lowest), highest)  # minimum of the loss
     below = d * two_bin_loss(before + best, total, squared)
@@ -141,50 +145,59 @@ def bound_cell(
     bump = 0.5 * span * (span if squared else bends_inside(before - neg, before + pos, total))
     worst = max(two_bin_loss(before + lowest, total, squared), two_bin_loss(before + highest, total, squared))
     above = max(d * min(chord / size, worst + bump), below)
-    sd = np.sqrt((step * step + cell[SQUARES]) / 12.0)
-    middle = two_bin_loss(before + mean - sd, total, squared) + two_bin_loss(before + mean + sd, total, squared)
-    return min(max(0.5 * d * middle, below), above), below, above
+    middle = 0.5 * (cell[LOW] + high)
+    squares = row_weight * (pos * middle + neg * (1.0 - middle))
+    sd = np.sqrt((step * step + squares) / 12.0)
+    spread = two_bin_loss(before + mean - sd, total, squared) + two_bin_loss(before + mean + sd, total, squared)
+    return min(max(0.5 * d * spread, below), above), below, above
+
+
+@compiled
+def bound_cells(
+    cells: Rows, edge: float, before: float, total: float, row_weight: float, squared: bool
+) -> tuple[float, float, float]:
+    """Estimate and bounds of the integral of the loss from the smallest to the largest prediction of a bucket."""
+    value, lower, upper = 0.0, 0.0, 0.0
+    high, low, position = before, 0.0, np.inf
+    for k in range(cells.shape[0]):
+        if not cells[k, LOW] <= cells[k, HIGH]:
+            continue
+        a = high + low
+        gap = max(cells[k, LOW] - position, 0.0) * two_bin_loss(a, total, squared)
+        inside = bound_cell(cells[k], edge, a, total, row_weight, squared)
+        value, lower, upper = value + gap + inside[0], lower + gap + inside[1], upper + gap + inside[2]
+        high, low = add_cell(high, low, cells[k])
+        position = cells[k, HIGH]
+    return value, lower, upper
 
 
 @compiled
 def bound_buckets(
-    cells: Rows, starts: Rows, rows: int, total: float, squared: bool, before: Rows, bounds: Rows
-) -> float:
-    """Integral of the loss between buckets. `bounds` gets those over each, `before` the sum of w c on its left.
+    cells: Rows, starts: Rows, before: Rows, total: float, row_weight: float, squared: bool, bounds: Rows
+) -> None:
+    """Bound the integral of the loss over each bucket; bucket k has the cells ``starts[k]`` to ``starts[k + 1]``.
 
-    Bucket k has the cells from ``starts[k]`` to ``starts[k + 1]``; `rows` is the number of rows in all buckets.
+    `before` holds the sum of w c on the left of each bucket; `row_weight` is a typical weight of a row.
     """
-    high, low, position, between = 0.0, 0.0, 0.0, 0.0
     for k in range(before.size):
-        value, lower, upper = 0.0, 0.0, 0.0
-        before[k] = high + low
-        entered = False
-        for cell in range(starts[k], starts[k + 1]):
-            if not cells[cell, LOW] <= cells[cell, HIGH]:
-                continue
-            a = high + low
-            gap = (cells[cell, LOW] - position) * two_bin_loss(a, total, squared)
-            if entered:
-                value, lower, upper = value + gap, lower + gap, upper + gap
-            else:
-                between += gap
-                entered = True
-            inside = bound_cell(cells[cell], k / before.size, a, total, rows, squared)
-            value, lower, upper = value + inside[0], lower + inside[1], upper + inside[2]
-            high, low = add_cell(high, low, cells[cell])
-            position = cells[cell, HIGH]
-        bounds[0, k], bounds[1, k], bounds[2, k] = value, lower, upper
-    return between + (1.0 - position) * two_bin_loss(high + low, total, squared)
-
-
-# --- more cells than fit into the processor's cache: one bucket at a time ---------------------------------------------
+        own = cells[starts[k] : starts[k + 1]]
+        bounds[0, k], bounds[1, k], bounds[2, k] = bound_cells(
+            own, k / before.size, before[k], total, row_weight, squared
+        )
 
 
 @compiled
-def count_rows(p: Rows, counts: Rows) -> None:
-    """Count the rows of each bucket."""
-    for i in range(p.size):
-        counts[bucket_of(np.float64(p[i]), counts.size)] += 1
+def integrate_between(cells: Rows, before: Rows, total: float, squared: bool) -> float:
+    """Integral of the loss over [0, 1] except inside buckets, which have one cell each."""
+    integral, position = 0.0, 0.0
+    for k in range(before.size):
+        if cells[k, LOW] <= cells[k, HIGH]:
+            integral += (cells[k, LOW] - position) * two_bin_loss(before[k], total, squared)
+            position = cells[k, HIGH]
+    return integral + (1.0 - position) * two_bin_loss(total, total, squared)
+
+
+# --- ATB_l1: more cells than fit into the processor's cache, one bucket at a time -------------------------------------
 
 
 @compiled
@@ -208,14 +221,32 @@ def gather_rows(p: Rows, y: Rows, w: Rows, at: Rows, steps: Rows, x: Rows, wc: R
 
 
 @compiled
-def distribute(x: Rows, wc: Rows, left: float, scale: float, ends: Rows, x_out: Rows, wc_out: Rows) -> None:
-    """Copy the rows of one bucket, cell by cell; afterwards the rows of cell k are ``ends[k - 1]`` to ``ends[k]``."""
-    count = ends.size - 1
+def error_of(x: Rows, wc: Rows, i: int) -> Any:
+    """Return w c of a row from `gather_rows`."""
+    return wc[i] if wc.size > 0 else abs(x[i]) - np.float64(np.signbit(x[i]))
+
+
+@compiled
+def fill_bucket(x: Rows, wc: Rows, edge: float, left: float, scale: float, cells: Rows) -> None:
+    """Add the rows of one bucket to its cells."""
+    clear_cells(cells)
+    for i in range(x.size):
+        here = abs(x[i])
+        add_row(cells, cell_of(here, left, scale, cells.shape[0]), edge, here, error_of(x, wc, i))
+
+
+@compiled
+def distribute(x: Rows, wc: Rows, left: float, scale: float, ends: Rows, x_out: Rows, wc_out: Rows) -> bool:
+    """Copy the rows of one bucket, cell by cell, unless a cell has too many to be ordered; return whether it did."""
+    count = ends.size
     ends[:] = 0
     for i in range(x.size):
-        ends[cell_of(abs(x[i]), left, scale, count) + np.uint64(1)] += 1
+        ends[cell_of(abs(x[i]), left, scale, count)] += 1
+    start = 0
     for k in range(count):
-        ends[k + 1] += ends[k]
+        if ends[k] > _FEW_ROWS:
+            return False
+        start, ends[k] = start + ends[k], start
     for i in range(x.size):
         k = cell_of(abs(x[i]), left, scale, count)
         slot = np.uint64(ends[k])
@@ -223,22 +254,17 @@ def distribute(x: Rows, wc: Rows, left: float, scale: float, ends: Rows, x_out: 
         x_out[slot] = x[i]
         if wc.size > 0:
             wc_out[slot] = wc[i]
+    return True
 
 
 @compiled
-def error_of(x: Rows, wc: Rows, i: int) -> Any:
-    """Return w c of a row from `gather_rows`."""
-    return wc[i] if wc.size > 0 else abs(x[i]) - np.float64(np.signbit(x[i]))
-
-
-@compiled
-def order_few(x: Rows, wc: Rows, first: int, last: int) -> None:
-    """Order the rows of a cell by prediction, by insertion."""
-    for i in range(first + 1, last):
+def order_rows(x: Rows, wc: Rows) -> None:
+    """Order rows by prediction, by insertion: fast if each is already close to its place."""
+    for i in range(1, x.size):
         here = x[i]
         error = wc[i] if wc.size > 0 else 0.0
         j = i - 1
-        while j >= first and abs(x[j]) > abs(here):
+        while j >= 0 and abs(x[j]) > abs(here):
             x[j + 1] = x[j]
             if wc.size > 0:
                 wc[j + 1] = wc[j]
@@ -249,64 +275,41 @@ def order_few(x: Rows, wc: Rows, first: int, last: int) -> None:
 
 
 @compiled
-def integrate_gathered(
-    x: Rows, wc: Rows, ends: Rows, edge: float, before: float, total: float, squared: bool, cell: Rows
-) -> tuple[float, float, float]:
-    """Estimate and bounds of the integral of the loss over one bucket, whose rows `distribute` put cell by cell."""
-    value, lower, upper = 0.0, 0.0, 0.0
-    high, low, position = before, 0.0, -1.0
-    first = 0
-    for k in range(ends.size - 1):
-        last = ends[k]
-        exact = 0.0
-        if last - first <= _FEW_ROWS:
-            order_few(x, wc, first, last)
-            for i in range(first, last):
-                here = abs(x[i])
-                if position >= 0.0:
-                    exact += (here - position) * two_bin_loss(high + low, total, squared)
-                high, low = two_sum(high, low, error_of(x, wc, i))
-                position = here
-            value, lower, upper = value + exact, lower + exact, upper + exact
-        else:
-            clear_cells(cell)
-            for i in range(first, last):
-                add_row(cell, 0, edge, abs(x[i]), error_of(x, wc, i))
-            a = high + low
-            if position >= 0.0:
-                exact = (cell[0, LOW] - position) * two_bin_loss(a, total, squared)
-            inside = bound_cell(cell[0], edge, a, total, last - first, squared)
-            value, lower, upper = value + exact + inside[0], lower + exact + inside[1], upper + exact + inside[2]
-            high, low = add_cell(high, low, cell[0])
-            position = cell[0, HIGH]
-        first = last
-    return value, lower, upper
+def integrate_ordered(x: Rows, wc: Rows, before: float, total: float) -> float:
+    """Integral of the absolute loss from the first to the last of these rows, ordered by prediction."""
+    integral, high, low, position = 0.0, before, 0.0, abs(x[0])
+    for i in range(x.size):
+        here = abs(x[i])
+        integral += (here - position) * two_bin_loss(high + low, total, False)
+        high, low = two_sum(high, low, error_of(x, wc, i))
+        position = here
+    return integral
 
 
 @compiled
 def refine_gathered(
-    x: Rows, wc: Rows, starts: Rows, plan: Rows, parts: Rows, total: float, squared: bool, bounds: Rows
+    x: Rows, wc: Rows, starts: Rows, plan: Rows, parts: Rows, total: float, row_weight: float, bounds: Rows
 ) -> None:
-    """Bound the integral of the loss over buckets with many cells; bucket j has rows ``starts[j]`` to ``starts[j+1]``.
+    """Bound the integral of the absolute loss over buckets; bucket j has rows ``starts[j]`` to ``starts[j + 1]``.
 
-    The columns of `plan` are the left edge, the smallest and the largest prediction, the sum of w c on the left of the
-    bucket, and the allowed distance of the bounds, which ``parts[j]`` cells guarantee. Fewer are tried first: with few
-    rows in a cell, rows are put in order and the integral is exact.
+    The columns of `plan` are the left edge, the smallest and the largest prediction, and the sum of w c on the left of
+    the bucket. ``parts[j]`` cells are enough. If they are many, putting rows in order is faster, and exact.
     """
     most = np.max(starts[1:] - starts[:-1])
-    x_out, wc_out = np.empty(most), np.empty(most if wc.size > 0 else 0)
-    cell = np.empty((1, FIELDS))
+    x_out, wc_out, ends = np.empty(most), np.empty(most if wc.size > 0 else 0), np.empty(most, np.int64)
+    cells = np.empty((np.max(parts), FIELDS))
     for j in range(parts.size):
         first, last = starts[j], starts[j + 1]
-        edge, left, right, before, allowed = plan[j, 0], plan[j, 1], plan[j, 2], plan[j, 3], plan[j, 4]
-        own_wc = wc[first:last] if wc.size > 0 else wc
-        count = min(parts[j], (last - first) // _ROWS_A_CELL + 1)
-        while True:
-            ends = np.empty(count + 1, np.int64)
-            scale = count / (right - left) if count > 1 else 0.0
-            distribute(x[first:last], own_wc, left, scale, ends, x_out, wc_out)
-            value, lower, upper = integrate_gathered(x_out, wc_out, ends, edge, before, total, squared, cell)
-            if count == parts[j] or upper - lower <= allowed:
-                break
-            count = parts[j]
-        bounds[0, j], bounds[1, j], bounds[2, j] = value, lower, upper
+        rows = last - first
+        edge, left, right, before = plan[j, 0], plan[j, 1], plan[j, 2], plan[j, 3]
+        own_x, own_wc = x[first:last], wc[first:last] if wc.size > 0 else wc
+        if parts[j] * _ROWS_A_CELL > rows and distribute(
+            own_x, own_wc, left, rows / (right - left), ends[:rows], x_out, wc_out
+        ):
+            own_x, own_wc = x_out[:rows], wc_out[:rows] if wc.size > 0 else wc
+            order_rows(own_x, own_wc)
+            bounds[:, j] = integrate_ordered(own_x, own_wc, before, total)
+        else:
+            own_cells = cells[: parts[j]]
+            fill_bucket(own_x, own_wc, edge, left, parts[j] / (right - left), own_cells)
+            bounds[0, j], bounds[1, j], bounds[2, j] = bound_cells(own_cells, edge, before, total, row_weight, False)

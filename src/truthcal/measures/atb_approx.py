@@ -17,8 +17,6 @@ from truthcal.results.measures import Bounded
 _FINEST = 1e-10
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_BUCKETS = 1 << 16
-# More cells than this do not fit into the processor's cache; rows are then gathered and refined bucket by bucket.
-_CACHED_CELLS = 1 << 14
 # Shares of the tolerance: for buckets that need no cells, and for those divided into cells. The rest is for rounding.
 _COARSE_SHARE, _FINE_SHARE = 0.125, 0.85
 
@@ -124,8 +122,13 @@ class _Buckets:
         self._n_buckets, self._squared = n_buckets, squared
         weight = float(len(rows.p)) if rows.w is None else float(rows.w.sum())
         self._unit = weight**2 if squared else weight
-        self._cells = _merged(in_halves(self._fill_buckets, len(rows.p)))
-        self._total, self._size = kernel.cell_totals(self._cells)
+        self._row_weight = 1.0 if rows.w is None else float(rows.w @ rows.w) / weight
+        halves = in_halves(self._fill_buckets, len(rows.p))
+        self._rows_of_first_half = halves[0][:, kernel.ROWS].astype(np.int64)
+        self._cells = _merged(halves)
+        self._before, self._bounds = np.empty(n_buckets), np.empty((3, n_buckets))
+        self._total, self._size = kernel.sum_before(self._cells, self._before)
+        self._between = kernel.integrate_between(self._cells, self._before, self._total, squared)
         self._most_cells = 1
         self._bound(self._cells, np.arange(n_buckets + 1))
 
@@ -134,20 +137,12 @@ class _Buckets:
         kernel.fill_buckets(*self._rows(first, last), cells)
         return cells
 
-    def _count_rows(self, first: int, last: int) -> NDArray[np.int64]:
-        counts = np.zeros(self._n_buckets, np.int64)
-        kernel.count_rows(self._p[first:last], counts)
-        return counts
-
     def _rows(self, first: int, last: int) -> tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.float64]]:
         return self._p[first:last], self._y[first:last], self._w[first:last]
 
     def _bound(self, cells: NDArray[np.float64], starts: NDArray[np.int64]) -> None:
         """Bound the loss over each bucket, from cells ``starts[k]`` to ``starts[k + 1]`` of bucket k."""
-        self._before, self._bounds = np.empty(self._n_buckets), np.empty((3, self._n_buckets))
-        self._between = kernel.bound_buckets(
-            cells, starts, len(self._p), self._total, self._squared, self._before, self._bounds
-        )
+        kernel.bound_buckets(cells, starts, self._before, self._total, self._row_weight, self._squared, self._bounds)
 
     def result(self) -> Bounded:
         """Estimate and bounds of the measure, widened by all possible rounding errors."""
@@ -165,14 +160,11 @@ class _Buckets:
         allowed = tolerance * self._unit
         width = self._bounds[2] - self._bounds[1]
         wide = np.flatnonzero(width > _COARSE_SHARE * allowed / self._n_buckets)
-        width_of_one = self._width_of_one_cell(wide)
-        root = np.sqrt(width_of_one)
+        root = np.sqrt(self._width_of_one_cell(wide))
         parts = np.maximum(np.ceil(root * (root.sum() / (_FINE_SHARE * allowed))), 1.0).astype(np.int64)
         self._most_cells = int(parts.max(initial=1))
-        if self._squared or parts.sum() <= _CACHED_CELLS:
-            self._refine_in_cache(wide, parts)
-        else:
-            self._refine_gathered(wide, parts, width_of_one / parts)
+        refine = self._refine_all if self._squared else self._refine_gathered
+        refine(wide[parts > 1], parts[parts > 1])
 
     def _width_of_one_cell(self, wide: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bound the distance of the bounds over these buckets: with k cells it is at most a k-th of this."""
@@ -185,7 +177,7 @@ class _Buckets:
         bends = sum(((before - neg <= z) & (z <= before + pos)).astype(np.float64) for z in (0.0, self._total))
         return length * (pos + neg) * bends / 2
 
-    def _refine_in_cache(self, wide: NDArray[np.int64], parts: NDArray[np.int64]) -> None:
+    def _refine_all(self, wide: NDArray[np.int64], parts: NDArray[np.int64]) -> None:
         """Sum all rows again, in cells."""
         counts = np.ones(self._n_buckets, np.int64)
         counts[wide] = parts
@@ -202,10 +194,40 @@ class _Buckets:
 
         self._bound(_merged(in_halves(fill, len(self._p))), starts)
 
-    def _refine_gathered(self, wide: NDArray[np.int64], parts: NDArray[np.int64], allowed: NDArray[np.float64]) -> None:
-        """Copy the rows of these buckets, bucket by bucket, and distribute them over cells."""
-        counts = in_halves(self._count_rows, len(self._p))
-        starts = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0)[wide])])
+    def _refine_gathered(self, wide: NDArray[np.int64], parts: NDArray[np.int64]) -> None:
+        """Copy the rows of these buckets, bucket by bucket; then divide each bucket into cells, or order its rows."""
+        if len(wide) == 0:
+            return
+        starts = np.concatenate([[0], np.cumsum(self._cells[wide, kernel.ROWS].astype(np.int64))])
+        x, wc = self._gather(wide, starts)
+        plan = np.column_stack([wide / self._n_buckets, self._cells[wide][:, kernel.LOW :], self._before[wide]])
+        bounds = np.empty((3, len(wide)))
+        # Each thread takes half of the rows. The bucket in the middle belongs to both.
+        half = int(starts[-1]) // 2
+        middle = int(np.searchsorted(starts, half, side="right")) - 1
+        edge, left, right, before = plan[middle].tolist()
+
+        def refine(buckets: slice, first: int, last: int) -> NDArray[np.float64]:
+            if len(parts[buckets]) > 0:
+                own_starts = starts[buckets.start : buckets.stop + 1]
+                own = plan[buckets], parts[buckets], self._total, self._row_weight, bounds[:, buckets]
+                kernel.refine_gathered(x, wc, own_starts, *own)
+            cells = np.empty((parts[middle], kernel.FIELDS))
+            kernel.fill_bucket(x[first:last], wc[first:last], edge, left, parts[middle] / (right - left), cells)
+            return cells
+
+        cells = run_parts(
+            lambda: refine(slice(0, middle), starts[middle], half),
+            lambda: refine(slice(middle + 1, len(wide)), half, starts[middle + 1]),
+            int(starts[-1]),
+        )
+        bounds[:, middle] = kernel.bound_cells(_merged(list(cells)), edge, before, self._total, self._row_weight, False)
+        self._bounds[:, wide] = bounds
+
+    def _gather(
+        self, wide: NDArray[np.int64], starts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Copy the rows of these buckets: those of bucket ``wide[j]`` from ``starts[j]``. See `kernel.gather_rows`."""
         rows = int(starts[-1])
         labels_only = len(self._w) == 0 and self._y.dtype == np.uint8
         # Rows of other buckets are written to one spare place of each half, on a cache line of its own.
@@ -215,22 +237,11 @@ class _Buckets:
 
         def gather(first: int, last: int) -> None:
             at = np.full(self._n_buckets, rows + (8 if first else 0))
-            at[wide] = starts[:-1] + (counts[0][wide] if first else 0)
+            at[wide] = starts[:-1] + (self._rows_of_first_half[wide] if first else 0)
             kernel.gather_rows(*self._rows(first, last), at, steps, x, wc)
 
         in_halves(gather, len(self._p))
-        ends = self._cells[wide][:, [kernel.LOW, kernel.HIGH]]
-        plan = np.column_stack([wide / self._n_buckets, ends, self._before[wide], allowed])
-        bounds = np.empty((3, len(wide)))
-
-        def refine(first: int, last: int) -> None:
-            if first < last:
-                own = plan[first:last], parts[first:last], self._total, self._squared, bounds[:, first:last]
-                kernel.refine_gathered(x, wc, starts[first : last + 1], *own)
-
-        half = int(np.searchsorted(starts, rows // 2))
-        run_parts(lambda: refine(0, half), lambda: refine(half, len(wide)), rows)
-        self._bounds[:, wide] = bounds
+        return x, wc
 
 
 def _empty_cells(count: int) -> NDArray[np.float64]:
