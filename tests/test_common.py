@@ -1,5 +1,6 @@
 """Every row of MEASURES through the same mill. A new measure is tested here by its row and its oracle alone."""
 
+import inspect
 import itertools
 import math
 
@@ -268,3 +269,16 @@ def test_noise_floor_is_the_expected_value_of_the_honest_report(name, data):
     truth, _ = data
     value = oracles.expectation(truth, lambda y: MEASURES[name].function(y, truth))
     assert MEASURES[name].noise_floor(Sample.of([0] * len(truth), truth)) == pytest.approx(value, rel=1e-10, abs=0)
+
+
+def test_random_numbers_have_a_fixed_seed_by_default():
+    """Every public function with the parameter `rng` gives the same result twice; None draws a new seed."""
+    functions = [getattr(tc, name) for name in dir(tc) if not name.startswith("_")]
+    displays = [tc.plots.ReliabilityDisplay.from_predictions, tc.plots.ScaleProfileDisplay.from_predictions]
+    found = {
+        function: inspect.signature(function).parameters["rng"].default
+        for function in functions + displays
+        if inspect.isroutine(function) and "rng" in inspect.signature(function).parameters
+    }
+    assert len(found) > 15
+    assert set(found.values()) == {0}

@@ -110,3 +110,9 @@ def test_ex_ante_audit_prints_the_population():
     )
     assert "It never pays under atb (proved for any population and any lie)." in text
     assert tc.audit([0.25, 0.75], ["atb"], stage="ex_ante").n_rows == 2
+
+
+def test_samples_are_drawn_only_if_they_are_needed():
+    assert tc.expected_score([0.5], [0.5], "atb", n_rows=10**12).value == pytest.approx(0.25e-12)
+    with pytest.raises(ValueError, match="`n_rows` is too large: 1,000 samples of 1,000,000,000,000 rows would have"):
+        tc.expected_score([0.5], [0.5], "smcal", n_rows=10**12)

@@ -184,14 +184,12 @@ def test_curves_of_other_tests_and_weights():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (
-            {"distances": [0.9]},
-            ValueError,
-            r"this family makes errors of at most 0\.\d+ for these predictions; got 0\.9",
-        ),
-        ({"distances": [-0.1]}, ValueError, "`distances` must contain at least one number, and no negative ones"),
-        ({"distances": []}, ValueError, "`distances` must contain at least one number, and no negative ones"),
-        ({"distances": [math.nan]}, ValueError, "`distances` must contain at least one number, and no negative ones"),
+        ({"distances": [0.9]}, ValueError, r"`distances` must be at most 0\.\d+, the largest error .*; got 0\.9"),
+        ({"distances": [-0.1]}, ValueError, r"`distances` must be finite and at least 0; got -0\.1"),
+        ({"distances": []}, ValueError, "`distances` must contain at least one number; got an empty list"),
+        ({"distances": [math.nan]}, ValueError, "`distances` must be finite and at least 0; got nan"),
+        ({"distances": 0.1}, TypeError, r"`distances` must be a list of numbers; got 0\.1"),
+        ({"distances": ["a"]}, TypeError, "`distances` must be a number; got 'a'"),
         ({"family": "tilt"}, ValueError, "`family` must be one of 'shift', 'slope', 'wave'; got 'tilt'"),
         ({"family": lambda p, s: p + 2 * s}, ValueError, "`family` must return one probability in"),
         ({"family": lambda p, s: p[:-1]}, ValueError, "for each of the 300 predictions"),
@@ -493,8 +491,21 @@ def test_required_rows_for_own_family():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"effect": 0.9}, ValueError, r"this family makes errors of at most 0\.\d+ for these predictions; got 0\.9"),
+        ({"effect": 0.9}, ValueError, r"`effect` must be at most 0\.\d+, the largest error .* predictions; got 0\.9"),
         ({"effect": 0.3, "family": "wave"}, ValueError, " for these predictions; got 0.3"),
+        ({"effect": 1e-12}, ValueError, r"`effect` is too small to plan for: more than 1e\+18 rows .*; got 1e-12"),
+        ({"effect": 0.1, "power": 0.01}, ValueError, r"`power` must be above alpha = 0\.05; got 0\.01"),
+        ({"effect": 0.05, "y_proba": [0.0, 1.0], "family": "slope"}, ValueError, "`family` does not change these"),
+        (
+            {"effect": 0.1, "y_proba": [0.0, 0.3, 1.0], "family": "slope"},
+            ValueError,
+            r"`effect` must be at most 0\.06667, the largest error of this family",
+        ),
+        (
+            {"effect": 0.1, "family": lambda p, s: p if s < 0.5 else 1 - p},
+            ValueError,
+            r"`effect` cannot be reached: the errors of this family jump over 0\.1",
+        ),
         ({"effect": 0}, ValueError, "`effect` must lie strictly between 0 and 1"),
         ({"effect": 5}, ValueError, r"For 5%, pass 0\.05"),
         ({"effect": "2%"}, TypeError, "`effect` must be a number; got '2%'"),
@@ -504,7 +515,7 @@ def test_required_rows_for_own_family():
         (
             {"effect": 0.1, "y_proba": [0.0, 1.0], "family": "wave"},
             ValueError,
-            "this family does not change these predictions: they are all 0 or 1",
+            "`family` does not change these predictions, for example because they are all 0 or 1",
         ),
         ({"effect": 0.1, "y_proba": [2.0]}, ValueError, "`y_proba` must lie in"),
         ({"effect": 0.1, "family": lambda p, s: p + s}, ValueError, "`family` must return one probability in"),
@@ -549,5 +560,5 @@ def test_infinite_statistics_do_not_disturb():
 
 
 def test_certain_predictions_have_no_curve():
-    with pytest.raises(ValueError, match="this family does not change these predictions: they are all 0 or 1"):
+    with pytest.raises(ValueError, match="`family` does not change these predictions"):
         tc.validity_curve([0.0, 1.0] * 10, family="wave")

@@ -113,6 +113,7 @@ def test_promise_holds(measure):
     ("arguments", "message"),
     [
         ({"epsilon": 0}, "`epsilon` must lie strictly between 0 and 1; got 0"),
+        ({"epsilon": 1e-200}, "`epsilon` must be at least 1e-09; got 1e-200"),
         ({"delta": 5}, r"`delta` must lie strictly between 0 and 1; got 5.0. For 5%, pass 0\.05"),
         ({"measure": "ece"}, "`measure` must be one of 'atb', 'sqrt_atb', 'atb_l1', 'smcal'; got 'ece'"),
     ],

@@ -144,6 +144,18 @@ def test_validity_chooses_a_threshold_and_takes_a_test_that_decides():
         ),
         ({"test": lambda y, p: "yes"}, TypeError, "`test` must return a number, True or False, .*; it returned 'yes'"),
         ({"threshold": "a"}, TypeError, "`threshold` must be a number; got 'a'"),
+        ({"threshold": math.nan}, ValueError, "`threshold` must be finite; got nan"),
+        ({"threshold": 1, "y_proba": abs}, ValueError, "`truth` must be omitted if `y_proba` is a sampler"),
+        (
+            {"threshold": 1, "y_proba": lambda n, rng: None, "truth": None},
+            TypeError,
+            r"`y_proba` as a sampler f\(n_rows, rng\) must return the pair \(y_true, y_proba\); it returned None",
+        ),
+        (
+            {"threshold": 1, "y_proba": lambda n, rng: ([0, 1], [0.5] * n), "truth": None},
+            ValueError,
+            "`y_proba` as a sampler must return 3 outcomes and predictions; it returned 2 rows and 3 rows",
+        ),
         ({"threshold": 1, "n_rows": 0}, ValueError, "`n_rows` must be at least 1; got 0"),
         ({"threshold": 1, "truth": None}, ValueError, "`truth` is missing: pass the true probabilities of the events"),
         ({"threshold": 1, "truth": [2.0]}, ValueError, "`truth` must lie in"),
@@ -159,10 +171,13 @@ def test_bad_parameters_of_acceptance_are_refused(arguments, error, message):
     [
         ({"constant": 0}, ValueError, "`constant` must be a positive number"),
         ({"constant": 50}, ValueError, r"`constant` makes a distance of 5, and these families reach 0\.5 at most"),
-        ({"n_rows": []}, ValueError, "`n_rows` must contain at least one number of rows"),
+        ({"n_rows": []}, ValueError, r"`n_rows` must contain at least one entry, for example \[400, 1600\]"),
+        ({"n_rows": 100}, TypeError, r"`n_rows` must be a list, for example \[400, 1600\]; got 100"),
         ({"threshold": 0.1}, TypeError, r"`threshold` must be a function of the number of rows; got 0\.1"),
-        ({"families": ["bend"]}, ValueError, "`family` must be one of 'shift', 'slope', 'wave'; got 'bend'"),
-        ({"families": []}, ValueError, "`families` and `populations` must contain at least one entry each"),
+        ({"families": ["bend"]}, ValueError, "`families` must be one of 'shift', 'slope', 'wave'; got 'bend'"),
+        ({"families": []}, ValueError, "`families` must contain at least one entry"),
+        ({"families": "shift"}, TypeError, r"`families` must be a list, for example \['shift'\]; got 'shift'"),
+        ({"populations": [0.5]}, TypeError, r"`populations` must be a dict from names to predictions, .*; got \[0.5\]"),
         ({"populations": {"x": [1.5]}}, ValueError, r"`populations\['x'\]` must lie in"),
     ],
 )
@@ -183,3 +198,10 @@ def test_bad_distances_are_refused():
         tc.best_possible_gap(0.6, 10)
     with pytest.raises(ValueError, match="`alternative` must be one of 'two-sided', 'greater'; got 'less'"):
         tc.best_possible_gap(0.1, 10, alternative="less")
+    with pytest.raises(ValueError, match="`n_rows` must be between 1 and 1000000000000; got 10000000000000"):
+        tc.best_possible_gap(0.1, 10**13)
+
+
+def test_best_possible_gap_of_very_many_rows_is_the_normal_limit():
+    n = 10**12
+    assert tc.best_possible_gap(0.5 / n**0.5, n, alternative="greater") == pytest.approx(0.382924922, abs=1e-8)

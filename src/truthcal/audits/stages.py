@@ -4,6 +4,7 @@ Interim: the events are fixed, only their outcomes are random. Ex ante: the even
 population before their outcomes are, and a report is a function of the kind of event.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 
 from truthcal.audits.audited_measure import AuditedMeasure, SortedReport
 from truthcal.audits.outcomes import MAX_ENUMERATED, AllOutcomes, OutcomeSet, RandomOutcomes
+from truthcal.core.checks import invalid
 from truthcal.core.progress import progress
 
 _Array = NDArray[np.float64]
 _Kinds = NDArray[np.intp]
+_Samples = list[tuple[_Kinds, NDArray[np.bool_]]]
 
 # Events up to which a search of a few dozen reports enumerates all outcomes.
 _MAX_TO_SEARCH = 6
@@ -26,6 +29,8 @@ _MIN_TO_SEARCH = 25
 # Samples with their outcomes, in the ex ante stage, up to which all are enumerated; and in a search, where a slow
 # measure may take milliseconds for each.
 _MAX_SAMPLES, _MAX_SAMPLES_TO_SEARCH, _MAX_SLOW_TO_SEARCH = 1 << 14, 1 << 8, 1 << 5
+# Rows of all random samples in the ex ante stage: about 3 GB.
+_MAX_DRAWN_ROWS = 100_000_000
 
 
 class Scored(NamedTuple):
@@ -101,8 +106,8 @@ class ExAnteStage:
         self.truth, self.n_rows, self._frequency = truth, n_rows, frequency
         equal = np.full(len(truth), 1.0 / len(truth))
         self._share = equal if frequency is None else frequency / np.sum(frequency)
-        self._random = self._draw(n_resamples, rng)
-        self._to_search = self._draw(max(n_resamples // 8, _MIN_TO_SEARCH), rng)
+        self._n_resamples, self._rng = n_resamples, rng
+        self._n_to_search = max(n_resamples // 8, _MIN_TO_SEARCH)
         self._samples = math.comb(n_rows + len(truth) - 1, n_rows)
 
     def truthful(self, measure: AuditedMeasure) -> bool:
@@ -118,7 +123,7 @@ class ExAnteStage:
             )
         if value is not None:
             return Scored(report, value, np.empty(0))
-        drawn = self._to_search if search else self._random
+        drawn = self._drawn[1] if search else self._drawn[0]
         values = np.array([self._score_of_draw(measure, report, kinds, y, bar) for kinds, y in drawn])
         return Scored(report, float(np.mean(values)), values)
 
@@ -133,17 +138,25 @@ class ExAnteStage:
         if self.method(measure) == "decomposition":
             return 0
         cases = self._samples * self._outcomes_of_sample(measure)
-        count = cases if self._exact(measure, search=False) else len(self._random)
-        count_in_search = cases if self._exact(measure, search=True) else len(self._to_search)
+        count = cases if self._exact(measure, search=False) else self._n_resamples
+        count_in_search = cases if self._exact(measure, search=True) else self._n_to_search
         return measure.cost(self.n_rows) * (count * scored + count_in_search * tried)
 
     def rarer_outcomes(self, changed: _Array) -> float:
         """Expected number of the rarer outcomes, in all draws, of the kinds with these true probabilities."""
-        return len(self._random) * self.n_rows / len(self.truth) * float(np.sum(np.minimum(changed, 1.0 - changed)))
+        return self._n_resamples * self.n_rows / len(self.truth) * float(np.sum(np.minimum(changed, 1.0 - changed)))
 
-    def _draw(self, count: int, rng: np.random.Generator) -> list[tuple[_Kinds, NDArray[np.bool_]]]:
-        kinds = rng.choice(len(self.truth), (count, self.n_rows), p=self._share)
-        return list(zip(kinds, rng.random(kinds.shape) < self.truth[kinds], strict=True))
+    @functools.cached_property
+    def _drawn(self) -> tuple[_Samples, _Samples]:
+        """Random samples for scoring, and others for a search; drawn only if a measure needs them."""
+        if self.n_rows * self._n_resamples > _MAX_DRAWN_ROWS:
+            needed = f"{self._n_resamples:,} samples of {self.n_rows:,} rows would have to be drawn"
+            raise invalid("n_rows", f"is too large: {needed}, more than {_MAX_DRAWN_ROWS:,} rows. Lower n_rows.")
+        return self._draw(self._n_resamples), self._draw(self._n_to_search)
+
+    def _draw(self, count: int) -> _Samples:
+        kinds = self._rng.choice(len(self.truth), (count, self.n_rows), p=self._share)
+        return list(zip(kinds, self._rng.random(kinds.shape) < self.truth[kinds], strict=True))
 
     def _all_samples(self) -> Iterator[tuple[_Kinds, float]]:
         """Yield all samples as sorted kinds, with their probabilities."""
@@ -153,7 +166,7 @@ class ExAnteStage:
             yield sample, orders * math.prod(self._share[sample].tolist())
 
     def _outcomes_of_sample(self, measure: AuditedMeasure) -> int:
-        return 1 if measure.expected(SortedReport(self.truth, self.truth)) is not None else 2**self.n_rows
+        return 1 if measure.expected(SortedReport(self.truth, self.truth)) is not None else 2 ** min(self.n_rows, 62)
 
     def _exact(self, measure: AuditedMeasure, search: bool) -> bool:
         """Return whether all samples and outcomes are enumerated."""

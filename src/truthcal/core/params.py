@@ -83,7 +83,8 @@ def check_number(value: Any, name: str, least: float) -> float:
     if number is None:
         raise invalid(name, f"must be a number; got {shown(value)}.", TypeError)
     if not least <= number < math.inf:
-        raise invalid(name, f"must be finite and at least {least:g}; got {number!r}.")
+        bound = f" and at least {least:g}" if least > -math.inf else ""
+        raise invalid(name, f"must be finite{bound}; got {number!r}.")
     return number
 
 

@@ -33,7 +33,7 @@ def spiegelhalter_test(
     method: str = "auto",
     alternative: str = "two-sided",
     n_resamples: int = 9999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
 ) -> CalibrationTest:
@@ -100,7 +100,7 @@ def hosmer_lemeshow_test(
     method: str = "auto",
     alternative: str = "greater",
     n_resamples: int = 9999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
 ) -> CalibrationTest:

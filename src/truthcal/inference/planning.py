@@ -33,6 +33,8 @@ _STEEPEST = math.log(10.0)
 _FIRST, _NO_GAP, _SECANTS = 0.01, 0.01, 12
 # A constant prediction of at most this many rows has a binomial number of events.
 _MOST_TRIALS = 20_000
+# Largest number of rows that is planned for.
+_MOST_ROWS = 1e18
 # Skewness of outcomes takes away at most this share of the statistic's variance.
 _LEAST_VARIANCE = 0.25
 
@@ -184,10 +186,16 @@ def detectable_error(
     a shift of 0.031 or more and log-odds slopes beyond 0.815 to 1.23.
     """
     check_choice(measure, "measure", TENTS)
+    power, alpha = _check_levels(power, alpha)
+    return detectable_of(summarize_predictions(y_proba, sample_weight).points(), power, alpha, measure)
+
+
+def _check_levels(power: float, alpha: float) -> tuple[float, float]:
+    """Check the power and the level of a planned test."""
     power, alpha = check_level(power, "power"), check_level(alpha, "alpha")
     if power <= alpha:  # calibrated predictions are rejected that often
         raise invalid("power", f"must be above alpha = {alpha:g}; got {power:g}.")
-    return detectable_of(summarize_predictions(y_proba, sample_weight).points(), power, alpha, measure)
+    return power, alpha
 
 
 def detectable_of(points: Points, power: float, alpha: float, measure: str) -> DetectableError:
@@ -332,23 +340,35 @@ def required_sample_size(
     (728, 4583)
     """
     check_choice(measure, "measure", TENTS)
-    power, alpha, effect = check_level(power, "power"), check_level(alpha, "alpha"), check_level(effect, "effect")
+    (power, alpha), effect = _check_levels(power, alpha), check_level(effect, "effect")
     p = check_proba(y_proba, "y_proba").astype(np.float64) if y_proba is not None else _EVENLY
     _, wrong, strongest = check_family(family, p)
     points = summarize_predictions(p).points()
     design = Design.of(points, measure)
-
-    def surplus(strength: float) -> float:
-        return design.error(wrong(design.x, strength)) - effect
-
-    refuse_unreachable(effect, effect + surplus(strongest))
-    truth = wrong(design.x, float(optimize.brentq(surplus, 0.0, strongest, xtol=1e-12)))
+    truth = _truth_at(design, wrong, strongest, effect)
     critical, alternative = design.critical(alpha), design.alternative(truth)
 
     def missing(log_times: float) -> float:
         return alternative.power(critical, math.exp(log_times)) - power
 
-    fewest = -math.log(points.rows)
+    fewest, most = -math.log(points.rows), math.log(_MOST_ROWS / points.rows)
     if missing(fewest) >= 0.0:
         return 1
-    return math.ceil(math.exp(optimize.brentq(missing, fewest, 40.0, xtol=1e-6)) * points.rows * (1.0 - 1e-9))
+    if missing(most) < 0.0:
+        raise invalid("effect", f"is too small to plan for: more than {_MOST_ROWS:g} rows are needed; got {effect:g}.")
+    return math.ceil(math.exp(optimize.brentq(missing, fewest, most, xtol=1e-6)) * points.rows * (1.0 - 1e-9))
+
+
+def _truth_at(design: Design, wrong: Family, strongest: float, effect: float) -> _Array:
+    """Truth of a family of errors at which the mean error is `effect`."""
+
+    def error(strength: float) -> float:
+        return design.error(wrong(design.x, strength))
+
+    # At the largest slope all truths are 1/2, but just below it predictions of 0 and 1 are still right.
+    refuse_unreachable(effect, min(error(strongest), error(strongest * (1.0 - 1e-9))), "effect")
+    strength = optimize.brentq(lambda strength: error(strength) - effect, 0.0, strongest, xtol=1e-6 * min(effect, 1e-6))
+    truth = wrong(design.x, float(strength))
+    if abs(design.error(truth) - effect) > 0.01 * effect:
+        raise invalid("effect", f"cannot be reached: the errors of this family jump over {effect:g}.")
+    return truth

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_proba, check_report, invalid
-from truthcal.core.params import check_choice, check_level, check_rng, check_whole
+from truthcal.core.params import check_choice, check_level, check_number, check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
@@ -32,7 +32,7 @@ def _shifted(p: _Array, strength: float) -> _Array:
 
 def _flattened(p: _Array, strength: float) -> _Array:
     """Family of errors for power: too extreme; true log-odds are (1 - strength) times the predicted ones."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return 1.0 / (1.0 + ((1.0 - p) / p) ** (1.0 - strength)) if strength < 1.0 else np.full_like(p, 0.5)
 
 
@@ -49,30 +49,32 @@ FAMILIES: dict[str, tuple[Family, float]] = {
 }
 
 
-def check_family(family: Any, p: _Array) -> tuple[str, Family, float]:
+def check_family(family: Any, p: _Array, parameter: str = "family") -> tuple[str, Family, float]:
     """Check a family of errors for power: return name, function of predictions and strength, largest strength."""
     if not callable(family):
-        name = check_choice(family, "family", tuple(FAMILIES))
+        name = check_choice(family, parameter, tuple(FAMILIES))
         return name, *FAMILIES[name]
 
     def checked(p: _Array, strength: float) -> _Array:
         truth = np.asarray(family(p, strength), dtype=np.float64)
         if truth.shape != p.shape or not ((truth >= 0.0) & (truth <= 1.0)).all():
             rule = f"must return one probability in [0, 1] for each of the {len(p)} predictions"
-            raise invalid("family", f"{rule}; at strength {strength:g} it did not.")
+            raise invalid(parameter, f"{rule}; at strength {strength:g} it did not.")
         return truth
 
     if not np.allclose(checked(p, 0.0), p, rtol=1e-9, atol=1e-12):
-        raise invalid("family", "must return the predictions themselves at strength 0, where they are calibrated.")
+        raise invalid(parameter, "must return the predictions themselves at strength 0, where they are calibrated.")
     return getattr(family, "__name__", "own family"), checked, 1.0
 
 
-def refuse_unreachable(distance: float, largest: float) -> None:
+def refuse_unreachable(distance: float, largest: float, parameter: str) -> None:
     """Reject an error whose power is requested but that a family of errors cannot reach."""
     if largest == 0.0:
-        raise ValueError("this family does not change these predictions: they are all 0 or 1, or all 1/2.")
+        problem = "does not change these predictions, for example because they are all 0 or 1, or all 1/2"
+        raise invalid("family", f"{problem}. Choose another family, or pass other predictions.")
     if distance > largest:
-        raise ValueError(f"this family makes errors of at most {largest:.4g} for these predictions; got {distance:g}.")
+        rule = f"must be at most {largest:.4g}, the largest error of this family for these predictions"
+        raise invalid(parameter, f"{rule}; got {distance:g}.")
 
 
 def power(
@@ -83,7 +85,7 @@ def power(
     alpha: float = 0.05,
     n_simulations: int = 1000,
     n_resamples: int = 4999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
 ) -> Estimate:
     """Power of a test: how often it rejects these predictions if outcomes really follow `truth`.
@@ -184,7 +186,7 @@ def validity_curve(
     alpha: float = 0.05,
     n_simulations: int = 400,
     n_resamples: int = 1999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
 ) -> ValidityCurve:
     """Acceptance rate of a test as a function of the distance of the predictions from calibration.
@@ -231,10 +233,8 @@ def validity_curve(
     sample = Sample.from_checked(check_report(p, p, sample_weight, name="y_proba"))
     design = _Power(sample, measure, alpha, n_resamples, check_rng(rng))
     distance_of = distances_by_strength(sample, wrong, strongest)
-    wanted = np.array([float(d) for d in distances] if distances is not None else [0.0])
-    if wanted.size == 0 or not (wanted >= 0.0).all():
-        raise invalid("distances", "must contain at least one number, and no negative ones.")
-    refuse_unreachable(float(wanted.max()), distance_of[1][-1])
+    wanted = np.array(_check_distances(distances) if distances is not None else [0.0])
+    refuse_unreachable(float(wanted.max()), distance_of[1][-1], "distances")
     if distances is None:
         wanted = np.linspace(0.0, _last_distance(design, wrong, distance_of, n_simulations), 8)
     strengths = np.interp(wanted, distance_of[1], distance_of[0])
@@ -248,6 +248,16 @@ def validity_curve(
         family=name,
         n=sample.n,
     )
+
+
+def _check_distances(distances: Any) -> list[float]:
+    """Check the distances of a validity curve: a list of numbers that are not negative."""
+    if isinstance(distances, str) or not isinstance(distances, Iterable):
+        raise invalid("distances", f"must be a list of numbers; got {shown(distances)}.", TypeError)
+    numbers = [check_number(distance, "distances", 0.0) for distance in distances]
+    if not numbers:
+        raise invalid("distances", "must contain at least one number; got an empty list.")
+    return numbers
 
 
 def distances_by_strength(sample: Sample, wrong: Family, strongest: float) -> tuple[_Array, _Array]:

@@ -29,6 +29,7 @@ import math
 
 import numpy as np
 
+from truthcal.core.checks import invalid
 from truthcal.core.params import check_choice, check_level
 
 # Norms of the bias: the factors k and d of the proof.
@@ -38,6 +39,10 @@ ESTIMATED = ("atb", *_NORMS)
 _SPREAD = 5.0 / 9.0
 # Shares of epsilon that the linear part of ATB may take: each is a valid bound, and the best one is used.
 _SHARES = np.linspace(0.5, 0.995, 100)
+
+
+# Smaller values would need more rows than anybody has.
+_LEAST_EPSILON = 1e-9
 
 
 def sample_complexity(epsilon: float, delta: float, *, measure: str = "atb") -> int:
@@ -75,6 +80,8 @@ def sample_complexity(epsilon: float, delta: float, *, measure: str = "atb") -> 
     (2288, 4906)
     """
     epsilon, delta = check_level(epsilon, "epsilon"), check_level(delta, "delta")
+    if epsilon < _LEAST_EPSILON:
+        raise invalid("epsilon", f"must be at least {_LEAST_EPSILON:g}; got {epsilon:g}.")
     if check_choice(measure, "measure", ESTIMATED) != "atb":
         k, d = _NORMS[measure]
         return math.ceil(((math.sqrt(_SPREAD * k) + math.sqrt(-d * math.log(delta))) / epsilon) ** 2)

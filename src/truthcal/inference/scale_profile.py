@@ -41,7 +41,7 @@ def scale_profile(
     *,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
 ) -> ScaleProfile:
@@ -53,8 +53,10 @@ def scale_profile(
         As for `calibration_test`.
     confidence_level : float, default 0.95
         Probability that calibrated predictions are in the range of a scale.
-    n_resamples, rng
-        Number of redraws, if they are needed, at most 20,000; source of randomness.
+    n_resamples : int, default 999
+        Number of redraws, if they are needed, at most 20,000.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness; None draws a new seed.
 
     Returns
     -------
@@ -95,7 +97,7 @@ def scale_profile(
 
 
 def scale_profile_of(
-    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
+    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
 ) -> ScaleProfile:
     """The scale profile of sorted rows or of a sketch."""
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)

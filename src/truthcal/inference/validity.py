@@ -34,6 +34,8 @@ Sampler = Callable[[int, np.random.Generator], tuple[Any, Any]]
 
 # Samples up to which all are enumerated, for fast and for slow tests: about a second.
 _MOST_SAMPLES, _MOST_SLOW_SAMPLES = 1 << 14, 1 << 10
+# Largest number of rows for which the binomial distribution has ten correct digits.
+_MOST_TRIALS = 10**12
 # A value equal to the threshold up to rounding is accepted.
 _ROUNDING = 1e-12
 _POPULATIONS: dict[str, _Array] = {
@@ -97,7 +99,7 @@ def acceptance_probability(
     n_rows: int,
     threshold: float | None = None,
     n_simulations: int = 1000,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
 ) -> Estimate:
     """How often a test accepts a sample of independent rows from a population.
@@ -119,8 +121,8 @@ def acceptance_probability(
         Largest number that is accepted. Omit it for a test that decides itself.
     n_simulations : int, default 1000
         Number of samples drawn if there are too many to enumerate.
-    rng : int, numpy Generator or None
-        Source of randomness.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness; None draws a new seed.
     sample_weight : array-like of shape (k,), optional
         Relative frequencies of the kinds. By default all are equally frequent.
 
@@ -148,6 +150,9 @@ def acceptance_probability(
     n_rows, n_simulations = check_whole(n_rows, "n_rows", 1), check_whole(n_simulations, "n_simulations", 1)
     generator = check_rng(rng)
     if callable(y_proba):
+        for name, value in (("truth", truth), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise invalid(name, "must be omitted if `y_proba` is a sampler, which draws outcomes itself.")
         return _accepted_of_sampler(y_proba, decision, n_rows, n_simulations, generator)
     if truth is None:
         raise invalid("truth", "is missing: pass the true probabilities of the events, or a sampler as `y_proba`.")
@@ -163,8 +168,21 @@ def acceptance_probability(
 def _accepted_of_sampler(
     sampler: Sampler, decision: "_Decision", n_rows: int, count: int, rng: np.random.Generator
 ) -> Estimate:
-    values = np.array([decision.value_of_rows(*sampler(n_rows, rng)) for _ in range(count)])
+    values = np.array([decision.value_of_rows(*_drawn_rows(sampler, n_rows, rng)) for _ in range(count)])
     return _share(decision.accepts(values))
+
+
+def _drawn_rows(sampler: Sampler, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Draw outcomes and predictions with a sampler, and check their number."""
+    rows: Any = sampler(n_rows, rng)
+    if not isinstance(rows, tuple | list) or len(rows) != 2:
+        rule = "as a sampler f(n_rows, rng) must return the pair (y_true, y_proba)"
+        raise invalid("y_proba", f"{rule}; it returned {shown(rows)}.", TypeError)
+    counts = [len(column) if hasattr(column, "__len__") else -1 for column in rows]
+    if counts != [n_rows, n_rows]:
+        lengths = " and ".join("no rows" if count < 0 else f"{count} rows" for count in counts)
+        raise invalid("y_proba", f"as a sampler must return {n_rows} outcomes and predictions; it returned {lengths}.")
+    return rows[0], rows[1]
 
 
 def _share(accepted: Any) -> Estimate:
@@ -268,7 +286,7 @@ def best_possible_gap(distance: float, n_rows: int, *, alternative: str = "two-s
     0.5656 0.1385
     0.5656 0.0586
     """
-    distance, n = check_number(distance, "distance", 0.0), check_whole(n_rows, "n_rows", 1)
+    distance, n = check_number(distance, "distance", 0.0), check_whole(n_rows, "n_rows", 1, _MOST_TRIALS)
     if distance > 0.5:
         raise invalid("distance", f"must be at most 1/2, the largest one from the prediction 1/2; got {distance:g}.")
     sides = check_choice(alternative, "alternative", ("two-sided", "greater"))
@@ -300,7 +318,7 @@ def validity(
     populations: Mapping[str, object] | None = None,
     families: Iterable[str | Family] = tuple(FAMILIES),
     n_simulations: int = 400,
-    rng: Any = None,
+    rng: Any = 0,
 ) -> Validity:
     """Can a test tell calibrated populations from those at a distance of ``constant / sqrt(n_rows)``, as rows grow?
 
@@ -323,8 +341,8 @@ def validity(
         distance for some population is left out there.
     n_simulations : int, default 400
         Number of samples for each population, calibrated or not, and each number of rows.
-    rng : int, numpy Generator or None
-        Source of randomness.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness; None draws a new seed.
 
     Returns
     -------
@@ -352,13 +370,13 @@ def validity(
        400       0.1        0.98           0.03  0.95      0.94
     """
     constant = check_positive(constant, "constant")
-    sizes = [check_whole(size, "n_rows", 1) for size in n_rows]
-    if not sizes:
-        raise invalid("n_rows", "must contain at least one number of rows.")
+    sizes = [check_whole(size, "n_rows", 1) for size in _check_list(n_rows, "n_rows", "[400, 1600]")]
     n_simulations, generator = check_whole(n_simulations, "n_simulations", 2), check_rng(rng)
     if threshold is not None and not callable(threshold):
         raise invalid("threshold", f"must be a function of the number of rows; got {shown(threshold)}.", TypeError)
-    curves = _error_curves(_POPULATIONS if populations is None else populations, list(families))
+    curves = _error_curves(
+        _POPULATIONS if populations is None else populations, _check_list(families, "families", "['shift']")
+    )
     rows = []
     for size in sizes:
         decision = _Decision(test, None if threshold is None else threshold(size), needed=False)
@@ -371,6 +389,16 @@ def validity(
         high = max((_share(decision.accepts(draw(one))) for one in wrong), key=float)
         rows.append((size, decision.threshold, low, high))
     return _validity_of(rows, decision.name, constant, n_simulations)
+
+
+def _check_list(values: Any, name: str, example: str) -> list[Any]:
+    """Check a parameter of a validity for a list that is not empty."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise invalid(name, f"must be a list, for example {example}; got {shown(values)}.", TypeError)
+    entries = list(values)
+    if not entries:
+        raise invalid(name, f"must contain at least one entry, for example {example}; got an empty list.")
+    return entries
 
 
 def _validity_of(
@@ -406,15 +434,16 @@ _Curve = tuple[Sample, Family, tuple[_Array, _Array]]
 
 def _error_curves(populations: Mapping[str, object], families: list[Any]) -> list[_Curve]:
     """Populations of a validity with each family of errors, and its distances to calibration by strength."""
+    if not isinstance(populations, Mapping) or not populations:
+        rule = "must be a dict from names to predictions, for example {'rare': [0.01, 0.02]}"
+        raise invalid("populations", f"{rule}; got {shown(populations)}.", TypeError)
     curves: list[_Curve] = []
     for name, predictions in populations.items():
         p = np.sort(check_proba(predictions, f"populations[{name!r}]").astype(np.float64))
         sample = Sample(p, p, None)
         for family in families:
-            _, wrong, strongest = check_family(family, p)
+            _, wrong, strongest = check_family(family, p, "families")
             curves.append((sample, wrong, distances_by_strength(sample, wrong, strongest)))
-    if not curves:
-        raise invalid("families", "and `populations` must contain at least one entry each.")
     return curves
 
 

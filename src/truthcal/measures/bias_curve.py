@@ -66,7 +66,7 @@ def bias_band(
     *,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
 ) -> BiasBand:
     """Range in which the cumulative bias curve of these predictions would stay if they were calibrated.
@@ -102,7 +102,7 @@ the time.
 
 
 def bias_band_of(
-    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
+    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
 ) -> BiasBand:
     """Band of the bias curve, from sorted rows or a sketch; their outcomes are not used."""
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)

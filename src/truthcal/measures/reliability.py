@@ -227,7 +227,7 @@ def consistency_band(
     *,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
-    rng: Any = None,
+    rng: Any = 0,
     sample_weight: object = None,
 ) -> ConsistencyBand:
     """Range in which the isotonic curve of these predictions would lie if they were calibrated: a CORP diagram's band.
@@ -240,8 +240,8 @@ def consistency_band(
         Probability that the curve lies in the band, at each prediction separately.
     n_resamples : int, default 999
         Number of redrawn outcomes, at most 20,000.
-    rng : int, numpy Generator or None
-        Source of randomness.
+    rng : int, numpy Generator or None, default 0
+        Source of randomness; None draws a new seed.
     sample_weight : array-like of shape (n,), optional
         Weights. A row of any weight is one observation.
 
@@ -273,7 +273,7 @@ def consistency_band(
 
 
 def consistency_band_of(
-    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = None
+    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
 ) -> ConsistencyBand:
     """Consistency band of sorted rows or of a sketch; their outcomes are not used."""
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)

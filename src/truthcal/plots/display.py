@@ -69,7 +69,7 @@ class ModelDisplay(Display):
         ax: "Axes | None" = None,
         confidence_level: float = 0.95,
         n_resamples: int = 999,
-        rng: Any = None,
+        rng: Any = 0,
         **options: Any,
     ) -> Self:
         """Plot outcomes and predictions, or a `Sketch` in place of both.
