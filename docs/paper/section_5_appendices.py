@@ -103,7 +103,7 @@ def lemma_5_3() -> Numbers:
     "at prediction 1/2 with bias 0 and gamma, the total variation distance O(gamma sqrt T) bounds every gap",
     uses="`best_possible_gap`",
     test="test_lemma_5_4",
-    sharper="exact; 2 Phi(C) - 1 in the limit at gamma = C/sqrt T",
+    sharper="exact, at most gamma sqrt(2T), and 2 Phi(C) - 1 in the limit at gamma = C/sqrt T: {I20}",
     accepted={
         "C = 0.5, T = 10^8": equal(2 * stats.norm.cdf(0.5) - 1, 1e-3, "O(C)"),
         "2 Phi(0.5) - 1": equal(2 * stats.norm.cdf(0.5) - 1),

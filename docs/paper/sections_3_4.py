@@ -99,7 +99,7 @@ def lemma_3_3() -> Numbers:
     "k = T^(1/3) bins of equal count, ties broken at random; truthful, complete, and sound",
     uses="`quantile_ece`, `QuantileBins`",
     test="test_example_3_4",
-    sharper="sound with the factor k, and not without it: {F10}",
+    sharper="sound with the factor k of section 1.4.1, and not without it: {F10}",
     accepted={
         "quantile_ece": equal(0.06779056, 1e-8),
         "l2-ECE in 3 bins of 9 rows": equal(0.06779056, 1e-8),
@@ -389,7 +389,7 @@ def theorem_4_9() -> Numbers:
     "T > C eps^-2 log(1/delta) rows: ATB and ATB_l1 within eps of the population, with probability 1 - delta",
     uses='`sample_complexity(epsilon, delta, measure="atb" or "atb_l1")`',
     test="test_theorem_4_10",
-    sharper="explicit constants, by bounded differences (proof in `sample_complexity.py`)",
+    sharper="explicit constants, by bounded differences: {I21}",
     accepted={
         "ATB: rows for eps = delta = 0.05": equal(2288, paper="O(eps^-2 log(1/delta))"),
         "ATB_l1: rows for eps = delta = 0.05": equal(4906, paper="O(eps^-2 log(1/delta))"),
@@ -417,7 +417,7 @@ def theorem_4_10() -> Numbers:
     "the same for smCal",
     uses='`sample_complexity(epsilon, delta, measure="smcal")`',
     test="test_theorem_4_10",
-    sharper="explicit constants",
+    sharper="explicit constants: {I21}",
     accepted={
         "rows for eps = delta = 0.05": equal(5259, 1, paper="O(eps^-2 log(1/delta))"),
         "share of 500 samples further than eps": at_most(0.05, "<= delta"),

@@ -1,11 +1,7 @@
 """Validity of a calibration test: how often it accepts samples from calibrated and from miscalibrated populations.
 
-ATB with any threshold from 1/n to 2/n is valid at the distance (2 + sqrt(2 log 4)) / sqrt(n) = 3.67 / sqrt(n), with a
-gap of at least 1/2. Proof. Calibrated populations are accepted with probability 3/4, by Markov's inequality, because
-E ATB <= 1/(4n). Otherwise, in the notation of `sample_complexity.py`, let u = m/s. Then sqrt(ATB) = |M| >= <M, u>, the
-mean of n independent numbers <z, u> with expectation s, which lie in an interval of length sqrt 2, the diameter of the
-set of z. By Hoeffding <M, u> <= s - sqrt(log(4)/n) has probability at most 1/4. distCal^2 <= 2 s^2 (Corollary F24 in
-docs/theory/foundations.md), so at this distance s >= sqrt(2/n) + sqrt(log(4)/n), and ATB > 2/n with probability 3/4. []
+ATB with any threshold from 1/n to 2/n has a gap of at least 1/2 at the distance 3.67 / sqrt(n): Theorem I10 in
+docs/theory/inference.md. No test has a larger gap than `best_possible_gap`: Theorem I20.
 """
 
 import functools
@@ -354,8 +350,9 @@ def validity(
     -----
     A measure is valid at this distance if the gap over all populations stays away from 0 as rows grow. The gap over the
     given populations is an upper bound of it. ATB is valid for `constant` = 3.67 and the threshold ``1.5 / n_rows``,
-    with a gap of at least 1/2 over all populations (the proof is in the source of this module). No test is valid if the
-    constant goes to 0 (`best_possible_gap`).
+    with a gap of at least 1/2 over all populations (Theorem I10 in docs/theory/inference.md). No test is valid if the
+    constant goes to 0 (`best_possible_gap`, Theorem I20). For few populations or families the gap may exceed that
+    limit, which is one for all populations at this distance.
     Reference: Hartline, Hu, Wu (2025), Definition 2.17 and Theorem 5.1.
 
     Examples
