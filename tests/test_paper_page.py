@@ -45,6 +45,15 @@ def test_the_code_shown_gives_the_numbers_shown(number):
     assert found == pytest.approx(shown, rel=1e-5, abs=2e-5)
 
 
+def test_figures_exist_and_have_labels():
+    figures = re.findall(r"^!\[.+\]\((figures/\w+\.svg)\)$", PAGE, re.MULTILINE)
+    assert len(figures) == 6
+    for figure in figures:
+        texts = re.findall(r"<text[^>]*>([^<]+)", (ROOT / "docs" / "theory" / figure).read_text(encoding="utf-8"))
+        words = [text for text in texts if re.search("[a-z]{3}", text)]
+        assert len(words) >= 4, figure  # both axes and at least two curves
+
+
 def test_named_tests_exist():
     source = (ROOT / "tests" / "test_paper.py").read_text(encoding="utf-8")
     names = {name for row in ITEMS.values() for name in re.findall(r"test: `([\w/.]+)`", row[2])}
