@@ -8,6 +8,7 @@ from truthcal.plots.binned_reliability import BinnedReliabilityDisplay
 from truthcal.plots.reliability import ReliabilityDisplay
 from truthcal.plots.scale_profile import ScaleProfileDisplay
 from truthcal.plots.segments import SegmentsDisplay
+from truthcal.plots.validity import ValidityDisplay
 
 __all__ = [
     "BiasCurveDisplay",
@@ -15,4 +16,5 @@ __all__ = [
     "ReliabilityDisplay",
     "ScaleProfileDisplay",
     "SegmentsDisplay",
+    "ValidityDisplay",
 ]

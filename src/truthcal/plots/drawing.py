@@ -257,6 +257,11 @@ def thick_line(color: str) -> Any:
     return _legend_line(color=color, linewidth=THICK)
 
 
+def thin_line(color: str) -> Any:
+    """Return the legend handle for thin lines."""
+    return _legend_line(color=color, linewidth=0.8)
+
+
 def filled_marker(color: str, **look: Any) -> Any:
     """Return the legend handle for filled markers."""
     return _legend_line(color=color, linestyle="none", marker=_MARKERS[0], **look)
