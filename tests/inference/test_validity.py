@@ -174,6 +174,7 @@ def test_bad_parameters_of_acceptance_are_refused(arguments, error, message):
         ({"n_rows": []}, ValueError, r"`n_rows` must contain at least one entry, for example \[400, 1600\]"),
         ({"n_rows": 100}, TypeError, r"`n_rows` must be a list, for example \[400, 1600\]; got 100"),
         ({"threshold": 0.1}, TypeError, r"`threshold` must be a function of the number of rows; got 0\.1"),
+        ({"threshold": lambda n: None}, TypeError, "`threshold` must be a number; got None"),
         ({"families": ["bend"]}, ValueError, "`families` must be one of 'shift', 'slope', 'wave'; got 'bend'"),
         ({"families": []}, ValueError, "`families` must contain at least one entry"),
         ({"families": "shift"}, TypeError, r"`families` must be a list, for example \['shift'\]; got 'shift'"),

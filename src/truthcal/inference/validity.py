@@ -376,7 +376,8 @@ def validity(
     )
     rows = []
     for size in sizes:
-        decision = _Decision(test, None if threshold is None else threshold(size), needed=False)
+        limit = None if threshold is None else check_number(threshold(size), "threshold", -math.inf)
+        decision = _Decision(test, limit, needed=False)
         draw = functools.partial(decision.draws, n_rows=size, count=n_simulations, rng=generator)
         right, wrong = _populations_at(constant / math.sqrt(size), curves)
         decision.draws(right[0], size, 1, generator)  # shows whether the test needs a threshold
