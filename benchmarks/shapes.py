@@ -137,7 +137,7 @@ def _fitted(rng: np.random.Generator) -> Forecasts:
 
 
 def _stratified(rng: np.random.Generator) -> Forecasts:
-    return np.repeat([0, 1], 500), np.full(1000, 0.5)
+    return np.repeat([0, 1], 10_000), np.full(20_000, 0.5)
 
 
 HONEST: dict[str, Callable[[np.random.Generator], Forecasts]] = {
@@ -153,5 +153,5 @@ TOO_GOOD: dict[str, Callable[[np.random.Generator], Forecasts]] = {
     "both teams of 500 matches": _both_teams,
     "one-vs-rest columns, 500 events of 5 classes": _one_vs_rest,
     "isotonic fit of 1,000 rows to their outcomes": _fitted,
-    "500 of 1,000 rows chosen by outcome, 0.5 predicted": _stratified,
+    "10,000 of 20,000 rows chosen by outcome, 0.5 predicted": _stratified,
 }

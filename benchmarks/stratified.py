@@ -70,7 +70,7 @@ def size_and_score(draws: int) -> None:
     for name, truth in designs.items():
         constant = np.full(len(truth), truth.mean())
         outcomes = Outcomes(Sample.of(np.zeros(len(truth)), truth))
-        statistic = outcomes.values("multiscale_atb")
+        statistic = outcomes.values("information_atb")
         low, high = np.quantile(statistic(outcomes.draw(rng, 20_000)), [0.01, 0.95])
         independent = rng.random((draws, len(truth))) < truth
         for kind, y in (("independent", independent), ("stratified", stratified_outcomes(truth, draws, rng))):

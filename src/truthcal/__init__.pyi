@@ -70,10 +70,12 @@ from .measures.subsampled import subsampled_step_ce as subsampled_step_ce
 from .measures.ubse import Binning as Binning
 from .measures.ubse import FixedBins as FixedBins
 from .measures.ubse import Multiscale as Multiscale
+from .measures.ubse import MultiscaleInformation as MultiscaleInformation
 from .measures.ubse import QuantileBins as QuantileBins
 from .measures.ubse import RandomThreshold as RandomThreshold
 from .measures.ubse import ShiftedGrid as ShiftedGrid
 from .measures.ubse import expected_ubse as expected_ubse
+from .measures.ubse import information_atb as information_atb
 from .measures.ubse import multiscale_atb as multiscale_atb
 from .measures.ubse import quantile_ece as quantile_ece
 from .measures.ubse import shifted_grid_ubse as shifted_grid_ubse

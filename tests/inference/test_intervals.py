@@ -401,7 +401,7 @@ def test_interval_of_the_test_of_a_sketch():
     y, p, _ = some_rows(3000)
     sketch = tc.Sketch().update(y, p)
     found = tc.calibration_test(sketch).confidence_interval(0.9)
-    assert found == tc.confidence_interval(sketch, measure="multiscale_atb", confidence_level=0.9)
+    assert found == tc.confidence_interval(sketch, measure="information_atb", confidence_level=0.9)
 
 
 def test_classical_tests_have_no_interval():
@@ -544,7 +544,7 @@ def test_bad_parameters_are_refused(arguments, error, message):
 
 def test_bad_method_of_a_test_is_refused():
     test = tc.calibration_test(*some_rows(50)[:2], n_resamples=9)
-    with pytest.raises(ValueError, match="`method` for multiscale_atb must be one of 'auto', 'quadratic'"):
+    with pytest.raises(ValueError, match="`method` for information_atb must be one of 'auto', 'quadratic'"):
         test.confidence_interval(method="student")
     with pytest.raises(ValueError, match=r"For 95%, pass 0\.95"):
         test.confidence_interval(95)

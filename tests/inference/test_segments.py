@@ -151,7 +151,7 @@ def test_many_rows_have_the_pvalue_of_the_calibration_test():
     (segment,) = assess_segments(table_of({"all": sketch})).segments
     test = tc.calibration_test(sketch)
     assert test.method == segment.method == "asymptotic"
-    assert segment.pvalue == pytest.approx(test.pvalue, rel=0.08, abs=0)
+    assert segment.pvalue == pytest.approx(test.pvalue, rel=0.12, abs=0)
     assert segment.information == pytest.approx(test.information, rel=1e-12)
 
 

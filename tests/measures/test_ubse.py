@@ -11,6 +11,7 @@ from oracles import measures as oracles
 from support.strategies import examples, inner_probabilities, probabilities, rows, weighted_rows
 
 import truthcal as tc
+from truthcal.core.points import information_axis
 from truthcal.core.sample import Sample
 
 BINNINGS = [
@@ -151,6 +152,38 @@ def test_multiscale_at_many_rows_against_the_pairs():
     total = sum(1 / sd for sd in noise.values())
     expected = sum((c @ kernels[width] @ c) / sd / total for width, sd in noise.items()) / len(p) ** 2
     assert tc.multiscale_atb(y, p) == pytest.approx(expected, rel=1e-10, abs=0)
+
+
+def test_information_atb_breaks_with_a_tie():
+    y, p = np.arange(100) % 2, np.full(100, 0.5)
+    assert tc.information_atb(y, p) == 0.0
+    for d in (1e-3, 1e-9, 1e-15):
+        assert tc.information_atb(y, p + d * (2 * y - 1)) == pytest.approx(
+            tc.information_atb(y, p + 1e-6 * (y - 0.5)), rel=0.01
+        )
+    assert tc.information_atb(y, p + 1e-15 * (2 * y - 1)) > 0.1
+
+
+def test_information_atb_of_rare_events_is_that_of_common_ones():
+    """A tenth of the probabilities have the same positions, up to the change of p(1 - p)."""
+    p = np.sort(np.random.default_rng(3).uniform(1e-5, 1e-4, 500))
+    positions = [information_axis(q, q * (1.0 - q)) for q in (p, 10 * p)]
+    np.testing.assert_allclose(positions[0], positions[1], atol=1e-3)
+    y = 2.0 * p  # outcomes may be true probabilities
+    assert tc.information_atb(10 * y, 10 * p) == pytest.approx(100 * tc.information_atb(y, p), rel=1e-2)
+
+
+def test_information_atb_at_many_rows_against_the_pairs():
+    rng = np.random.default_rng(6)
+    p = np.sort(np.concatenate([rng.random(1000), rng.beta(1, 999, 1000), [0.0, 1.0], np.full(50, 0.25)]))
+    w = rng.uniform(0.5, 2.0, len(p))
+    y = rng.random(len(p)) < p
+    v = w * p * (1 - p)
+    x = np.array([(v[p < q].sum() + v[p == q].sum() / 2) / v.sum() for q in p])
+    distance, c = np.abs(x[:, None] - x), w * (p - y)
+    shares = {h: (2 * h / 3 - h * h / 6) ** -0.25 for h in (0.5**k for k in range(6))}
+    expected = sum(s * (c @ np.maximum(0.0, 1 - distance / h) @ c) for h, s in shares.items()) / sum(shares.values())
+    assert tc.information_atb(y, p, sample_weight=w) == pytest.approx(expected / w.sum() ** 2, rel=1e-10)
 
 
 # --- a user's own bins ------------------------------------------------------------------------------------------------

@@ -43,9 +43,11 @@ def error_size(y, p):
 
 
 def pvalue(y, p):
-    """Probability, if predictions are calibrated, of a multiscale ATB at least as large."""
-    distribution = inference.null_distribution(p, None, lambda y, p, w: measures.multiscale_atb(y, list(map(float, p))))
-    return inference.tails(distribution, measures.multiscale_atb(y, p), Fraction(1, 10**12))[0]
+    """Probability, if predictions are calibrated, of an information ATB at least as large."""
+    distribution = inference.null_distribution(
+        p, None, lambda y, p, w: measures.information_atb(y, list(map(float, p)))
+    )
+    return inference.tails(distribution, measures.information_atb(y, p), Fraction(1, 10**12))[0]
 
 
 def pass_rate(y, p):

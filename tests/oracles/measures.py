@@ -137,6 +137,29 @@ def multiscale_atb(y, p, w=None):
     return sum(share * kernel_sum(y, p, w, tent(width)) for width, share in shares.items())
 
 
+def information_positions(p, w):
+    """Share of the information w p(1 - p) at smaller predictions, with half of that at equal ones."""
+    information = [wi * pi * (1 - pi) for pi, wi in zip(p, w, strict=True)]
+    if not sum(information):
+        return p
+    below = [sum(a for q, a in zip(p, information, strict=True) if q < pi) for pi in p]
+    equal = [sum(a for q, a in zip(p, information, strict=True) if q == pi) for pi in p]
+    return [(b + e / 2) / sum(information) for b, e in zip(below, equal, strict=True)]
+
+
+def information_atb(y, p, w=None):
+    """Six tents on the information axis, each with a share of one over the square root of its noise there."""
+    w = w or [1] * len(p)
+    x = information_positions(p, w)
+    shares = {h: (2 * h / 3 - h**2 / 6) ** -0.25 for h in (0.5**k for k in range(6))}
+    total = 0
+    for h, share in shares.items():
+        k = tent(Fraction(h))
+        pairs = itertools.product(zip(x, p, y, w, strict=True), repeat=2)
+        total += share * float(sum(k(a, b) * v * w * (p - y) * (q - z) for (a, p, y, w), (b, q, z, v) in pairs))
+    return total / sum(shares.values()) / float(sum(w)) ** 2
+
+
 def expectation(truth, value):
     """Mean of value(outcomes) when outcomes follow truth, by going through all of them."""
     total = 0
@@ -150,6 +173,7 @@ ORACLES = {
     "atb": atb,
     "atb_l1": atb_l1,
     "multiscale_atb": multiscale_atb,
+    "information_atb": information_atb,
     "quantile_ece": quantile_ece,
     "shifted_grid_ubse": shifted_grid_ubse,
 }

@@ -21,7 +21,7 @@ Measures = Mapping[str, MeasureLike] | Iterable[str]
 Strategies = Mapping[str, str | Callable[[_Array], Any]] | Iterable[str]
 
 DEFAULT_MEASURES = (
-    *("atb", "multiscale_atb", "quantile_ece"),
+    *("atb", "multiscale_atb", "information_atb", "quantile_ece"),
     *("smcal", "distcal", "smece", "laplace_kernel_ce", "ks_ce", "ece", "unbinned_ece"),
 )
 STAGES = ("interim", "ex_ante")

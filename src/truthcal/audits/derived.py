@@ -21,7 +21,7 @@ _Array = NDArray[np.float64]
 Scores = Callable[[Outcomes2D], _Array]
 
 # Level of the test behind "pass_rate", and the measure that `calibration_test` uses by default.
-_LEVEL, _STATISTIC = 0.05, "multiscale_atb"
+_LEVEL, _STATISTIC = 0.05, "information_atb"
 # Number of outcomes up to which the law of a calibrated forecaster is enumerated; otherwise this many are drawn.
 _MAX_CASES, _REDRAWS = 1 << 14, 999
 # Relative differences of test statistics up to this size are rounding.

@@ -178,7 +178,7 @@ _OPTIONS = {
         "correction for multiple testing of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
     ),
     "min-rows": _count_flag("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
-    "statistic": _option("test statistic (default: multiscale_atb)", "--measure", metavar="NAME"),
+    "statistic": _option("test statistic (default: information_atb)", "--measure", metavar="NAME"),
     "compared": _option("score of calibration (default: atb)", "--measure", default="atb", metavar="NAME"),
     "measures": _option(
         "compute only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"

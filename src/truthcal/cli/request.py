@@ -25,7 +25,7 @@ class Request:
     hard: bool = False
     by: tuple[str, ...] = ()
     key: str | None = None
-    measure: str = "multiscale_atb"
+    measure: str = "information_atb"
     measures: tuple[str, ...] = ()
     output: str | None = None
     report: str | None = None

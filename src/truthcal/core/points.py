@@ -30,9 +30,9 @@ class Points:
         Mean, smallest and largest prediction of each point.
     n : ndarray of int
         Rows.
-    weight, ww, wp, wy, wcp, wwc, wwcc, wwv : ndarray of float
-        Sums of w, w^2, w p, w y, w c p, w^2 c, w^2 c^2 and w^2 v. A sketch has no sums of w^2 c: there w is taken for
-        its mean in the bucket.
+    weight, ww, wp, wy, wv, wcp, wwc, wwcc, wwv : ndarray of float
+        Sums of w, w^2, w p, w y, w v, w c p, w^2 c, w^2 c^2 and w^2 v. A sketch has no sums of w^2 c and w v: there w
+        or v is taken for its value at the mean of the bucket.
     bias, cumulative : ndarray of float
         Sums of w c: of this point, and of all points up to and including it.
     row_ww : ndarray of float
@@ -53,6 +53,7 @@ class Points:
     ww: _Array
     wp: _Array
     wy: _Array
+    wv: _Array
     wcp: _Array
     wwc: _Array
     wwcc: _Array
@@ -73,11 +74,12 @@ class Points:
     def of_buckets(cls, columns: _Array, n_buckets: int) -> Self:
         """One point for each filled bucket of a sketch, from the sketch's COLUMNS."""
         n, weight, ww, wp, pos, neg, wcp, _, wwcc, wwv, low, high = columns
-        bias = pos - neg
+        bias, p = pos - neg, np.clip(wp / weight, low, high)  # rounding never takes a mean out of its bucket
         unweighted = bool((ww == n).all() and (weight == n).all())
         unchanged = dict(weight=weight, ww=ww, wp=wp, wcp=wcp, wwcc=wwcc, wwv=wwv, bias=bias, low=low, high=high)
         return cls(
-            p=np.clip(wp / weight, low, high),  # rounding never takes a mean out of its bucket
+            p=p,
+            wv=weight * p * (1.0 - p),
             n=n.astype(np.int64),
             wy=np.clip((wp - bias) / weight, 0.0, 1.0) * weight,
             wwc=bias * (ww / weight),
@@ -206,9 +208,18 @@ class Points:
 
 
 # Columns that are sums over rows, and columns that grow with the weights or with their squares.
-_SUMS = ("n", "weight", "ww", "wp", "wy", "wcp", "wwc", "wwcc", "wwv", "bias")
-_LINEAR = ("weight", "wp", "wy", "wcp", "bias", "cumulative")
+_SUMS = ("n", "weight", "ww", "wp", "wy", "wv", "wcp", "wwc", "wwcc", "wwv", "bias")
+_LINEAR = ("weight", "wp", "wy", "wv", "wcp", "bias", "cumulative")
 _SQUARES = ("ww", "wwc", "wwcc", "wwv", "row_ww")
+
+
+def information_axis(p: _Array, information: _Array) -> _Array:
+    """Positions of increasing predictions on the information axis: the share of the information below each.
+
+    `information` holds the sums of w v; half of a point's own counts as below it. Without any, p itself.
+    """
+    upto = np.cumsum(information)
+    return (upto - 0.5 * information) / upto[-1] if upto[-1] > 0.0 else p
 
 
 def equal_cells(noise: _Array, at_most: int) -> NDArray[np.intp]:

@@ -133,8 +133,8 @@ class Sample:
             else:
                 wwcc = np.add.reduceat((self.p - self.y) ** 2, self.starts)
         return Points(
-            p=r, low=r, high=r, n=n, weight=weight, ww=ww, wp=weight * r, wy=wy, wcp=bias * r, wwc=wwc, wwcc=wwcc,
-            wwv=ww * v, bias=bias, cumulative=cumulative, row_ww=row_ww,
+            p=r, low=r, high=r, n=n, weight=weight, ww=ww, wp=weight * r, wy=wy, wv=weight * v, wcp=bias * r,
+            wwc=wwc, wwcc=wwcc, wwv=ww * v, bias=bias, cumulative=cumulative, row_ww=row_ww,
             largest_weight=float(self.w.max()), impossible=self._impossible(),
         )  # fmt: skip
 

@@ -84,7 +84,7 @@ def assess(
     >>> print(tc.assess(outcome, truth).verdict)
     Calibrated as far as 2,000 rows can tell.
     The error is at most 0.037 (95% confidence).
-    Detectable with 80% power: a shift of 0.031 or more and log-odds slopes beyond 0.82 to 1.24.
+    Detectable with 80% power: a shift of 0.029 or more and log-odds slopes beyond 0.83 to 1.21.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
@@ -93,7 +93,7 @@ def assess(
         y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
     )
     refuse_labels(summary.points(), hard)
-    return _assess_summary(summary, calibration_test_of(summary, "multiscale_atb", plan), alpha, level)
+    return _assess_summary(summary, calibration_test_of(summary, "information_atb", plan), alpha, level)
 
 
 def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:

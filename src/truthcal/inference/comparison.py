@@ -52,7 +52,7 @@ def compare(
     y_proba_a, y_proba_b : array-like of shape (n,)
         The two forecasters' predictions of the same events, row by row.
     measure : str, default "atb"
-        Score of calibration: atb, multiscale_atb or shifted_grid_ubse. All of them are truthful.
+        Score of calibration: atb, multiscale_atb, information_atb or shifted_grid_ubse. All of them are truthful.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
 
@@ -151,7 +151,9 @@ class _Side(NamedTuple):
         number = np.zeros(_BUCKETS, np.int64)
         number[filled] = equal_cells(noise[filled], _CELLS) if len(filled) > _CELLS else np.arange(len(filled))
         cell = number[bucket]
-        return cls(cell, kernel.axes(np.bincount(cell, w * p) / np.bincount(cell, w)), w, p, w * (p - rows.y))
+        means = np.bincount(cell, w * p) / np.bincount(cell, w)
+        x = kernel.positions_of(means, np.bincount(cell, w * p * (1.0 - p)).astype(np.float64))
+        return cls(cell, kernel.axes(x), w, p, w * (p - rows.y))
 
     def mean(self) -> _Array:
         """The mean of w c phi."""

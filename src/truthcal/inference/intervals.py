@@ -4,8 +4,9 @@ A calibration error cannot be negative, its estimate is biased upwards by noise,
 changes near 0, where bootstrap percentiles fail. No rows are resampled here. All intervals are approximations for many
 rows (docs/theory/inference.md, I12 to I14), whose coverage is simulated in docs/benchmarks/coverage.md.
 
-- Squared errors with a tent kernel (atb, multiscale_atb, shifted_grid_ubse): the squared length of a normal vector,
-  whose tail is known for every length of its mean. The interval contains all lengths that are not rejected.
+- Squared errors with a tent kernel (atb, multiscale_atb, information_atb, shifted_grid_ubse): the squared length of a
+  normal vector, whose tail is known for every length of its mean. The interval contains all lengths that are not
+  rejected.
 - Norms of the bias (smcal, ks_ce, ece ...): noise changes the measure by at most the measure of the noise,
   whatever the truth. The distribution of the noise is approximately normal; given that, the interval is conservative.
 """
@@ -61,7 +62,7 @@ class LengthOfMean:
         coarse for narrow errors.
         """
         points = points.normalized()
-        phi = kernel.axes(points.p)
+        phi = kernel.axes(kernel.positions(points))
         mean, drift = points.bias @ phi, points.wwc @ phi
         length = math.sqrt(float(mean @ mean))
         if square is not None and length > 0.0:
@@ -145,9 +146,10 @@ def confidence_interval(
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label
-        As for `calibration_test`. A `Sketch` has "excess", "bias", atb, multiscale_atb and shifted_grid_ubse.
+        As for `calibration_test`. A `Sketch` has "excess", "bias", and the measures with a tent kernel: atb,
+        multiscale_atb, information_atb and shifted_grid_ubse.
     measure : str, default "atb"
-        A name in `MEASURES`; for atb, multiscale_atb and shifted_grid_ubse the interval is for the value without noise.
+        A name in `MEASURES`; for those with a tent kernel the interval is for the value without noise.
         Or "excess", the same as "atb"; or "bias", mean prediction minus mean outcome. `error_size` has the interval of
         the root mean square error.
     confidence_level : float, default 0.95

@@ -26,7 +26,7 @@ from truthcal.results.segments import Segment, SegmentTable
 _Array = NDArray[np.float64]
 
 # The test of `assess`: unlike ATB, it also detects errors that change sign, such as predictions that are too extreme.
-_MEASURE = "multiscale_atb"
+_MEASURE = "information_atb"
 # With 56 cells, p-values are up to 3% too large at 1e-3 and 7% at 1e-9, and the ends of intervals are off by 0.3%.
 # Eigenvalues take 0.15 ms. From 64 cells on BLAS uses threads and takes 1.6 ms on busy cores (192 cells: 32 ms).
 _FEW_CELLS = 56

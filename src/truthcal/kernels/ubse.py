@@ -138,6 +138,17 @@ def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> floa
 
 
 @compiled
+def tent_starts(x: Rows, widths: Rows, before: Rows) -> None:
+    """For UBSE with tent kernels: before[h, t] is the first point that is less than widths[h] below x[t]."""
+    for h in range(widths.size):
+        first = 0
+        for t in range(x.size):
+            while x[first] <= x[t] - widths[h]:
+                first += 1
+            before[h, t] = first
+
+
+@compiled
 def tent_sums(x: Rows, c: Rows, before: Rows, slopes: Rows, shares: Rows, out: Rows) -> None:
     """UBSE with a mixture of tent kernels, for each row k of c: sum over s, t of c[k, s] c[k, t] sum_h share_h tent_h.
 

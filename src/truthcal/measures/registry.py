@@ -85,6 +85,9 @@ class Measure:
         Widths of the tents max(0, 1 - |p - q| / width) whose mixture is the kernel of the measure, with default
         parameters; empty if it has no such kernel. Measures with tents have intervals, limits, bounds and plans, also
         from a sketch. Their estimates can have the noise removed.
+    axis : str
+        Axis of the tents: "probability", the predictions themselves, or "information", the share of the information
+        (the sum of w p(1 - p)) below a prediction.
     path_limit : str or None
         Functional of a Brownian motion that the value converges to: "maximum" (of its absolute value) or "range".
     sketchable : bool
@@ -115,6 +118,7 @@ class Measure:
     tolerance: float = 0.0
     is_norm: bool = False
     tent_widths: tuple[float, ...] = ()
+    axis: Literal["probability", "information"] = "probability"
     path_limit: Literal["maximum", "range"] | None = None
     sketchable: bool = False
     slow: bool = False
@@ -179,6 +183,16 @@ _ROWS = (
     _ubse("atb", "atb", label="ATB", tent_widths=(1.0,), sketchable=True, reference=_PAPER),
     _smooth("atb_l1", "atb", is_norm=True, sketchable=True, reference=_PAPER),
     _ubse("multiscale_atb", "ubse", label="Multiscale ATB", tent_widths=_WIDTHS, relative_time=4.0, reference=_MIXTURE),
+    _ubse(
+        "information_atb",
+        "ubse",
+        label="Information ATB",
+        continuous=False,
+        tent_widths=_WIDTHS,
+        axis="information",
+        relative_time=4.0,
+        reference=_MIXTURE,
+    ),
     _truthful(
         "quantile_ece", "ubse", floor="ubse:quantile_ece_floor", worst=9 / 8, whole_weights=True, reference=_PAPER
     ),

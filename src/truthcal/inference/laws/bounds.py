@@ -14,7 +14,7 @@ def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> 
     if not points.sketched:
         return moments.sd**2
     # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
-    moved = 8.0 * kernel.steepness * points.bucket_width * points.noise_floor**2
+    moved = 8.0 * kernel.steepness * kernel.widest(points) * points.noise_floor**2
     largest = np.minimum(points.ww, points.largest_weight**2) / points.total**2
     return moments.pairs + moved + float(np.sum(points.wwv / points.total**2 * largest))
 

@@ -62,6 +62,10 @@ class TiedOutcomes:
         """Chance, weight and number of the equal rows that outcomes are drawn for."""
         return self.chance, self.unit, self.size
 
+    def row_positions(self, kernel: TentKernel) -> _Array:
+        """Positions of `rows` on the axis of a tent kernel."""
+        return kernel.positions(self.points)
+
     @property
     def cost(self) -> int:
         """Time to draw an outcome, in rows: a binomial takes as long as ten."""
@@ -112,8 +116,9 @@ class TiedOutcomes:
 
     def tent_values(self, kernel: TentKernel) -> Values:
         """Return the function from a block of outcomes to the measure with this kernel of each."""
-        before, total = kernel.before(self.r), self.points.total**2
-        return lambda positive: kernel.sums(self.r, self.bias(positive), before) / total
+        x, total = kernel.positions(self.points), self.points.total**2
+        before = kernel.before(x)
+        return lambda positive: kernel.sums(x, self.bias(positive), before) / total
 
 
 class Outcomes(TiedOutcomes):
@@ -143,6 +148,11 @@ class Outcomes(TiedOutcomes):
         if self._binomial:
             return super().rows
         return self._row_chance, self.sample.w, np.broadcast_to(np.int64(1), self.sample.p.shape)
+
+    def row_positions(self, kernel: TentKernel) -> _Array:
+        """Positions of `rows` on the axis of a tent kernel."""
+        positions = super().row_positions(kernel)
+        return positions if self._binomial else np.repeat(positions, self.size)
 
     def draw(self, rng: np.random.Generator, count: int) -> _Array:
         """Draw `count` random outcomes."""

@@ -29,12 +29,12 @@ class SparseRedraw:
     """
 
     def __init__(self, outcomes: TiedOutcomes, kernel: TentKernel) -> None:
-        (self._x, w, size), self._kernel, self._total = outcomes.rows, kernel, outcomes.points.total**2
-        up = self._x > 0.5
-        self._row_marks = -np.log1p(-np.where(up, 1.0 - self._x, self._x))
+        (chance, w, size), self._kernel, self._total = outcomes.rows, kernel, outcomes.points.total**2
+        up, self._x = chance > 0.5, outcomes.row_positions(kernel)
+        self._row_marks = -np.log1p(-np.where(up, 1.0 - chance, chance))
         self._marks = np.cumsum(size * self._row_marks)
         self._last = np.cumsum(size) - 1  # number of the last of each point's rows
-        d = size * w * np.where(up, self._x - 1.0, self._x)
+        d = size * w * np.where(up, chance - 1.0, chance)
         self._surprise = w * np.where(up, -1.0, 1.0)
         self._smoothed = kernel.smoothed(self._x, d)
         self._likelier = float(d @ self._smoothed)

@@ -1,10 +1,11 @@
-"""The tent kernel of ATB, the shifted grid and multiscale ATB, and their distribution under calibration.
+"""The tent kernel of ATB, the shifted grid, multiscale and information ATB, and their distribution under calibration.
 
-These measures are (1/W^2) sum over s, t of w_s w_t c_s c_t k(p_s, p_t) with k(p, q) = sum over h of
-share_h max(0, 1 - |p - q|/h), so k(p, p) = 1.
+These measures are (1/W^2) sum over s, t of w_s w_t c_s c_t k(x_s, x_t) with k(x, z) = sum over h of
+share_h max(0, 1 - |x - z|/h), so k(x, x) = 1. A position x is the prediction itself or, on the information axis, the
+share of the information below it.
 
-In the space where the kernel is the inner product of phi(p) and phi(q), such a measure is the squared length of the
-mean of w c phi(p). For many rows that mean is normal, so its squared length is a weighted sum of squares of normals.
+In the space where the kernel is the inner product of phi(x) and phi(z), such a measure is the squared length of the
+mean of w c phi(x). For many rows that mean is normal, so its squared length is a weighted sum of squares of normals.
 The weights are eigenvalues, which a few hundred points give to four digits and more.
 """
 
@@ -15,10 +16,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.points import Points
-from truthcal.kernels.ubse import tent_sums
+from truthcal.core.points import Points, information_axis
+from truthcal.kernels.ubse import tent_starts, tent_sums
 from truthcal.measures.registry import MEASURES
-from truthcal.measures.ubse import Multiscale
+from truthcal.measures.ubse import Multiscale, MultiscaleInformation
 
 _Array = NDArray[np.float64]
 
@@ -28,22 +29,38 @@ CERTAIN = 1e-11
 
 @dataclass(frozen=True, slots=True)
 class TentKernel:
-    """A mixture of tents: `widths`, and `shares` that add up to 1."""
+    """A mixture of tents: `widths`, and `shares` that add up to 1, on the axis of p or on the information axis."""
 
     widths: _Array
     shares: _Array
+    information: bool = False
 
     @classmethod
     def of(cls, measure: str, points: Points) -> Self:
-        """Build the kernel of a measure. The shares of several widths depend on the predictions."""
-        widths = MEASURES[measure].tent_widths
-        shares = {widths[0]: 1.0} if len(widths) == 1 else Multiscale().shares(points.p, points.weight)
-        return cls(np.array(list(shares)), np.array(list(shares.values())))
+        """Build the kernel of a measure. The shares of several widths on the axis of p depend on the predictions."""
+        widths, information = MEASURES[measure].tent_widths, MEASURES[measure].axis == "information"
+        if information:
+            shares = MultiscaleInformation().shares()
+        else:
+            shares = {widths[0]: 1.0} if len(widths) == 1 else Multiscale().shares(points.p, points.weight)
+        return cls(np.array(list(shares)), np.array(list(shares.values())), information)
 
     @property
     def steepness(self) -> float:
         """Largest slope of the kernel."""
         return float(np.sum(self.shares / self.widths))
+
+    def positions(self, points: Points) -> _Array:
+        """Positions of points on the axis of the tents."""
+        return self.positions_of(points.p, points.wv)
+
+    def positions_of(self, p: _Array, information: _Array) -> _Array:
+        """Positions of increasing predictions, with their sums of w v, on the axis of the tents."""
+        return information_axis(p, information) if self.information else p
+
+    def widest(self, points: Points) -> float:
+        """Largest width of a bucket of a sketch on the axis of the tents; 0 where the rows of a bucket are tied."""
+        return 0.0 if self.information else points.bucket_width
 
     def matrix(self, x: _Array) -> _Array:
         """The kernel between all pairs of points."""
@@ -55,7 +72,9 @@ class TentKernel:
 
     def before(self, x: _Array) -> NDArray[np.int64]:
         """For each width and point, the first point that is less than a width below; x increases."""
-        return np.stack([np.searchsorted(x, x - width, side="right") for width in self.widths]).astype(np.int64)
+        before = np.empty((len(self.widths), len(x)), np.int64)
+        tent_starts(x, self.widths, before)
+        return before
 
     def sums(self, x: _Array, c: _Array, before: NDArray[np.int64] | None = None) -> _Array:
         """For each row of `c`, the sum over all pairs of points of c c' k."""
@@ -95,11 +114,16 @@ class TentKernel:
     def measure(self, points: Points) -> float:
         """The measure with this kernel, from the points of a sketch.
 
-        Each bucket becomes two points with the bucket's sums of w c and w c p. Pairs of rows in different buckets are
-        then exact wherever the kernel is straight between them; docs/guide/inference.md compares the error of the
-        others with the spread of the measure under calibration.
+        Each bucket becomes two points with the bucket's sums of w c and w c p, as far apart as rows at equal distances
+        between its smallest and its largest prediction are in the root mean square. So buckets of one or two rows are
+        exact, and of the others pairs of rows in different buckets wherever the kernel is straight between them;
+        docs/guide/inference.md compares the error of the rest with the spread of the measure under calibration. On the
+        information axis the rows of a bucket count as tied.
         """
-        middle, reach = (points.low + points.high) / 2.0, (points.high - points.low) / np.sqrt(12.0)
+        if self.information:
+            return float(self.sums(self.positions(points), points.bias[None, :])[0]) / points.total**2
+        n = np.maximum(points.n, 2)
+        middle, reach = (points.low + points.high) / 2.0, (points.high - points.low) * np.sqrt((n + 1) / (n - 1) / 12.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             tilt = np.where(reach > 0.0, (points.wcp - points.bias * middle) / reach, 0.0)
         x = np.stack([middle - reach, middle + reach], axis=1).ravel()
@@ -117,7 +141,7 @@ class TentKernel:
     def null_scales(self, points: Points) -> _Array:
         """Scales of the null distribution for many rows: a sum of squares of standard normals, each with its scale."""
         root = np.sqrt(points.wwv) / points.total
-        scaled = root[:, None] * self.matrix(points.p) * root
+        scaled = root[:, None] * self.matrix(self.positions(points)) * root
         return np.maximum(np.linalg.eigvalsh(scaled).astype(np.float64), 0.0)
 
 
@@ -137,6 +161,6 @@ def null_moments(kernel: TentKernel, points: Points) -> NullMoments:
     since c^2 has the variance v (1 - 4v).
     """
     a, row_ww = points.wwv / points.total**2, points.row_ww / points.total**2
-    pairs = 2.0 * kernel.squares(points.p, a)
+    pairs = 2.0 * kernel.squares(kernel.positions(points), a)
     self_pairs = float(np.sum(a * row_ww * (1.0 - 6.0 * points.p * (1.0 - points.p))))
     return NullMoments(points.noise_floor, math.sqrt(max(pairs + self_pairs, 0.0)), pairs)
