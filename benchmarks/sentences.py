@@ -185,10 +185,11 @@ def with_slope(p: Array, slope: float, mean: float) -> Array:
 def printed_truths(p: Array, words: str) -> dict[str, Array]:
     """Parse "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15": a truth at each size that is named."""
     mean, number = float(np.mean(p)), r"(\d+(?:\.\d+)?)"
+    unit = next(size for name, size in reversed(UNITS.items()) if name in words)
     truths = {}
     for way, sign in (("high", "+"), ("low", "-")):
-        if size := re.search(rf"\{sign}{number}|a shift of {number} or more", words):
-            truths[f"too {way}"] = np.clip(p - float(sign + (size[1] or size[2])), 0.0, 1.0)
+        if size := re.search(rf"\{sign}{number}|a shift of {number}", words):
+            truths[f"too {way}"] = np.clip(p - float(sign + (size[1] or size[2])) / unit, 0.0, 1.0)
     for name, pattern in (
         ("overconfident", rf"slopes (?:beyond|below) {number}"),
         ("underconfident", rf"slopes (?:above|beyond \S+ to) {number}"),
@@ -314,33 +315,40 @@ them) and 0.5 X (enough rows must pass at least 80%). Without an error, X is 0.0
 
 
 NUMBER = r"(\d[\d.]*(?:e-\d+)?)"
+# Words after a number, or after the second of two, that give its unit.
+UNITS = {"": 1.0, " per 1,000": 1e3, " per 100,000": 1e5, " per million": 1e6, " per billion": 1e9}
+UNIT = f"({'|'.join(sorted(UNITS, reverse=True))})"
 DIRECTIONS_IN_TEXT = ("Too high", "Too low", "Overconfident", "Underconfident")
 
 
 def error_is_true(text: str, rows: Rows) -> bool | None:
     """Check "The error is about 0.07 (95%: 0.06 to 0.08)" or "the error is at most 0.1"; None if neither is printed."""
     true = true_size(rows)
-    if found := re.search(rf"error is about {NUMBER} \(95%: {NUMBER} to {NUMBER}\)", text):
-        return float(found[2]) <= true <= float(found[3])
-    found = re.search(rf"error is at most {NUMBER} \(95% confidence\)", text)
-    return true <= float(found[1]) if found else None
+    if found := re.search(rf"error is about {NUMBER}{UNIT} \(95%: {NUMBER} to {NUMBER}\)", text):
+        return float(found[3]) <= true * UNITS[found[2]] <= float(found[4])
+    found = re.search(rf"error is at most {NUMBER}{UNIT} \(95% confidence\)", text)
+    return true * UNITS[found[2]] <= float(found[1]) if found else None
 
 
 def worst_is_true(text: str, rows: Rows) -> bool | None:
     """Check "at least 0.03 too high between 0.3 and 0.6"; the ends are printed with three digits."""
-    found = re.search(rf"Worst place: at least {NUMBER} too (high|low) (?:between|at) {NUMBER}(?: and {NUMBER})?", text)
+    place = rf"(?:between|at) {NUMBER}(?: and {NUMBER})?{UNIT} \("
+    found = re.search(rf"Worst place: at least {NUMBER}{UNIT} too (high|low) {place}", text)
     if not found:
         return None
-    low, high = float(found[3]), float(found[4] or found[3])
-    error = true_mean_error(rows, low - 0.005 * low, high + 0.005 * high)
-    return error * (1.0 if found[2] == "high" else -1.0) >= float(found[1])
+    low, high = (float(end) / UNITS[found[6]] for end in (found[4], found[5] or found[4]))
+    error = true_mean_error(rows, low - 0.005 * low, high + 0.005 * high) * UNITS[found[2]]
+    return error * (1.0 if found[3] == "high" else -1.0) >= float(found[1])
 
 
 def ratio_is_true(text: str, rows: Rows) -> bool | None:
     """Check "It predicts 2.0 times as many events as happen (95%: 1.8 to 2.2)"."""
-    found = re.search(rf"times as many events as happen \(95%: {NUMBER} to {NUMBER}\)", text)
+    found = re.search(rf"times as many (non-)?events as .*? \(95%: {NUMBER} to {NUMBER}\)", text)
     _, p, truth, _ = rows
-    return float(found[1]) <= np.sum(p) / np.sum(truth) <= float(found[2]) if found else None
+    if not found:
+        return None
+    ratio = np.sum(1.0 - p) / np.sum(1.0 - truth) if found[1] else np.sum(p) / np.sum(truth)
+    return float(found[2]) <= ratio <= float(found[3])
 
 
 def word_is_true(text: str, right: list[str]) -> bool | None:

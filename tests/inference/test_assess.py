@@ -14,6 +14,7 @@ from support.simulation import REPEATS
 
 import truthcal as tc
 from truthcal.core import summarize
+from truthcal.results.text import frequencies
 
 N = 2000
 
@@ -214,7 +215,9 @@ def test_worst_range_is_where_it_was_put():
     assert 0.1 < found.error_at_least < 0.2
     assert found.confidence_level == 0.9
     assert result.verdict.endswith(f"Worst place: {found};\n{found.frequencies}.")
-    assert "or more {} (90%); mean prediction {}, outcome {}\n".format(found.place, *found.percentages) in str(result)
+    assert "or more {} (90%); mean prediction {}, outcome {}\n".format(
+        found.place, *frequencies(found.mean_proba, found.mean_true)
+    ) in str(result)
 
 
 def test_same_rows_same_verdict():
@@ -565,13 +568,34 @@ def test_rare_events_have_a_ratio(factor, kind):
     p = rng.beta(1.0, 99.0, 40_000)
     result = tc.assess(rng.random(40_000) < np.minimum(p / factor, 1.0), p)
     assert result.kind == kind
-    found = re.search(r"It predicts (\S+) times as many events as happen \(95%: (\S+) to (\S+)\)\.", result.verdict)
+    found = re.search(r"It predicts (\S+) times as many events as happen \(95%: (\S+) to (\S+)\): ", result.verdict)
     ratio, low, high = map(float, found.groups())
     assert low < ratio < high
     assert low < factor < high
     bias = result.bias_interval
     assert result.mean_proba / (result.mean_proba - bias.low) == pytest.approx(low, rel=0.05)
     assert result.mean_proba / (result.mean_proba - bias.high) == pytest.approx(high, rel=0.05)
+
+
+def test_rare_events_are_counted_per_thousand():
+    rng = np.random.default_rng(3)
+    p = rng.beta(1.0, 99.0, 40_000)
+    y = (rng.random(40_000) < p / 2.0).astype(int)
+    result, mirrored = tc.assess(y, p), tc.assess(1 - y, 1.0 - p)
+    number = r"\d+(?:\.\d+)?"
+    found = re.search(rf"error is about ({number}) per 1,000 \(95%: ({number}) to ({number})\)\.", result.verdict)
+    size, low, high = (float(each) / 1000.0 for each in found.groups())
+    assert size == pytest.approx(result.error.estimate, rel=0.05)
+    assert result.error.low * 0.9 < low <= result.error.low < result.error.high <= high < 1.1 * result.error.high
+    rates = " instead of ".join(frequencies(result.mean_proba, result.mean_true))
+    assert f": {rates}.\n" in result.verdict
+    assert re.search(
+        rf"at least {number} per 1,000 too high between {number} and {number} per 1,000 \(", result.verdict
+    )
+    assert f"non-events as there are {result.verdict.split('as happen ')[1].splitlines()[0]}" in mirrored.verdict
+    assert f"{1000 * result.bias_interval.estimate:+.4g} per 1,000 95%" in str(result)
+    assert "per 1,000" in result.detectable.shapes
+    assert tc.assess(y, p).to_dict()["bias_interval"]["estimate"] == result.bias_interval.estimate  # values stay plain
 
 
 @pytest.mark.parametrize(("happened", "limits"), [(1, "120 times as many events as happen (95%: 21 or more)"), (0, "")])

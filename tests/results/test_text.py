@@ -42,6 +42,8 @@ def test_text_shows_as_it_is(given, shown):
         (text.error_text(0.0172, 0.01, 0.0353, 3), "0.0172"),
         (text.number(0.0456789, 3), "0.0457"),
         (text.number(-0.99999, 3), "-1"),
+        (text.number(74123.0, 2, sign="+"), "+74,000"),
+        (text.upper_limit(74123.0, 2), "75,000"),
         (text.number(1.2345e-05, 3, sign="+"), "+1.23e-05"),
         (text.number(-1e-17, sign="+"), "+0"),
         (text.number(math.nan), "unknown"),
@@ -155,3 +157,65 @@ def test_one_line_keeps_both_ends():
     assert one_line("x" * 50 + "end") == "x" * 18 + "\u2026" + "x" * 6 + "end"
     assert one_line(" a\n b ") == "a b"
     assert one_line("\n") == "(no name)"
+
+
+@pytest.mark.parametrize(
+    ("rate", "words", "per"),
+    [
+        (0.0, "0%", ""),
+        (1e-9, "1.0 per billion", " per billion"),
+        (2.5e-6, "2.5 per million", " per million"),
+        (7.6e-5, "7.6 per 100,000", " per 100,000"),
+        (0.00099, "99 per 100,000", " per 100,000"),
+        (0.001, "1.0 per 1,000", " per 1,000"),
+        (0.0021, "2.1 per 1,000", " per 1,000"),
+        (0.0495, "50 per 1,000", " per 1,000"),
+        (0.05, "5%", ""),
+        (0.5, "50%", ""),
+        (0.999, "99.90%", ""),
+        (1.0, "100%", ""),
+    ],
+)
+def test_words_for_a_probability_follow_its_size(rate, words, per):
+    assert text.frequencies(rate) == [words]
+    unit = text.unit_of(rate)
+    assert unit.per == per
+    assert unit.rows == 1 or 1 <= round(unit.rows * rate, 9) < 100
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ((0.032, 0.013), ["32 per 1,000", "13 per 1,000"]),
+        ((0.0068, 0.0), ["6.8 per 1,000", "0 per 1,000"]),
+        ((0.0201, 0.0199), ["20.10 per 1,000", "19.90 per 1,000"]),
+        ((0.85, 0.97), ["85%", "97%"]),
+        ((0.976, 0.989), ["97.6%", "98.9%"]),
+        ((0.06, 0.002), ["6%", "0.20%"]),
+    ],
+)
+def test_probabilities_side_by_side_have_one_unit(rates, words):
+    assert text.frequencies(*rates) == words
+
+
+@pytest.mark.parametrize(
+    ("means", "errors", "per"),
+    [
+        ((0.01, 0.005), (), " per 1,000"),
+        ((0.99, 0.995), (), " per 1,000"),  # the other outcome is rare
+        ((0.5, 0.4), (0.0001,), ""),
+        ((0.0002, 0.0003), (0.00016,), " per 100,000"),
+        ((0.0002, 0.0003), (0.004,), " per 1,000"),
+        ((0.02, 0.02), (math.nan,), " per 1,000"),
+        ((0.0, 0.0), (0.0,), ""),
+        ((0.01, 0.9), (0.9,), ""),
+    ],
+)
+def test_unit_of_errors_is_that_of_the_rarer_outcome(means, errors, per):
+    assert text.error_unit(*means, *errors).per == per
+
+
+def test_ratio_of_means_is_rounded_outwards():
+    assert text.ratio_of_means(0.01, 0.005, 0.0041, 0.0056) == ("2.0", "1.6 to 2.3")
+    assert text.ratio_of_means(0.01, 0.005, 0.001, 0.01) == ("2.0", "1.1 or more")
+    assert text.ratio_of_means(0.01, 0.02, -0.0151, -0.0052) == ("0.50", "0.39 to 0.66")

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from truthcal.measures.decomposition import brier_decomposition_of
 from truthcal.results.assessment import Assessment, detects_large_errors
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import count, percent, plural, upper_limit, without_exponent
+from truthcal.results.text import count, frequencies, percent, plural, ratio_of_means, upper_limit
 
 _POWER = 0.8
 # "Unusually close" has innocent causes more often than a calibration error has, so it requires a p-value five times
@@ -188,7 +187,7 @@ def _verdict_text(found: Assessment, alpha: float) -> str:
         return f"Too few rows: {_word_shortage(found)}."
     if test.information == 0.0:
         return f"Always right: all predictions are 0 or 1, and none is wrong ({rows})."
-    detectable = f"Detectable with 80% power: {found.detectable.shapes}."
+    detectable = f"Detectable with 80% power: {found.detectable.shapes_in(found.unit)}."
     if kind == "unclear":
         return f"Unclear: miscalibration is not significant, but {_word_error(found, 'the')}\n{detectable}"
     little = "" if detects_large_errors(found.detectable.largest, found.mean_proba) else ", which is not much"
@@ -217,28 +216,30 @@ def _join_lines(*lines: str) -> str:
 
 def _word_error(found: Assessment, the: str = "The") -> str:
     """Word the size of the error for a verdict: an upper limit if it may be 0; nothing without an interval."""
-    error, level = found.error, percent(found.error.confidence_level)
+    error, unit, level = found.error, found.unit, percent(found.error.confidence_level)
     if math.isnan(error.low):
         return ""
     if error.low == 0.0:
-        return f"{the} error is at most {upper_limit(error.high, 2)} ({level} confidence)."
-    return f"{the} error is about {error.estimate:.2g} ({level}: {error.ends(2)})."
+        return f"{the} error is at most {upper_limit(unit.rows * error.high, 2)}{unit.per} ({level} confidence)."
+    return f"{the} error is about {error.size(2, unit)}{unit.per} ({level}: {error.ends(2, unit=unit)})."
 
 
 def _word_ratio(found: Assessment) -> str:
-    """Word the bias of rare events for a verdict, as a ratio; nothing for common events or an uncertain direction.
-
-    The ratio is that of the mean prediction to the mean outcome, for each mean outcome in the interval of the bias.
-    """
-    mean, bias = found.mean_proba, found.bias_interval
-    if not (0.0 < min(mean, found.mean_true) <= _RARE and (bias.low > 0.0 or bias.high < 0.0)):
+    """Word the bias of rare events (or non-events) as a ratio; nothing for common ones or an uncertain direction."""
+    means, bias = (found.mean_proba, found.mean_true), found.bias_interval
+    level = percent(bias.confidence_level)
+    if not (bias.low > 0.0 or bias.high < 0.0):
         return ""
-    low, ratio = without_exponent(mean / (mean - bias.low), ROUND_FLOOR), without_exponent(mean / found.mean_true)
-    fewest_events = mean - bias.high
-    limits = (
-        f"{low} to {without_exponent(mean / fewest_events, ROUND_CEILING)}" if fewest_events > 0.0 else f"{low} or more"
-    )
-    return f"It predicts {ratio} times as many events as happen ({percent(bias.confidence_level)}: {limits})."
+    if 0.0 < min(means) <= _RARE:
+        ratio, limits = ratio_of_means(*means, bias.low, bias.high)
+        start = f"It predicts {ratio} times as many events as happen"
+    elif 1.0 - _RARE <= max(means) < 1.0:
+        means = 1.0 - means[0], 1.0 - means[1]
+        ratio, limits = ratio_of_means(*means, -bias.high, -bias.low)
+        start = f"It predicts {ratio} times as many non-events as there are"
+    else:
+        return ""
+    return f"{start} ({level}: {limits}): {' instead of '.join(frequencies(*means))}."
 
 
 def _assessment_warnings(found: Assessment, points: Points) -> list[str]:

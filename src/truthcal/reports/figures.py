@@ -80,7 +80,7 @@ class Figures:
             "low. ATB is the squared bias below a threshold plus the squared bias above it, averaged over all "
             "thresholds. For calibrated predictions, the whole curve stays in the band "
             f"{percent(band.confidence_level)} of the time.",
-            f"{curve.describe(_DIGITS)} {band.describe(_DIGITS)}",
+            f"{curve.describe(_DIGITS)} {band.describe(_DIGITS, curve.unit)}",
         )
 
     def scales(self, profile: ScaleProfile) -> Figure:

@@ -9,7 +9,7 @@ from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.power import DetectableError
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, effective_rows, mood, number, percent
+from truthcal.results.text import Page, Unit, effective_rows, error_unit, frequencies, mood, number, percent, unit_of
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
@@ -73,16 +73,15 @@ class Assessment(PageResult):
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""
         d, test, few = self.decomposition, self.test, min(digits, 3)
 
-        def line(name: str, value: float, explanation: str, sign: str = "") -> Evidence:
-            return Evidence(name, value, number(value, digits, sign=sign), explanation)
+        def line(name: str, value: float, explanation: str) -> Evidence:
+            return Evidence(name, value, number(value, digits), explanation)
 
-        means = f"mean prediction {self.mean_proba:.{digits}g}, outcome {self.mean_true:.{digits}g}"
-        bias, by_test = self.bias_interval, f"by {test.measure} ({test.method})"
+        by_test = f"by {test.measure} ({test.method})"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
         parts = f"miscalibration {d.miscalibration:.{few}g} - discrimination {d.discrimination:.{few}g}"
         return [
-            Evidence("error", self.error.estimate, *_error_in_words(self.error, mood(self.kind) == "bad", digits)),
-            line("bias", bias.estimate, f"{bias.between(digits)}; {means}", "+"),
+            self._error_evidence(digits),
+            self._bias_evidence(digits),
             line("ATB", self.atb, chance),
             Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
             Evidence("too good?", self.pvalue_too_good, test.format_p(self.pvalue_too_good), _TOO_GOOD),
@@ -92,8 +91,28 @@ class Assessment(PageResult):
             Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
         ]
 
+    @property
+    def unit(self) -> Unit:
+        """Unit of errors in text: for rare events, per 1,000 rows or more."""
+        return error_unit(self.mean_proba, self.mean_true, self.error.high)
+
+    def _error_evidence(self, digits: int) -> Evidence:
+        """Format the size of the error and its explanation. An error that may be 0 has an upper limit only."""
+        error, unit = self.error, self.unit
+        significant = mood(self.kind) == "bad" or error.low > 0.0
+        start = "root mean square, without noise" if significant else "none detected"
+        end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(digits, unit)
+        return Evidence("error", error.estimate, f"{error.size(digits, unit)}{unit.per}", f"{start}; {end}")
+
+    def _bias_evidence(self, digits: int) -> Evidence:
+        bias, unit, rates = self.bias_interval, self.unit, unit_of(self.mean_proba, self.mean_true)
+        predicted, observed = (number(rates.rows * mean, digits) for mean in (self.mean_proba, self.mean_true))
+        means = f"mean prediction {predicted}, outcome {observed}{rates.per}"
+        text = f"{number(unit.rows * bias.estimate, digits, sign='+')}{unit.per}"
+        return Evidence("bias", bias.estimate, text, f"{bias.between(digits, unit)}; {means}")
+
     def _detectable_evidence(self) -> Evidence:
-        shapes, power = self.detectable.shapes, self.detectable.power
+        shapes, power = self.detectable.shapes_in(self.unit), self.detectable.power
         if not shapes:
             return Evidence("detectable", math.nan, "unknown", "these rows carry too little information")
         return Evidence("detectable", power, f"{percent(power)} power", shapes)
@@ -102,18 +121,12 @@ class Assessment(PageResult):
         worst, level = self.worst, percent(self.bias_interval.confidence_level)
         if worst is None:
             return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
-        where = "or more {} ({}); mean prediction {}, outcome {}".format(worst.place, level, *worst.percentages)
+        predicted, observed = frequencies(worst.mean_proba, worst.mean_true)
+        where = f"or more {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
         return Evidence("worst range", worst.error_at_least, worst.limit(digits), where)
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
-
-
-def _error_in_words(error: ConfidenceInterval, significant: bool, digits: int) -> tuple[str, str]:
-    """Format the size of the error and its explanation. An error that may be 0 has an upper limit only."""
-    start = "root mean square, without noise" if significant or error.low > 0.0 else "none detected"
-    end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(digits)
-    return error.size(digits), f"{start}; {end}"
 
 
 def notable_error(mean_proba: float) -> float:

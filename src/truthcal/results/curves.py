@@ -8,7 +8,19 @@ from numpy.typing import NDArray
 
 from truthcal.results.base import PageResult, Result
 from truthcal.results.dependence import RowOrderNote
-from truthcal.results.text import Page, Table, count, interval, number, percent, plural
+from truthcal.results.text import (
+    PLAIN,
+    Page,
+    Table,
+    Unit,
+    count,
+    error_unit,
+    interval,
+    number,
+    percent,
+    plural,
+    unit_of,
+)
 
 _Array = NDArray[np.float64]
 _KINDS = {"isotonic": "", "quantile": " of about equal weight", "uniform": " of equal width"}
@@ -52,15 +64,21 @@ class BiasCurve(_Curve):
     sketched: bool = False
     _columns: ClassVar = ("q", "bias", "count", "weight")
 
+    @property
+    def unit(self) -> Unit:
+        """Unit of the bias in text: for rare events, per 1,000 rows or more."""
+        mean = float(np.sum(self.weight * self.q))
+        return error_unit(mean, mean)
+
     def describe(self, digits: int = 4) -> str:
         """Return the largest and the total bias in words, with `digits` significant digits."""
-        peak, places = int(np.abs(self.bias).argmax()), len(self.q)
+        peak, places, unit = int(np.abs(self.bias).argmax()), len(self.q), self.unit
         where = f"{places:,} different predictions" if places > 1 else "one prediction"
         if self.sketched:
             where = f"{count(places, 'bucket')} of a sketch"
-        largest, total = (number(float(x), digits, sign="+") for x in (self.bias[peak], self.bias[-1]))
+        largest, total = (number(unit.rows * float(x), digits, sign="+") for x in (self.bias[peak], self.bias[-1]))
         start = f"Cumulative bias at {where} ({count(int(self.count.sum()), 'row')})"
-        return f"{start}: largest {largest} at q = {self.q[peak]:.{digits}g}, total {total}."
+        return f"{start}: largest {largest} at q = {self.q[peak]:.{digits}g}, total {total}{unit.per}."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,9 +137,16 @@ class ReliabilityCurve(_Curve):
             return 0
         return int(np.count_nonzero((self.mean_true < self.low) | (self.mean_true > self.high)))
 
+    @property
+    def unit(self) -> Unit:
+        """Unit of gaps in text: for rare events, per 1,000 rows or more."""
+        means = (float(np.sum(self.weight * mean)) for mean in (self.mean_proba, self.mean_true))
+        return error_unit(*means, self.mean_gap)
+
     def describe(self, digits: int = 4, *, worst: bool = True) -> str:
         """Return the mean gap in words, with `digits` significant digits; with `worst`, also where it is largest."""
-        gap, where = number(self.mean_gap, digits), self._largest_gap(digits) if worst else ""
+        unit, where = self.unit, self._largest_gap(digits) if worst else ""
+        gap = f"{number(unit.rows * self.mean_gap, digits)}{unit.per}"
         outside = f"; {self.outside:,} of {len(self.count):,} outside the {percent(self.confidence_level)} band"
         band = "" if self.low is None else f"{outside} of calibrated predictions"
         return f"Mean gap of {gap} between predictions and frequencies in {self._places()}{where}{band}."
@@ -131,9 +156,11 @@ class ReliabilityCurve(_Curve):
         worst = int((self.weight * np.abs(gap)).argmax())
         if not self.weight[worst] * gap[worst]:
             return ""
-        left, right = self.left[worst], self.right[worst]
-        where = f"at {left:.{digits}g}" if left == right else f"from {left:.{digits}g} to {right:.{digits}g}"
-        return f", largest part {where} (too {'high' if gap[worst] > 0 else 'low'} by {abs(gap[worst]):.{digits}g})"
+        unit, place = self.unit, unit_of(float(self.right[worst]))
+        left, right = (number(place.rows * float(end[worst]), digits) for end in (self.left, self.right))
+        where = f"at {left}{place.per}" if left == right else f"from {left} to {right}{place.per}"
+        size = f"{number(unit.rows * abs(float(gap[worst])), digits)}{unit.per}"
+        return f", largest part {where} (too {'high' if gap[worst] > 0 else 'low'} by {size})"
 
     def _places(self) -> str:
         name = "isotonic pool" if self.strategy == "isotonic" else "bin"
@@ -196,11 +223,11 @@ class BiasBand(_Curve):
     n_resamples: int
     n: int
 
-    def describe(self, digits: int = 4) -> str:
+    def describe(self, digits: int = 4, unit: Unit = PLAIN) -> str:
         """Return the limits in words, with `digits` significant digits."""
-        limit, often = number(self.limit, digits), f"{percent(self.confidence_level)} of the time"
+        limit, often = number(unit.rows * self.limit, digits), f"{percent(self.confidence_level)} of the time"
         start = f"If predictions were calibrated, the cumulative bias of {count(self.n, 'row')} would stay"
-        return f"{start} between -{limit} and +{limit} everywhere, {often}."
+        return f"{start} between -{limit} and +{limit}{unit.per} everywhere, {often}."
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return columns of equal length: both ends of the band."""
@@ -276,6 +303,11 @@ class ScaleProfile(RowOrderNote, PageResult):
         return _signed_root((self.high - self.null_mean) / self.common)
 
     @property
+    def unit(self) -> Unit:
+        """Unit of errors in text, from the mean of p(1 - p): for rare events, per 1,000 rows or more."""
+        return unit_of(float(self.null_mean[0]) * self.n)
+
+    @property
     def names(self) -> list[str]:
         """The widths as fractions: 1, 1/2 ... 1/32."""
         return ["1" if width == 1.0 else f"1/{1.0 / width:g}" for width in self.width]
@@ -288,9 +320,11 @@ class ScaleProfile(RowOrderNote, PageResult):
         return f"{scales} an error above the {calibrated}."
 
     def _page(self) -> Page:
-        columns = zip(self.names, self.error, self.error_low, self.error_high, self.pvalue, strict=True)
+        unit = self.unit
+        errors = (unit.rows * error for error in (self.error, self.error_low, self.error_high))
+        columns = zip(self.names, *errors, self.pvalue, strict=True)
         rows = [[name, f"{x:+.3g}", interval(low, high, 3, sign="+"), f"{p:.2g}"] for name, x, low, high, p in columns]
-        header = ["width", "error", f"{percent(self.confidence_level)} by chance", "p"]
+        header = ["width", f"error{unit.per}", f"{percent(self.confidence_level)} by chance", "p"]
         table = Table(header, rows, right=[1], indent=2)
         return Page(self.describe(), table, warnings=self._row_order_warnings())
 

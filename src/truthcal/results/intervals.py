@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from truthcal.results.base import Result
-from truthcal.results.text import error_text, interval, lower_limit, percent, upper_limit
+from truthcal.results.text import PLAIN, Unit, error_text, interval, lower_limit, percent, upper_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class ConfidenceInterval(Result):
         noise = " without noise" if self.noise_removed else ""
         return f"{self.measure}{noise} {self.estimate:.4g}, {self.between()}"
 
-    def size(self, digits: int = 4) -> str:
+    def size(self, digits: int = 4, unit: Unit = PLAIN) -> str:
         """Return the size of an error as text: its estimate, or an upper limit if the interval contains 0."""
-        return error_text(self.estimate, self.low, self.high, digits)
+        return error_text(unit.rows * self.estimate, unit.rows * self.low, unit.rows * self.high, digits)
 
-    def ends(self, digits: int = 4, sign: str = "") -> str:
+    def ends(self, digits: int = 4, sign: str = "", unit: Unit = PLAIN) -> str:
         """Return both ends as text with `digits` significant digits: "0.1 to 0.2"; empty if there is no interval."""
-        return interval(self.low, self.high, digits, sign=sign)
+        return interval(unit.rows * self.low, unit.rows * self.high, digits, sign=sign)
 
-    def between(self, digits: int = 4) -> str:
+    def between(self, digits: int = 4, unit: Unit = PLAIN) -> str:
         """Return both ends in words with `digits` significant digits: "95% between 0.1 and 0.2"."""
         if math.isnan(self.low):
             return "no interval"
-        ends = f"{lower_limit(self.low, digits)} and {upper_limit(self.high, digits)}"
+        ends = f"{lower_limit(unit.rows * self.low, digits)} and {upper_limit(unit.rows * self.high, digits)}"
         return f"{percent(self.confidence_level)} between {ends}"

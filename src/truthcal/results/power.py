@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.results.base import PageResult, Result
-from truthcal.results.text import Page, Table, count
+from truthcal.results.text import Page, Table, Unit, count, unit_of
 
 # Shifts upwards and downwards that differ by at most this share are given as one, and rounding moves them by at most
 # this share: either changes a power of 0.8 by about 0.01.
@@ -142,7 +142,11 @@ class DetectableError(Result):
     @property
     def shapes(self) -> str:
         """The errors in words: "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15"; empty if none."""
-        return " and ".join(part for part in (self._shift(), self._slopes()) if part)
+        return self.shapes_in(unit_of(self.information / self.n))
+
+    def shapes_in(self, unit: Unit) -> str:
+        """Return `shapes` with the shift in this unit."""
+        return " and ".join(part for part in (self._shift(unit), self._slopes()) if part)
 
     def __str__(self) -> str:
         if not self.shapes:
@@ -151,13 +155,14 @@ class DetectableError(Result):
         start = f"With these {self.n:,} predictions, a test at level {self.alpha:g} has {self.power:.0%} power"
         return f"{start} to detect\n{self.shapes}."
 
-    def _shift(self) -> str:
-        high, low = (None if math.isnan(x) else _rounded(x) for x in (self.shift_high, self.shift_low))
+    def _shift(self, unit: Unit) -> str:
+        shifts = unit.rows * self.shift_high, unit.rows * self.shift_low
+        high, low = (None if math.isnan(x) else _rounded(x) for x in shifts)
         if high and low and abs(self.shift_high / self.shift_low - 1.0) <= _SAME:
-            return f"a shift of {_rounded((self.shift_high + self.shift_low) / 2.0)} or more"
+            return f"a shift of {_rounded(sum(shifts) / 2.0)}{unit.per} or more"
         if high and low:
-            return f"shifts beyond -{low} to +{high}"
-        return f"shifts below -{low}" if low else f"shifts above +{high}" if high else ""
+            return f"shifts beyond -{low} to +{high}{unit.per}"
+        return f"shifts below -{low}{unit.per}" if low else f"shifts above +{high}{unit.per}" if high else ""
 
     def _slopes(self) -> str:
         low, high = (None if math.isnan(x) else _rounded(x - 1.0, 1.0) for x in (self.slope_low, self.slope_high))

@@ -9,7 +9,21 @@ from typing import Any, ClassVar
 from truthcal.results.base import PageResult, Result
 from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
-from truthcal.results.text import Page, Table, count, more_rows, number, p_number, p_value, percent, plural
+from truthcal.results.text import (
+    PLAIN,
+    Page,
+    Table,
+    Unit,
+    count,
+    error_unit,
+    more_rows,
+    number,
+    p_number,
+    p_value,
+    percent,
+    plural,
+    ratio_of_means,
+)
 
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
@@ -89,16 +103,27 @@ class Segment(Result):
 
     def __str__(self) -> str:
         why = f"adjusted {p_value(self.adjusted)}" if self.tested else "not tested"
-        level, ends = percent(self.bias_interval.confidence_level), self.bias_interval.ends(2, "+")
-        bias = f"{number(self.bias, 2, sign='+')} ({f'{level}: {ends}' if ends else 'no interval'})"
+        unit = error_unit(self.mean_proba, self.mean_true)
+        level, ends = percent(self.bias_interval.confidence_level), self.bias_interval.ends(2, "+", unit)
+        size = f"{number(unit.rows * self.bias, 2, sign='+')}{unit.per}"
+        bias = f"{size} ({f'{level}: {ends}' if ends else 'no interval'})"
         return f"{self.name}: {self.kind} ({why}); bias {bias}; {count(self.n, 'row')}"
 
-    def cells(self, digits: int = 2) -> list[str]:
+    def cells(self, digits: int = 2, unit: Unit = PLAIN) -> list[str]:
         """Format the segment as a row of the printed table, with `digits` significant digits."""
-        bias, error_ends = number(self.bias, digits, sign="+"), self.error.ends(digits) if self.error.low > 0.0 else ""
-        intervals = (bias, self.bias_interval.ends(digits, "+")), (self.error.size(digits), error_ends)
+        interval, error = self.bias_interval, self.error
+        bias = number(unit.rows * self.bias, digits, sign="+"), interval.ends(digits, "+", unit)
+        intervals = bias, (error.size(digits, unit), error.ends(digits, unit=unit) if error.low > 0.0 else "")
         sizes = [f"{value} ({ends})" if ends else value for value, ends in intervals]
+        if unit.rows > 1:
+            sizes.insert(1, self._ratio())
         return [self.name, f"{self.n:,}", *sizes, p_number(self.pvalue), p_number(self.adjusted), self.kind]
+
+    def _ratio(self) -> str:
+        """Format the ratio of predicted to observed events, with the interval that follows from that of the bias."""
+        if math.isnan(self.bias_low) or not min(self.mean_true, self.mean_proba) > 0.0:
+            return "-"
+        return "{} ({})".format(*ratio_of_means(self.mean_proba, self.mean_true, self.bias_low, self.bias_high))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -160,6 +185,13 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
         return tuple(segment for segment in self.segments if segment.miscalibrated)
 
     @property
+    def unit(self) -> Unit:
+        """Unit of biases and errors in text, from the mean of all rows: for rare events, per 1,000 rows or more."""
+        rows = max(sum(segment.n for segment in self.segments), 1)
+        predicted = sum(segment.n * segment.mean_proba for segment in self.segments) / rows
+        return error_unit(predicted, sum(segment.n * segment.mean_true for segment in self.segments) / rows)
+
+    @property
     def verdict(self) -> str:
         """One line: how many are miscalibrated, which, and how many of these may be false alarms."""
         wrong, tested = self.miscalibrated, len(self.tested)
@@ -204,6 +236,10 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
         }
 
     def _page(self) -> Page:
-        rows = [segment.cells() for segment in self.segments[:_SHOWN]]
-        table = Table([", ".join(self.by), *_HEADER], rows, right=[1, 4, 5])
+        unit = self.unit
+        rows = [segment.cells(unit=unit) for segment in self.segments[:_SHOWN]]
+        header = [name + unit.per * (name in ("bias", "error")) for name in _HEADER]
+        if unit.rows > 1:
+            header.insert(2, "predicted/observed")
+        table = Table([", ".join(self.by), *header], rows, right=[1, len(header) - 2, len(header) - 1])
         return Page(self.verdict, table, more_rows(len(self), _SHOWN), self._row_order_warnings())

@@ -5,7 +5,9 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
+from decimal import ROUND_CEILING as CEILING
+from decimal import ROUND_FLOOR as FLOOR
+from decimal import ROUND_HALF_EVEN, Context
 
 # Smaller values are rounding errors of 0.
 _ZERO = 1e-15
@@ -20,13 +22,19 @@ _INVALID = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+# Rates below each of these are counted per so many rows: 0.002 is 2 per 1,000.
+_UNITS = ((0.05, 1_000, "1,000"), (0.001, 100_000, "100,000"), (1e-5, 10**6, "million"), (1e-6, 10**9, "billion"))
 # Characters of a name in a figure.
 LONGEST_LABEL = 28
 
 
 def number(x: float, digits: int = 4, *, sign: str = "", missing: str = "unknown") -> str:
     """Format a number with significant digits; `sign` "+" shows the sign, `missing` stands for nan."""
-    return missing if math.isnan(x) else f"{0.0 if abs(x) < _ZERO else x:{sign}.{digits}g}"
+    if math.isnan(x):
+        return missing
+    if 10.0**digits <= abs(x) < 1e9:  # without an exponent
+        return f"{_round(x, digits, ROUND_HALF_EVEN):{sign},.0f}"
+    return f"{0.0 if abs(x) < _ZERO else x:{sign}.{digits}g}"
 
 
 def without_exponent(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -36,12 +44,12 @@ def without_exponent(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
 
 def lower_limit(x: float, digits: int = 4, *, sign: str = "") -> str:
     """Format a lower confidence limit, rounded down so that it stays one."""
-    return number(_round(x, digits, ROUND_FLOOR), digits, sign=sign)
+    return number(_round(x, digits, FLOOR), digits, sign=sign)
 
 
 def upper_limit(x: float, digits: int = 4, *, sign: str = "") -> str:
     """Format an upper confidence limit, rounded up so that it stays one."""
-    return number(_round(x, digits, ROUND_CEILING), digits, sign=sign)
+    return number(_round(x, digits, CEILING), digits, sign=sign)
 
 
 def _round(x: float, digits: int, rounding: str) -> float:
@@ -57,6 +65,59 @@ def interval(low: float, high: float, digits: int = 4, *, sign: str = "") -> str
 def error_text(estimate: float, low: float, high: float, digits: int) -> str:
     """Format the size of an error: its estimate, or an upper limit if the interval contains 0."""
     return f"<= {upper_limit(high, digits)}" if low == 0.0 else number(estimate, digits, missing="-")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Unit of probabilities and errors in text: multiply them by `rows`, and write `per` after them.
+
+    `rows` is 1 and `per` is empty for common events; for rare ones they are, for example, 1000 and " per 1,000".
+    """
+
+    rows: int = 1
+    per: str = ""
+
+
+PLAIN = Unit()
+
+
+def unit_of(*rates: float) -> Unit:
+    """Choose the unit for the text of rates, from the largest of them: plain numbers from 0.05, and for 0."""
+    largest = max((abs(rate) for rate in rates if not math.isnan(rate)), default=0.0)
+    units = [Unit(rows, f" per {name}") for below, rows, name in _UNITS if 0.0 < largest < below]
+    return units[-1] if units else PLAIN
+
+
+def error_unit(mean_proba: float, mean_true: float, *errors: float) -> Unit:
+    """Choose the unit for the text of errors: from the mean of the rarer outcome, or the largest error if larger."""
+    return unit_of(min(max(mean_proba, mean_true), 1.0 - min(mean_proba, mean_true)), *errors)
+
+
+def frequencies(*rates: float) -> list[str]:
+    """Format probabilities in one unit: "85%", or "1.3 per 1,000" if all are rare.
+
+    With at least two digits of their difference, and of their distance from 0 and 1.
+    """
+    unit = unit_of(*rates)
+    rows, name, few = (unit.rows, unit.per, 10.0) if unit.rows > 1 else (100, "%", 1.0)
+    texts = []
+    for rate in rates:
+        sizes = ((max(rates) - min(rates), 2.0), (rate, few), (1.0 - rate, 1.0))
+        decimals = [
+            1 - math.floor(math.log10(size * rows)) for size, large in sizes if size > 1e-14 and size * rows < large
+        ]
+        texts.append(f"{rows * rate:.{max(decimals, default=0)}f}{name}")
+    return texts
+
+
+def ratio_of_means(mean_proba: float, mean_true: float, bias_low: float, bias_high: float) -> tuple[str, str]:
+    """Format the ratio of predicted to observed events, and its interval: "2.0", "1.8 to 2.2".
+
+    The ends are the ratios for the mean outcomes at both ends of the interval of the bias.
+    """
+    ratio, low = without_exponent(mean_proba / mean_true), without_exponent(mean_proba / (mean_proba - bias_low), FLOOR)
+    fewest = mean_proba - bias_high
+    return ratio, f"{low} to {without_exponent(mean_proba / fewest, CEILING)}" if fewest > 0.0 else f"{low} or more"
 
 
 def percent(level: float) -> str:

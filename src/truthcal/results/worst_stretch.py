@@ -1,10 +1,9 @@
 """The stretch of predictions whose error is certainly largest."""
 
-import math
 from dataclasses import dataclass
 
 from truthcal.results.base import Result
-from truthcal.results.text import lower_limit, percent, upper_limit
+from truthcal.results.text import PLAIN, error_unit, frequencies, lower_limit, number, percent, unit_of, upper_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +36,19 @@ class WorstStretch(Result):
     @property
     def frequencies(self) -> str:
         """The same place in words: "when it says 85%, 97% happen"."""
-        predicted, observed = self.percentages
+        predicted, observed = frequencies(self.mean_proba, self.mean_true)
         if self.low == self.high:
             return f"when it says {predicted}, {observed} happen"
         return f"there it says {predicted} on average, and {observed} happen"
 
     @property
-    def percentages(self) -> list[str]:
-        """Both means, with at least two digits of their difference, and of their distance from 0 and 1."""
-        texts = []
-        for mean in (self.mean_proba, self.mean_true):
-            sizes = ((abs(self.mean_proba - self.mean_true), 0.02), (mean, 0.01), (1.0 - mean, 0.01))
-            decimals = [-1 - math.floor(math.log10(size)) for size, large in sizes if 1e-14 < size < large]
-            texts.append(f"{100.0 * mean:.{max(decimals, default=0)}f}%")
-        return texts
-
-    @property
     def place(self) -> str:
-        """The range in words: "between 0.3 and 0.6"."""
-        return f"between {self.low:.3g} and {self.high:.3g}" if self.low < self.high else f"at {self.low:.3g}"
+        """The range in words: "between 0.3 and 0.6", or "between 3 and 6 per 1,000" if events are rare there."""
+        unit = unit_of(self.mean_proba, self.mean_true)
+        if unit.rows * self.high >= 1000.0:
+            unit = PLAIN
+        low, high = (number(unit.rows * end, 3) for end in (self.low, self.high))
+        return f"between {low} and {high}{unit.per}" if self.low < self.high else f"at {low}{unit.per}"
 
     def __str__(self) -> str:
         too, size = "high" if self.error_at_least > 0.0 else "low", self.limit(2)[1:]
@@ -63,5 +56,6 @@ class WorstStretch(Result):
 
     def limit(self, digits: int) -> str:
         """Format the limit with its sign and significant digits, rounded towards 0."""
+        unit = error_unit(self.mean_proba, self.mean_true)
         towards_zero = lower_limit if self.error_at_least > 0.0 else upper_limit
-        return towards_zero(self.error_at_least, digits, sign="+")
+        return f"{towards_zero(unit.rows * self.error_at_least, digits, sign='+')}{unit.per}"
