@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import truthcal as tc
 from truthcal import plots
+from truthcal.results.text import unit_of
 
 MODELS = {
     "reliability": plots.ReliabilityDisplay,
@@ -203,9 +204,9 @@ def test_axes_end_above_small_predictions(kind, scale, figure):
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels[0] == "0"
     assert 2 <= len(set(labels)) == len(labels)
-    np.testing.assert_allclose(
-        [float(label.replace("\N{MINUS SIGN}", "-")) for label in labels], ax.get_xticks(), rtol=1e-6
-    )
+    unit = unit_of(p.mean())
+    np.testing.assert_allclose(np.array(labels, float) / unit.rows, ax.get_xticks(), rtol=1e-6)
+    assert ax.get_xlabel().replace("\n", " ") == f"predicted probability,{unit.per} (log scale)"
     draw(kind, [0, 1], [0.2, 0.8], ax=ax)
     assert ax.get_xlim() == (-0.02, 1.02)
 
@@ -219,7 +220,7 @@ def test_odd_predictions_of_zero_alone_have_axes(kind, figure):
 
 @pytest.mark.parametrize("kind", ["reliability", "binned", "bias"])
 def test_axes_of_large_predictions_stay_whole(kind, figure):
-    ax = draw(kind, [0, 1, 1], [0.01, 0.02, 0.5], ax=figure.subplots()).ax_
+    ax = draw(kind, [0, 1, 1], [0.01, 0.2, 0.5], ax=figure.subplots()).ax_
     assert ax.get_xlim() == (-0.02, 1.02)
 
 

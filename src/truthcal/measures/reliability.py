@@ -25,8 +25,6 @@ STRATEGIES = ("isotonic", "quantile", "uniform")
 MOST_ENTRIES = 1000
 # Curves redrawn at a time.
 AT_A_TIME = 1000
-# Bins of equal width in a plot of the density of predictions; too coarse if all predictions are below RARE.
-DENSITY_BINS, RARE = 50, 0.5
 # Up to this many rows of equal weight in a bin, the distribution of their count is computed exactly, in 1 ms.
 _FEW = 500
 # Means of pools that differ by less are equal but for rounding.
@@ -132,9 +130,11 @@ def reliability_curve_of(
 
 
 def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
-    """Bin predictions for a plot of their density: by width, or into the finest bins by weight if all are small."""
-    density = reliability_curve_of(summary, "uniform", DENSITY_BINS)
-    return reliability_curve_of(summary, "quantile", MOST_ENTRIES) if density.left[-1] < RARE else density
+    """Merge neighbouring predictions for a plot of their density: into few points, finest at both ends."""
+    points = summary.points().thinned(MOST_ENTRIES)
+    left, right, mean_true = read_only(points.low), read_only(points.high), read_only(points.wy / points.weight)
+    columns = left, right, points.p, mean_true, points.n, read_only(points.weight / points.total), None, None
+    return ReliabilityCurve(*columns, "quantile", 0.95, sketched=summary.sketched)
 
 
 def _observed_frequencies(points: Points) -> _Array:

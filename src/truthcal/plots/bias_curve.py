@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from truthcal.core.summarize import summarize
 from truthcal.measures.bias_curve import bias_band_of, cumulative_bias_curve_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay, Rows, own_band
-from truthcal.plots.probability_axes import Largest, axis_end, axis_limits
+from truthcal.plots.display import ProbabilityDisplay, Rows, own_band
+from truthcal.plots.probability_axes import Predictions, ProbabilityAxis
 from truthcal.results.curves import BiasBand, BiasCurve
 from truthcal.results.text import percent
 
@@ -25,7 +25,7 @@ _Array = NDArray[np.float64]
 _COLUMNS = 240
 
 
-class BiasCurveDisplay(ModelDisplay):
+class BiasCurveDisplay(ProbabilityDisplay):
     """Plot of the bias of all predictions up to q against q: the curve that ATB integrates, with a band for chance.
 
     Where the curve rises, predictions are too high; where it falls, too low. The whole curve of calibrated predictions
@@ -57,12 +57,6 @@ class BiasCurveDisplay(ModelDisplay):
         return self.curve.table()
 
     def _prepare(self, ax: "Axes") -> None:
-        from truthcal.plots.ticks import probability_ticks
-
-        ax.set(xlabel="predicted probability")
-        draw.set_y_label(ax, "bias of all predictions up to here")
-        probability_ticks(ax, "x")
-        ax.ticklabel_format(axis="y", style="plain", useOffset=False)  # a power of ten would overlap the note
         draw.hide_frame(ax)
         draw.reference_line(ax.axhline(0.0), self._KIND, "zero")
         draw.note_above(ax, ("rising: predictions too high", "falling: too low"), "bias-note", gap="      ")
@@ -74,7 +68,7 @@ class BiasCurveDisplay(ModelDisplay):
         return draw.shade(ax, band["q"], band["low"], band["high"])
 
     def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
-        style, (x, y) = draw.model_style(slot), _bias_curve_corners(self.curve)
+        style, (x, y) = draw.model_style(slot), _bias_curve_corners(self.curve, self._axis)
         (thin,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, zorder=3)
         if self.band is None:
             return thin
@@ -86,10 +80,21 @@ class BiasCurveDisplay(ModelDisplay):
 
     def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
         """Set limits that hold all curves and bands, with some height even if all values are zero."""
+        from truthcal.plots.ticks import set_unit_ticks
+
+        super()._set_limits(ax, displays)
+        self._axis.apply(ax, x="predicted probability")
+        unit = displays[0].curve.unit
+        draw.set_label(ax, "y", f"bias of all predictions up to here{unit.per and f',{unit.per}'}")
+        set_unit_ticks(ax.yaxis, unit)
         extremes = [value for display in displays for value in display.extremes()]
         low, high = min(extremes), max(extremes)
         margin = 0.08 * ((high - low) or 0.1)
-        ax.set(xlim=axis_limits(axis_end(_curve_end(d.curve.q) for d in displays)), ylim=(low - margin, high + margin))
+        ax.set_ylim(low - margin, high + margin)
+
+    def predictions(self) -> Predictions:
+        """Return the distribution of predictions."""
+        return Predictions(self.curve.q, self.curve.weight, self.curve.count)
 
     def extremes(self) -> tuple[float, float]:
         """Return the lowest and the highest value of curve and band."""
@@ -109,16 +114,12 @@ class BiasCurveDisplay(ModelDisplay):
         return [(thick, f"outside {own_band('band', levels, 'of calibrated curves')}")] if any(levels) else []
 
 
-def _curve_end(q: _Array) -> Largest:
-    return Largest(float(q[-1]), float(q[-1]))
-
-
-def _bias_curve_corners(curve: BiasCurve) -> tuple[_Array, _Array]:
+def _bias_curve_corners(curve: BiasCurve, axis: ProbabilityAxis) -> tuple[_Array, _Array]:
     """Return the corners of the bias curve from 0 to 1: steps, or straight lines if steps are too many or unknown."""
     q, bias = np.asarray(curve.q, np.float64), curve.bias
     straight = len(q) > _COLUMNS or curve.sketched
     if len(q) > _COLUMNS:
-        q, bias = _thin_bias_curve(q, bias)
+        q, bias = _thin_bias_curve(q, bias, axis)
     start = [0.0, q[0]] if straight else [0.0]
     if not straight:
         before = np.concatenate([[0.0], bias[:-1]])
@@ -126,9 +127,9 @@ def _bias_curve_corners(curve: BiasCurve) -> tuple[_Array, _Array]:
     return np.concatenate([start, q, [1.0]]), np.concatenate([np.zeros(len(start)), bias, bias[-1:]])
 
 
-def _thin_bias_curve(q: _Array, bias: _Array) -> tuple[_Array, _Array]:
+def _thin_bias_curve(q: _Array, bias: _Array, axis: ProbabilityAxis) -> tuple[_Array, _Array]:
     """Return the lowest and the highest point of the bias curve in each column of the plot, and both ends."""
-    column = np.minimum((q / axis_end([_curve_end(q)]) * _COLUMNS).astype(np.int64), _COLUMNS - 1)
+    column = np.clip((axis.share(q) * _COLUMNS).astype(np.int64), 0, _COLUMNS - 1)
     starts = np.flatnonzero(np.diff(column, prepend=-1))
     ends = np.append(starts[1:], len(q))
     selected = [np.array([0, len(q) - 1])]

@@ -11,8 +11,8 @@ from truthcal.core.summarize import summarize
 from truthcal.measures.binned import DEFAULT_BINS
 from truthcal.measures.reliability import reliability_curve_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay, own_band
-from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square
+from truthcal.plots.display import ProbabilityDisplay, own_band
+from truthcal.plots.probability_axes import Predictions, prepare_square
 from truthcal.results.curves import ReliabilityCurve
 from truthcal.results.text import count, percent, plural
 
@@ -29,7 +29,7 @@ _BAR_ALPHA = 0.22
 _ROWS = 10
 
 
-class BinnedReliabilityDisplay(ModelDisplay):
+class BinnedReliabilityDisplay(ProbabilityDisplay):
     """Reliability diagram in bins, each with the interval in which calibrated predictions would be.
 
     Markers are larger in bins with more rows, filled if the bin is outside its interval and open if it is inside. The
@@ -99,13 +99,15 @@ class BinnedReliabilityDisplay(ModelDisplay):
         prepare_square(ax, self._KIND)
 
     def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
-        limits = axis_limits(axis_end(display.largest() for display in displays))
-        ax.set(xlim=limits, ylim=limits)
+        super()._set_limits(ax, displays)
+        self._axis.apply(ax, x="predicted probability", y="observed frequency")
 
-    def largest(self) -> Largest:
-        """Return the largest mean prediction of a bin, and the largest frequency or end of an interval."""
-        proba = float(np.max(self.curve.mean_proba))
-        return Largest(proba, max(proba, float(np.max(self.curve.mean_true)), float(np.max(self._intervals()[1]))))
+    def predictions(self) -> Predictions:
+        """Return the mean predictions of bins, all of which are shown with their frequencies and intervals."""
+        curve = self.curve
+        values = np.concatenate([curve.mean_proba, curve.mean_true, *self._intervals()])
+        shown = float(np.min(values)), float(np.max(values))
+        return Predictions(curve.mean_proba, curve.weight, curve.count, shown)
 
     def _height(self, ax: "Axes") -> float:
         return _WIDTH + 0.05

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from truthcal.core.checks import invalid
-from truthcal.core.params import check_flag, check_rng, shown
+from truthcal.core.params import check_choice, check_flag, check_rng, shown
 from truthcal.plots import drawing as draw
+from truthcal.plots.probability_axes import SCALES, Predictions, ProbabilityAxis
 from truthcal.results.base import data_frame
 from truthcal.results.text import percent
 
@@ -158,6 +159,9 @@ class ModelDisplay(Display):
         Display
             Itself, with `ax_` and `figure_`.
         """
+        return self._plot(ax, name, legend)
+
+    def _plot(self, ax: "Axes | None", name: str | None, legend: bool) -> Self:
         check_flag(legend, "legend")
         ax = draw.axes_for(ax, self._SIZE)
         slot = len(draw.tagged(ax, self._KIND, "curve"))
@@ -185,7 +189,11 @@ class ModelDisplay(Display):
         models = draw.model_entries(ax, self._KIND, markers=self._MARKERS)
         displays = [drawn.display for drawn in draw.attached(ax, self._KIND)]
         notes = self._notes(ax) if len(displays) == 1 else self._notes_for_all(displays)
-        return draw.draw_legend(ax, self._KIND, models, notes)
+        return draw.draw_legend(ax, self._KIND, models, [*notes, *self._notes_on_axes()])
+
+    def _notes_on_axes(self) -> draw.Entries:
+        """Return the legend entries that explain the axes."""
+        return []
 
     def _prepare(self, ax: "Axes") -> None:
         """Set labels, ticks and reference lines."""
@@ -213,6 +221,52 @@ class ModelDisplay(Display):
     def _height(self, ax: "Axes") -> float:
         """Return the height of a new figure in inches, without the legend."""
         return self._SIZE[1]
+
+
+class ProbabilityDisplay(ModelDisplay):
+    """A Display with an axis of predicted probabilities, whose scale suits all models in the axes."""
+
+    _axis = ProbabilityAxis("linear")  # of the last plot
+
+    def plot(
+        self, ax: "Axes | None" = None, *, name: str | None = None, legend: bool = True, scale: str = "auto"
+    ) -> Self:
+        """Plot the stored result.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw into; a new figure by default. Existing content stays, for example other models.
+        name : str, optional
+            Name in the legend, instead of the Display's own.
+        legend : bool, default True
+            Whether to draw a legend. Small multiples have no room for one in each axes.
+        scale : {"auto", "linear", "log", "logit"}, default "auto"
+            Scale of probabilities. "auto" is "log" if most predictions are below 5%, "logit" if most are above 95% (or
+            most below 5% and some above 95%), else "linear". Log and logit scales are linear near 0 and 1, which are on
+            them. Limits and scale follow the weight of predictions, so that one outlying row does not set them; the
+            legend counts the rows outside.
+
+        Returns
+        -------
+        Display
+            Itself, with `ax_` and `figure_`.
+        """
+        self._scale = check_choice(scale, "scale", SCALES)
+        self._axis = ProbabilityAxis.choose([self.predictions()], scale)
+        return self._plot(ax, name, legend)
+
+    _scale = "auto"
+
+    def predictions(self) -> Predictions:
+        """Return the distribution of predictions, from which the axis is chosen."""
+        raise NotImplementedError
+
+    def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
+        self._axis = ProbabilityAxis.choose([display.predictions() for display in displays], self._scale)
+
+    def _notes_on_axes(self) -> draw.Entries:
+        return self._axis.notes
 
 
 def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> str:

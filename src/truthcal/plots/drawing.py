@@ -236,8 +236,7 @@ def _width_beside(ax: "Axes") -> float:
         return 0.0
     place, (figure_width, figure_height) = ax.get_position(original=True), figure.get_size_inches() * 72.0
     width, height = place.width * figure_width, place.height * figure_height
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    free = width - height * (right - left) / (high - low)
+    free = width - height / ax.get_data_ratio()
     return float(free) if width > 1.25 * height and free > 110.0 else 0.0
 
 
@@ -324,12 +323,13 @@ def note_above(ax: "Axes", parts: tuple[str, ...], gid: str, gap: str = " ") -> 
     ax.annotate(text, (0.0, 1.0), (0.0, 4.0), fontsize="small", va="bottom", **offset).set_gid(gid)
 
 
-def set_y_label(ax: "Axes", text: str) -> None:
-    """Draw the label of the y axis, in lines of about equal length that fit its height."""
-    label: Any = ax.yaxis.label
-    letters = max(int(ax.bbox.height * 72.0 / figure_of(ax).dpi / (label.get_fontsize() * _LETTER)), 12)
+def set_label(ax: "Axes", axis: str, text: str) -> None:
+    """Draw the label of the x or the y axis, in lines of about equal length that fit its length."""
+    label: Any = getattr(ax, f"{axis}axis").label
+    length = ax.bbox.width if axis == "x" else ax.bbox.height
+    letters = max(int(length * 72.0 / figure_of(ax).dpi / (label.get_fontsize() * _LETTER)), 12)
     lines = -(-len(text) // letters)
-    ax.set_ylabel(textwrap.fill(text, min(len(text) // lines + 6, letters)))
+    label.set_text(textwrap.fill(text, min(len(text) // lines + 6, letters)))
 
 
 def hide_frame(ax: "Axes") -> None:

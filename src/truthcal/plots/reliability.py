@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
 from truthcal.core.summarize import summarize
-from truthcal.measures.reliability import DENSITY_BINS, consistency_band_of, density_of, reliability_curve_of
+from truthcal.measures.reliability import consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay, Rows, own_band
-from truthcal.plots.probability_axes import Largest, axis_end, axis_limits, prepare_square
+from truthcal.plots.display import ProbabilityDisplay, Rows, own_band
+from truthcal.plots.probability_axes import Predictions, ProbabilityAxis, prepare_square
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 from truthcal.results.text import percent
 
@@ -29,11 +29,13 @@ _POINT = 0.012
 # The last few rows can lift isotonic curves and bands to 1: the limits of the axes ignore them.
 _BULK = 0.99
 _WIDTH = 5.2
+# Columns of a density strip; rounding error of a place on the axis.
+_COLUMNS, _ROUNDING = 50, 1e-12
 # Marker size, in points, of a pool outside the band that is a single prediction.
 _DOT = 5.0
 
 
-class ReliabilityDisplay(ModelDisplay):
+class ReliabilityDisplay(ProbabilityDisplay):
     """Isotonic (CORP) reliability diagram: observed frequency against prediction, with a band for chance.
 
     Calibrated predictions are on the diagonal. At each point by itself, the grey band holds the curve of calibrated
@@ -47,8 +49,7 @@ class ReliabilityDisplay(ModelDisplay):
     band : ConsistencyBand, optional
         From `consistency_band`.
     density : ReliabilityCurve, optional
-        From ``reliability_curve(..., strategy="uniform", n_bins=50)``, for the strip; if predictions are small, from
-        ``strategy="quantile", n_bins=1000``, which is finer.
+        From ``reliability_curve(..., strategy="quantile", n_bins=1000)``, for the strip and the choice of the axis.
     name : str, optional
         Name in the legend.
 
@@ -91,29 +92,34 @@ class ReliabilityDisplay(ModelDisplay):
 
     def _set_limits(self, ax: "Axes", displays: list[Any]) -> None:
         """Set limits above all models, and draw their density strips below zero."""
-        end = axis_end(display.largest() for display in displays)
-        low, high = axis_limits(end)
+        super()._set_limits(ax, displays)
+        axis, low = self._axis, -0.02
+        axis.apply(ax, x="predicted probability", y="observed frequency")
         strips: list[Any] = draw.tagged(ax, self._KIND, "density")
         for place, strip in enumerate(strips):
-            base = -end * (place + 1) * _STRIP
-            height = strip.truthcal.display.density_up_to(end)
-            edges = end * np.arange(len(height) + 1) / len(height)
-            strip.set_data(base + end * (_STRIP - _GAP) * height, edges, base)
-            low = base - 0.008 * end
-        ax.set(xlim=axis_limits(end), ylim=(low, high))
+            base, height = -(place + 1) * _STRIP, strip.truthcal.display.density_on(axis)
+            edges = axis.at(np.arange(len(height) + 1) / len(height))
+            strip.set_data(axis.at(base + (_STRIP - _GAP) * height), edges, float(axis.at(base)))
+            low = base - 0.008
+        if strips:
+            ax.set_ylim(float(axis.at(low)))
 
-    def largest(self) -> Largest:
-        """Return the largest prediction, and the largest frequency or end of the band except for the last few rows."""
-        curve = self.curve
-        last = min(int(np.searchsorted(np.cumsum(curve.weight), _BULK)), len(curve.weight) - 1)
-        values = [float(curve.right[-1]), float(curve.mean_true[last])]
+    def predictions(self) -> Predictions:
+        """Return the distribution of predictions, and the frequencies and ends of the band except for the last rows."""
+        curve, each = self.curve, self.curve if self.density is None else self.density
+        upto = np.cumsum(curve.weight)
+        ends = [min(int(np.searchsorted(upto, share)), len(upto) - 1) for share in (1.0 - _BULK, _BULK)]
+        shown = [float(curve.mean_true[end]) for end in ends]
         if self.band is not None:
-            values.append(float(np.interp(curve.mean_proba[last], self.band.q, self.band.high)))
-        return Largest(values[0], max(values))
+            low, high = (
+                float(np.interp(curve.mean_proba[end], self.band.q, limit))
+                for end, limit in zip(ends, (self.band.low, self.band.high), strict=True)
+            )
+            shown = [min(shown[0], low), max(shown[1], high)]
+        return Predictions(each.mean_proba, each.weight, each.count, (shown[0], shown[1]))
 
     def _height(self, ax: "Axes") -> float:
-        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-        return (_WIDTH - 0.65) * (high - low) / (right - left) + 0.7
+        return (_WIDTH - 0.65) * ax.get_data_ratio() + 0.7
 
     def _draw_band(self, ax: "Axes") -> "Artist | None":
         if self.band is None:
@@ -128,7 +134,7 @@ class ReliabilityDisplay(ModelDisplay):
         self._draw_density(ax, slot)
         style, curve = draw.model_style(slot), self.curve
         x, y = np.stack([curve.left, curve.right], axis=1).ravel(), np.repeat(curve.mean_true, 2)
-        is_point = np.ptp(x) < _POINT * axis_end([self.largest()])
+        is_point = np.ptp(self._axis.share(x)) < _POINT
         look: dict[str, Any] = {"color": style.color, "linestyle": style.line, "linewidth": draw.THIN, "zorder": 3}
         (thin,) = ax.plot(x, y, marker=style.marker if is_point else None, **look)
         if self.band is None:
@@ -148,16 +154,16 @@ class ReliabilityDisplay(ModelDisplay):
         draw.tag(strip, self._KIND, slot, "density")
         draw.attach(strip, draw.Drawn(self, self.name))
 
-    def density_up_to(self, end: float) -> _Array:
-        """Return the height of the strip in columns from 0 to `end`: 1 in the fullest, 0 without predictions."""
+    def density_on(self, axis: ProbabilityAxis) -> _Array:
+        """Return the height of the strip in columns along the axis: 1 in the fullest, 0 without predictions."""
         assert self.density is not None
-        left, right = self.density.left, self.density.right
-        edges = end * np.arange(DENSITY_BINS + 1)[:, None] / DENSITY_BINS
+        left, right = axis.share(self.density.left), axis.share(self.density.right)
+        edges = np.arange(_COLUMNS + 1)[:, None] / _COLUMNS
         width = np.where(right > left, right - left, 1.0)
-        below = np.where(right > left, np.clip((edges - left) / width, 0.0, 1.0), edges > left)
-        below[-1] = 1.0
+        below = np.where(right > left, np.clip((edges - left) / width, 0.0, 1.0), edges > left + _ROUNDING)
+        below[-1] = np.maximum(below[-1], left <= 1.0 + _ROUNDING)
         weight = np.diff(below @ self.density.weight)
-        share = weight / np.max(weight)
+        share = weight / max(float(np.max(weight)), 1e-300)
         height: _Array = np.where(share > 1e-9, _LOWEST + (1.0 - _LOWEST) * share, 0.0)
         return height
 

@@ -50,6 +50,8 @@ class ScaleProfileDisplay(ModelDisplay):
         return self.profile.table()
 
     def _prepare(self, ax: "Axes") -> None:
+        from truthcal.plots.ticks import set_unit_ticks
+
         widths = self.profile.width
         ax.set_xscale("log", base=2)
         ax.set_xlim(np.max(widths) * 1.2, np.min(widths) / 1.2)  # wide at the left
@@ -58,7 +60,9 @@ class ScaleProfileDisplay(ModelDisplay):
         if draw.width_in_points(ax) < _NARROW:
             ax.tick_params(axis="x", labelsize="small")
         ax.set(xlabel="width of the bins (1 is ATB)")
-        draw.set_y_label(ax, "error beyond chance")
+        unit = self.profile.unit
+        draw.set_label(ax, "y", f"error beyond chance{unit.per and f',{unit.per}'}")
+        set_unit_ticks(ax.yaxis, unit)
         draw.hide_frame(ax)
         draw.reference_line(ax.axhline(0.0), self._KIND, "zero")
         note = "constant error that would cause", "the same excess over chance"

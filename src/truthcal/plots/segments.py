@@ -9,7 +9,7 @@ from truthcal.inference.segments import assess_segments
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import Display
 from truthcal.results.segments import Segment, SegmentTable
-from truthcal.results.text import p_number, percent
+from truthcal.results.text import Unit, p_number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,8 @@ class SegmentsDisplay(Display):
             columns.write_name(len(segments), f"... and {left_out:,} more")
         heading = name if name is not None else self.name if self.name is not None else ", ".join(self.segments.by)
         columns.write_headings(heading)
-        _draw_forest_axes(ax, lines, percent(segments[0].bias_interval.confidence_level), narrow=columns.number == 1)
+        level, narrow = percent(segments[0].bias_interval.confidence_level), columns.number == 1
+        _draw_forest_axes(ax, lines, level, self.segments.unit, narrow=narrow)
         draw.fit_into_figure(ax)
         self.ax_, self.figure_ = ax, draw.figure_of(ax)
         return self
@@ -147,13 +148,16 @@ def _draw_segment(ax: "Axes", line: int, segment: Segment) -> None:
     draw.tag(point, _KIND, line, "bias")
 
 
-def _draw_forest_axes(ax: "Axes", lines: int, level: str, *, narrow: bool) -> None:
+def _draw_forest_axes(ax: "Axes", lines: int, level: str, unit: Unit, *, narrow: bool) -> None:
+    from truthcal.plots.ticks import set_unit_ticks
+
+    set_unit_ticks(ax.xaxis, unit)
     ax.set_yticks([])
     ax.locator_params(axis="x", nbins=1 if narrow else 5)
     ax.set_ylim(lines - 0.4, -0.6)
     ax.spines[["top", "right", "left"]].set_visible(False)
     gap = "\n" if narrow else " "
-    ax.set_xlabel(f"mean prediction minus mean outcome,{gap}{level} interval")
+    ax.set_xlabel(f"mean prediction minus mean outcome{unit.per},{gap}{level} interval")
     if narrow:
         ax.xaxis.label.set_fontsize("small")
         ax.tick_params(axis="x", labelsize="small")

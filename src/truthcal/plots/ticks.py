@@ -3,21 +3,26 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from truthcal.results.text import PLAIN, Unit
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from truthcal.plots.probability_axes import ProbabilityAxis
 
 # Gap between labels, line height and digit width, in font sizes.
 _GAP, _LINE, _DIGIT = 0.9, 1.7, 0.6
 _MAX_TICKS = 6
+# Smallest power of ten with a tick.
+_SMALLEST = -15
 
 
 class ProbabilityLocator(MaxNLocator):
     """Round probabilities inside the view, as many as have room for their labels."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale: "ProbabilityAxis") -> None:
         super().__init__(nbins=_MAX_TICKS, steps=[1, 2, 5, 10])
+        self._scale = scale
 
     def __call__(self) -> Any:
         """Return the ticks for the current view of the axis."""
@@ -27,27 +32,66 @@ class ProbabilityLocator(MaxNLocator):
     def tick_values(self, vmin: float, vmax: float) -> Any:
         """Return the ticks between two limits, all in [0, 1]."""
         low, high = max(vmin, 0.0), min(vmax, 1.0)
+        if self._scale.scale != "linear":
+            return self._fitting_round_numbers(low, high, vmin, vmax)
         ticks = np.array([low])
         for bins in range(_MAX_TICKS, 0, -1):
             self.set_params(nbins=bins)
             candidates = np.asarray(super().tick_values(low, high))
             ticks = candidates[(candidates >= low) & (candidates <= high)]
-            if len(ticks) < 3 or self._fit(ticks, vmax - vmin):
+            if len(ticks) < 3 or self._fit(ticks, vmin, vmax):
                 break
         return ticks
 
-    def _fit(self, ticks: Any, span: float) -> bool:
+    def _fitting_round_numbers(self, low: float, high: float, vmin: float, vmax: float) -> Any:
+        """Return round numbers, the roundest first, each if it has room beside those before it."""
+        ticks: list[float] = []
+        for tick in _round_numbers(mirrored=self._scale.scale == "logit"):
+            wider = np.array(sorted([*ticks, tick]))
+            if low <= tick <= high and len(ticks) < _MAX_TICKS and self._fit(wider, vmin, vmax):
+                ticks.append(tick)
+        return np.array(sorted(ticks) or [low])
+
+    def _fit(self, ticks: Any, vmin: float, vmax: float) -> bool:
+        if len(ticks) < 2:
+            return True
         axis: Any = self.axis
         box, horizontal = axis.axes.get_window_extent(), axis.axis_name == "x"
         length = (box.width if horizontal else box.height) * 72.0 / axis.axes.figure.dpi
         size = axis.get_major_ticks(1)[0].label1.get_size()
-        needed = _DIGIT * max(len(f"{tick:g}") for tick in ticks) + _GAP if horizontal else _LINE
-        return bool(np.min(np.diff(ticks)) / span * length >= needed * size)
+        letters = max(len(tick_label(tick, self._scale)) for tick in ticks)
+        needed = _DIGIT * letters + _GAP if horizontal else _LINE
+        places = self._scale.forward([vmin, *ticks, vmax])
+        return bool(np.min(np.diff(places[1:-1])) / (places[-1] - places[0]) * length >= needed * size)
 
 
-def probability_ticks(ax: "Axes", *axes: str) -> None:
-    """Set ticks at round probabilities, with short labels, on the x axis, the y axis or both."""
-    for name in axes:
-        axis = getattr(ax, f"{name}axis")
-        axis.set_major_locator(ProbabilityLocator())
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+def _round_numbers(*, mirrored: bool) -> list[float]:
+    """Return the ticks of a log or logit axis, the most important first: 0, 1, powers of ten, then 5 and 2 times."""
+    powers = [10.0**k for k in range(-1, _SMALLEST, -1)]
+    numbers = [0.0, 1.0, *([0.5] if mirrored else [])]
+    for times in (1.0, 5.0, 2.0):
+        for power in powers:
+            numbers += [float(f"{times * power:.1g}"), *([1.0 - times * power] if mirrored else [])]
+    return numbers
+
+
+def tick_label(tick: float, scale: "ProbabilityAxis") -> str:
+    """Return the label of a tick: in the unit of the axis, or in percent on a log or logit scale without a unit."""
+    if scale.unit.rows > 1 or scale.scale == "linear":
+        return f"{scale.unit.rows * tick:g}"
+    return f"{round(100.0 * tick, 12):.12g}%"
+
+
+def set_probability_ticks(axis: Any, scale: "ProbabilityAxis") -> None:
+    """Set ticks at round probabilities, with short labels, on an axis."""
+    axis.set_major_locator(ProbabilityLocator(scale))
+    axis.set_major_formatter(FuncFormatter(lambda tick, _: tick_label(tick, scale)))
+
+
+def set_unit_ticks(axis: Any, unit: Unit = PLAIN) -> None:
+    """Set the tick labels of errors or biases, in a unit and without a common power of ten."""
+    if unit.rows > 1:
+        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{unit.rows * x + 0.0:g}".replace("-", "\N{MINUS SIGN}")))
+    else:
+        axis.get_major_formatter().set_useOffset(False)
+        axis.get_major_formatter().set_scientific(False)

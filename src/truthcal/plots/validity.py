@@ -89,5 +89,5 @@ class ValidityDisplay(Display):
         ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
         ax.set_xticks([], minor=True)
         ax.set(xlabel="rows", ylim=(-0.03, 1.03))
-        draw.set_y_label(ax, "acceptance rate (1 - power)")
+        draw.set_label(ax, "y", "acceptance rate (1 - power)")
         draw.hide_frame(ax)
