@@ -43,8 +43,9 @@ def test_examples_print_what_the_readme_shows():
         assert run(code, names) == shown_after(code)
 
 
-def test_examples_print_what_the_page_on_inference_shows():
-    page, names = (ROOT / "docs" / "guide" / "inference.md").read_text(encoding="utf-8"), {}
+@pytest.mark.parametrize("name", ["inference", "rare-events"])
+def test_examples_print_what_the_guide_shows(name):
+    page, names = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), {}
     for code in blocks("python", page):
         assert run(code, names) == shown_after(code, page)
 
