@@ -35,6 +35,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/linear_time.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/inference.py
+	$(BIN)/python benchmarks/power.py
 	$(BIN)/python benchmarks/intervals.py
 	$(BIN)/python benchmarks/truthfulness.py
 	$(BIN)/python benchmarks/best_response.py

@@ -269,9 +269,10 @@ def error(repeats: int) -> str:
 
 ERROR = """\
 `error_size` and `Assessment.error`: how often the interval contains the true root mean square error of the
-predictions, nominally 95%; 0.92 to 0.985 are the limits. It is larger with few events or very uneven weights, because
-the interval must contain that of the bias. A sample in which a few rows have nearly all of the weight has no interval,
-and does not count. {repeats} samples per line.
+predictions, nominally 95%; the limits are 0.92 and 0.985. It is larger for 300 rows where the upper end is that of the
+bias, or of the bias with signs reversed above 1/2, in many samples: the error is never smaller than these, so that the
+interval must not end below theirs. A sample in which a few rows have nearly all of the weight has no interval, and does
+not count. {repeats} samples per line.
 
 | shape | rows | coverage | coverage (sketch) | true error | median estimate | median low | median high |
 |---|---:|---:|---:|---:|---:|---:|---:|
