@@ -84,10 +84,10 @@ def hits_of_scenario(design, truth, n):
     rng = np.random.default_rng([n, len(design), len(truth)])
     everyone = population(design, truth)
     bias = float(np.mean(everyone.p - everyone.y))
-    hits = {"atb": 0, "multiscale_atb": 0, "bias": 0}
+    hits = {"atb": 0, "information_atb": 0, "bias": 0}
     for _ in range(REPEATS):
         sample = Sample.of(*drawn(design, truth, n, rng))
-        for measure in ("atb", "multiscale_atb"):
+        for measure in ("atb", "information_atb"):
             true = 0.0 if truth == "calibrated" else length_in(everyone, TentKernel.of(measure, sample.points())) ** 2
             hits[measure] += true in interval_of(sample, measure, 0.95, "auto")
         hits["bias"] += bias in interval_of(sample, "bias", 0.95, "auto")
@@ -102,7 +102,7 @@ def test_coverage_of_squared_errors_and_bias(design, truth, n):
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("measure", ["atb", "multiscale_atb", "bias"])
+@pytest.mark.parametrize("measure", ["atb", "information_atb", "bias"])
 def test_coverage_over_all_scenarios(measure):
     hits = sum(hits_of_scenario(*scenario)[measure] for scenario in SCENARIOS)
     assert_covered(hits, REPEATS * len(SCENARIOS), measure)
@@ -325,7 +325,7 @@ def test_interval_grows_with_the_level():
         assert most.low < half.low < half.high < most.high
 
 
-@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb", "shifted_grid_ubse", "smcal", "ks_ce"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "information_atb", "shifted_grid_ubse", "smcal", "ks_ce"])
 def test_scale_of_weights_and_order_of_rows_do_not_matter(measure):
     y, p, w = some_rows(300, design="weighted")
     order = np.random.default_rng(3).permutation(300)
@@ -375,7 +375,7 @@ def test_same_seed_same_interval():
 
 
 @pytest.mark.parametrize("design", ["uniform", "beta", "rare", "weighted", "tied"])
-@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb", "shifted_grid_ubse"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "information_atb", "shifted_grid_ubse"])
 def test_sketch_agrees_with_rows(measure, design):
     y, p, w = some_rows(3000, design=design, truth="shift")
     rows = tc.confidence_interval(y, p, measure=measure, sample_weight=w)
@@ -386,7 +386,7 @@ def test_sketch_agrees_with_rows(measure, design):
     assert sketch.method == rows.method
 
 
-@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "smcal", "distcal"])
+@pytest.mark.parametrize("measure", ["information_atb", "atb", "smcal", "distcal"])
 def test_interval_of_a_test_is_that_of_the_function(measure):
     y, p, _ = some_rows(100)
     test = tc.calibration_test(y, p, measure=measure, n_resamples=49, rng=0)
@@ -561,7 +561,7 @@ def test_sketch_cannot_give_every_interval():
         tc.confidence_interval(sketch, sample_weight=p)
 
 
-@pytest.mark.parametrize("measure", ["excess", "bias", "atb", "multiscale_atb"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "atb", "information_atb"])
 def test_empty_sketch_is_refused(measure):
     with pytest.raises(ValueError, match=r"the sketch is empty; add rows with \.update"):
         tc.confidence_interval(tc.Sketch(), measure=measure)
@@ -588,7 +588,7 @@ def test_narrow_errors_are_not_lost_in_cells():
     assert interval.low < tc.multiscale_atb(truth, grid) < interval.high
 
 
-@pytest.mark.parametrize("measure", ["excess", "bias", "multiscale_atb"])
+@pytest.mark.parametrize("measure", ["excess", "bias", "information_atb"])
 def test_more_rows_than_can_be_sorted(measure, monkeypatch):
     y, p, _ = some_rows(3000, truth="shift")
     sorted_rows = tc.confidence_interval(y, p, measure=measure)

@@ -36,7 +36,7 @@ def truth_with_error(p, family, effect):
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "smcal", "spiegelhalter"])
+@pytest.mark.parametrize("measure", ["information_atb", "atb", "smcal", "spiegelhalter"])
 def test_power_against_the_test_itself(measure):
     p, truth = np.linspace(0.05, 0.95, 60), flattened(np.linspace(0.05, 0.95, 60), 0.3)
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_power_against_the_test_itself(measure):
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
-@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "ks_ce", "spiegelhalter", "hosmer_lemeshow"])
+@pytest.mark.parametrize("measure", ["information_atb", "atb", "ks_ce", "spiegelhalter", "hosmer_lemeshow"])
 def test_power_under_calibration_is_the_level(measure, alpha):
     found = tc.power(P, P, measure=measure, alpha=alpha, n_simulations=4000, n_resamples=3999, rng=0)
     # Both the simulations and the redrawn outcomes vary.
@@ -227,7 +227,7 @@ SHAPES = ("too_high", "too_low", "too_extreme", "too_timid")
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "shifted_grid_ubse"])
+@pytest.mark.parametrize("measure", ["information_atb", "atb", "shifted_grid_ubse"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_detectable_error_is_found_as_often_as_promised(shape, measure):
     p = np.linspace(0.05, 0.95, 1000)
@@ -401,7 +401,7 @@ def test_shapes_of_detectable_errors_in_words(sizes, words):
     assert found.shapes == words
 
 
-@pytest.mark.parametrize("measure", ["multiscale_atb", "atb", "shifted_grid_ubse"])
+@pytest.mark.parametrize("measure", ["information_atb", "atb", "shifted_grid_ubse"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_detectable_error_of_a_sketch_is_that_of_its_rows(measure, weighted):
     rng = np.random.default_rng(0)

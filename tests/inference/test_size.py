@@ -21,7 +21,7 @@ from truthcal.inference.laws.redraw import Outcomes
 from truthcal.inference.laws.tent_kernel import TentKernel
 
 LEVELS = (0.05, 0.01)
-TENT_TESTS, PATH_TESTS = ("multiscale_atb", "atb"), ("ks_ce", "kuiper_ce")
+TENT_TESTS, PATH_TESTS = ("information_atb", "atb"), ("ks_ce", "kuiper_ce")
 CLASSICAL = ("spiegelhalter", "hosmer_lemeshow")
 
 
