@@ -62,7 +62,8 @@ def population(design, truth):
 
 def length_in(rows, kernel):
     """Root of a squared error of a population."""
-    return math.sqrt(max(float(kernel.sums(rows.groups.r, rows.groups.c[None, :])[0]), 0.0)) / rows.weight
+    x = kernel.positions(rows.points())
+    return math.sqrt(max(float(kernel.sums(x, rows.groups.c[None, :])[0]), 0.0)) / rows.weight
 
 
 # --- coverage ---------------------------------------------------------------------------------------------------------
