@@ -610,3 +610,23 @@ def test_common_events_and_unclear_directions_have_no_ratio():
     rng = np.random.default_rng(0)
     p = rng.beta(1.0, 99.0, 3000)
     assert "times as many" not in tc.assess(rng.random(3000) < p, p).verdict
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("factor", [1, 2])
+def test_sampled_non_events_need_converted_predictions_not_weights(factor):
+    """The page on rare events: weights by the outcome hide errors and look too good; converted predictions do not."""
+    rng, rate, kinds = np.random.default_rng(0), 0.05, {"weighted": [], "converted": []}
+    for _ in range(30):
+        truth = rng.beta(1, 199, 50_000)
+        y = rng.random(50_000) < truth
+        kept = y | (rng.random(50_000) < rate)
+        y, p = y[kept], factor * truth[kept]
+        kinds["weighted"].append(tc.assess(y, p, sample_weight=np.where(y, 1, 1 / rate), n_resamples=499).kind)
+        kinds["converted"].append(tc.assess(y, p / (p + (1 - p) * rate), n_resamples=499).kind)
+    if factor == 1:
+        assert kinds["weighted"].count("too good") >= 28
+        assert kinds["converted"].count("calibrated") >= 24
+    else:
+        assert set(kinds["weighted"]) <= {"unclear", "calibrated"}
+        assert kinds["converted"].count("too high") >= 28
