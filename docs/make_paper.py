@@ -1,6 +1,6 @@
 """Write docs/theory/paper.md and its figures: every numbered item of the paper, recomputed. Run it with `make paper`.
 
-Exits with status 1, and names the item, if a number leaves its range. Seeded; about a minute.
+Exits with status 1, and names the item, if a number leaves its range. Seeded; about a minute if the machine is free.
 """
 
 import importlib

@@ -5,16 +5,23 @@ matplotlib is needed to draw, not to import this: ``pip install 'truthcal[plot]'
 
 from truthcal.plots.bias_curve import BiasCurveDisplay
 from truthcal.plots.binned_reliability import BinnedReliabilityDisplay
+from truthcal.plots.blend import BlendDisplay
+from truthcal.plots.expected_scores import BestResponseDisplay, ExpectedScoreDisplay
 from truthcal.plots.reliability import ReliabilityDisplay
 from truthcal.plots.scale_profile import ScaleProfileDisplay
 from truthcal.plots.segments import SegmentsDisplay
+from truthcal.plots.smooth_witness import SmoothWitnessDisplay
 from truthcal.plots.validity import ValidityDisplay
 
 __all__ = [
+    "BestResponseDisplay",
     "BiasCurveDisplay",
     "BinnedReliabilityDisplay",
+    "BlendDisplay",
+    "ExpectedScoreDisplay",
     "ReliabilityDisplay",
     "ScaleProfileDisplay",
     "SegmentsDisplay",
+    "SmoothWitnessDisplay",
     "ValidityDisplay",
 ]

@@ -167,12 +167,20 @@ def shade(ax: "Axes", x: Any, low: Any, high: Any) -> "Artist":
     return ax.fill_between(x, low, high, color=ink(), alpha=BAND_ALPHA, linewidth=0, zorder=1)
 
 
-def draw_markers(ax: "Axes", x: Any, y: Any, filled: Any, style: Style, area: Any) -> "Artist":
-    """Draw markers, filled or open."""
+def draw_markers(
+    ax: "Axes", x: Any, y: Any, filled: Any, style: Style, area: Any, *, open_color: Any = "none"
+) -> "Artist":
+    """Draw markers, filled or open. The inside of open ones is transparent by default."""
     points = ax.scatter(x, y, s=area, marker=style.marker, linewidths=1.2, zorder=4, label="_points")
-    points.set_facecolor([style.color if fill else "none" for fill in filled])
+    points.set_facecolor([style.color if fill else open_color for fill in filled])
     points.set_edgecolor(style.color)
     return points
+
+
+def page_color(ax: "Axes") -> Any:
+    """Return the colour of the page to draw on, white if the axes are transparent."""
+    color: Any = ax.get_facecolor()
+    return color if color[3] else "white"
 
 
 def literal(text: object, max_length: int = 60) -> str:
