@@ -99,7 +99,7 @@ class SmoothWitnessDisplay(ModelDisplay):
         """Draw one threshold function and the mean of all. Returns the mean."""
         if not self.n_thresholds:
             return None
-        at = np.linspace(0.0, 1.0, _POINTS)
+        at = self._points()
         weight = self.witness(at)
         levels = (2.0 * np.arange(self.n_thresholds) + 1.0) / self.n_thresholds - 1.0
         level = levels[np.argmin(np.abs(levels - (np.min(weight) + np.max(weight)) / 2.0))]
@@ -113,9 +113,13 @@ class SmoothWitnessDisplay(ModelDisplay):
         staircase.set_label(f"_mean of {self.n_thresholds:,} threshold functions")
         return staircase
 
+    def _points(self) -> NDArray[np.float64]:
+        """Return many predictions up to the largest one, after which functions are constant."""
+        return np.append(np.linspace(0.0, self.witness.q[-1], _POINTS), 1.0)
+
     def _draw_curve(self, ax: "Axes", slot: int) -> "Line2D":
         style, q = draw.model_style(slot), self.witness.q
-        at = np.unique(np.concatenate([[0.0, 1.0], q if len(q) < _POINTS else np.linspace(0.0, 1.0, _POINTS)]))
+        at = np.unique([0.0, *q, 1.0]) if len(q) < _POINTS else self._points()
         (line,) = ax.plot(at, self.witness(at), color=style.color, linestyle=style.line, linewidth=1.8, zorder=3)
         if len(q) <= _MARKED:
             points = draw.draw_markers(ax, q, self.witness.f, np.ones(len(q), bool), style, area=24)
