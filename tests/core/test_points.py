@@ -111,7 +111,7 @@ def test_points_of_a_sketch_are_those_of_its_rows_bucket_by_bucket(design):
         expected = np.bincount(bucket, column)[filled]
         np.testing.assert_allclose(getattr(points, name), expected, rtol=1e-9, atol=1e-15, err_msg=name)
     assert points.one_row == pytest.approx(1 / n, rel=1e-12, abs=0)
-    assert (points.bucket_width, points.sketched, points.rows) == (1 / 64, True, n)
+    assert (points.n_buckets, points.sketched, points.rows) == (64, True, n)
 
 
 def test_points_of_a_weighted_sketch_are_exact_but_for_wwc():

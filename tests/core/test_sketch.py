@@ -5,7 +5,9 @@ import hashlib
 import math
 import os
 import pickle
+import re
 import struct
+import zlib
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,16 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import measures as oracles
+from support.old_files import sealed, version_1
 from support.strategies import SPECIAL, examples, inner_probabilities, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core import file_format
 from truthcal.core import sample as sample_module
-from truthcal.core.sketch import COLUMNS
+from truthcal.core.cell_codec import COLUMNS, pack_cells
 from truthcal.core.sketch_table import SketchTable
 
 sizes = st.sampled_from([1, 2, 8, 64, 4096])
-OLD_FILE = Path(__file__).parents[1] / "data" / "sketch-v1.bin"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def some_rows(n, seed=0, bias=1.0):
@@ -43,20 +46,6 @@ def assert_same(a, b, rel=1e-12):
 
 
 # --- buckets ----------------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.one_of(st.sampled_from(SPECIAL), st.floats(0, 1)), min_size=1), sizes)
-def test_bucket_index_against_definition(p, n_buckets):
-    expected = [min(math.floor(Fraction(x) * n_buckets), n_buckets - 1) for x in p]
-    assert tc.bucket_index(p, n_buckets).tolist() == expected
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_bucket_index_at_exact_edges(dtype):
-    edges = np.arange(0, 1025, dtype=np.float64) / 1024
-    p = edges.astype(dtype)
-    expected = np.minimum(np.floor(p.astype(np.float64) * 1024), 1023)
-    np.testing.assert_array_equal(tc.bucket_index(p, 1024), expected)
 
 
 def test_sketch_uses_the_same_buckets():
@@ -451,43 +440,130 @@ def test_file_round_trip(tmp_path):
 
 
 def test_a_file_written_by_version_1_is_still_read():
-    sketch = tc.Sketch.load(OLD_FILE)
+    sketch = tc.Sketch.load(DATA / "sketch-v1.bin")
     expected = tc.Sketch(16).update([0, 1, 1, 0, 0.5], [0.0, 1.0, 0.7, 0.7, 0.3], [1, 2, 0.5, 1, 3])
     assert_same(sketch, expected)
-    assert sketch.to_bytes() == OLD_FILE.read_bytes()
+    assert version_1(sketch) == (DATA / "sketch-v1.bin").read_bytes()
+    assert sketch.to_bytes() == tc.Sketch.from_bytes(sketch.to_bytes()).to_bytes()
+
+
+def old_sketches():
+    """Two sketches of 4096 buckets of equal width, from files of version 1."""
+    return [tc.Sketch.load(DATA / f"sketch-v1-4096{suffix}.bin") for suffix in ("", "-more")]
+
+
+def test_sketches_of_version_1_merge_among_themselves():
+    one, other = old_sketches()
+    assert repr(one) == "Sketch(n_buckets=4096, equal widths): 17 rows"
+    assert one.atb().value == pytest.approx(0.0027177, rel=1e-5)
+    whole = one + other
+    assert (whole.n, whole.grid) == (31, one.grid)
+    assert whole.atb().value == pytest.approx(0.00107145, rel=1e-5)
+    assert_same(sum([one, other]), whole)
+    assert_same(tc.Sketch.from_bytes(whole.to_bytes()), whole)
+    assert repr(pickle.loads(pickle.dumps(whole))) == "Sketch(n_buckets=4096, equal widths): 31 rows"
+    table = whole.table()
+    np.testing.assert_array_equal(table["left"], table["bucket"] / 4096)
+    np.testing.assert_array_equal(table["bucket"], np.minimum(np.floor(table["max"] * 4096), 4095))
+
+
+def test_sketches_of_version_1_take_more_rows_in_their_own_buckets():
+    y, p = some_rows(5000)
+    w = np.random.default_rng(1).random(5000) + 0.1
+    for weight in (None, w):
+        sketch = old_sketches()[0].update(y, p, weight)
+        assert sketch.n == 5017
+        bucket = np.minimum((p * 4096).astype(int), 4095)
+        assert set(sketch.table()["bucket"]) >= set(bucket)
+        assert sketch.atb().width < 1e-7
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_sketches_of_different_grids_are_not_merged(reverse):
+    pair = [tc.Sketch().update([0], [0.5]), old_sketches()[0]][:: -1 if reverse else 1]
+    names = ["4,096 graded buckets", "4,096 buckets of equal width"][:: -1 if reverse else 1]
+    message = (
+        f"cannot merge a sketch with {names[1]} into one with {names[0]}: 4,096 buckets of equal width come from a "
+        "file of format version 1, and new sketches have 4,096 graded buckets. Build the older sketch again from its "
+        "rows."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pair[0].merge(pair[1])
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pair[0] + pair[1]
+
+
+PREDICTED = {
+    "w": lambda x: x["n"],
+    "ww": lambda x: x["w"] * x["w"] / x["n"],
+    "max": lambda x: x["min"],
+    "wp": lambda x: x["w"] * ((x["min"] + x["max"]) / 2),
+    "pos": lambda x: x["wp"] - x["positives"] * ((x["min"] + x["max"]) / 2),
+    "neg": lambda x: x["pos"] - x["wp"] + x["positives"],
+    "wcp": lambda x: (x["pos"] - x["neg"]) * (x["wp"] / x["w"]),
+    "wcc": lambda x: x["wcp"] + x["neg"],
+    "wwcc": lambda x: x["wcc"] * (x["ww"] / x["w"]),
+    "wwv": lambda x: (x["pos"] - x["wcp"]) * (x["ww"] / x["w"]),
+}
+
+
+def read_by_hand(data):
+    """The cells of a file of version 2, read from docs/reference/sketch-format.md with nothing but struct and zlib."""
+    magic, version, graded, n_buckets, m, size = struct.unpack_from("<8sIIIIQ", data)
+    assert (magic, version, len(data)) == (b"TRUTHCAL", 2, 32 + size + 32)
+    assert data[-32:] == hashlib.sha256(data[:-32]).digest()
+    raw = zlib.decompress(data[32:-32])
+    assert len(raw) == 108 * m
+    steps = [int.from_bytes(raw[k : 4 * m : m], "little") for k in range(m)]
+    bucket = [sum(steps[: k + 1]) for k in range(m)]
+    order = ("n", "w", "ww", "min", "max", "positives", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv")
+    cells = [{} for _ in range(m)]
+    for i, name in enumerate(order):
+        column = raw[4 * m + 8 * m * i : 4 * m + 8 * m * (i + 1)]
+        for k, cell in enumerate(cells):
+            predicted = PREDICTED[name](cell) if name in PREDICTED else 0.0
+            bits = struct.unpack("<Q", struct.pack("<d", predicted))[0] ^ int.from_bytes(column[k::m], "little")
+            cell[name] = struct.unpack("<d", struct.pack("<Q", bits))[0]
+    return graded, n_buckets, bucket, cells
 
 
 def test_format_is_as_documented():
-    """Written from docs/reference/sketch-format.md with nothing but struct."""
-    data = tc.Sketch(4).update([0, 1], [0.125, 0.875]).to_bytes()
+    weights = np.random.default_rng(2).random(200) + 0.1
+    for y, p, w in ([[0, 1], [0.125, 0.875], None], [*some_rows(200), None], [*some_rows(200), weights]):
+        for n_buckets in (4, 4096):
+            sketch = tc.Sketch(n_buckets).update(y, p, w)
+            graded, size, bucket, cells = read_by_hand(sketch.to_bytes())
+            assert (graded, size) == (n_buckets == 4096, n_buckets)
+            filled, columns = sketch._filled()
+            assert bucket == filled.tolist()
+            for name, column in zip(COLUMNS, columns.tolist(), strict=True):
+                assert [cell[name] for cell in cells] == column
+
+
+def test_few_rows_are_small_files():
+    sizes = {}
+    for n in (0, 100, 8886, 10**6):
+        y, p = some_rows(n) if n else ([], [])
+        sizes[n] = len((tc.Sketch().update(y, p) if n else tc.Sketch()).to_bytes())
+    assert sizes[0] <= 72
+    assert sizes[100] <= 1500  # 10,052 in version 1
+    assert sizes[8886] <= 75_000  # 366,852
+    assert sizes[10**6] <= 130_000  # 409,652
+    rng = np.random.default_rng(3)
+    p = rng.beta(1, 9, 8886)
+    assert len(tc.Sketch().update(rng.random(8886) < p, p).to_bytes()) <= 40_000  # 146,352
+
+
+def test_the_format_of_version_1_is_as_documented():
+    data = version_1(tc.Sketch(4).update([0, 1], [0.125, 0.875]))
     assert struct.unpack_from("<8sIII", data) == (b"TRUTHCAL", 1, 4, 2)
-    assert struct.unpack_from("<2I", data, 20) == (0, 3)
-    columns = struct.unpack_from("<24d", data, 28)
-    assert dict(zip(COLUMNS, zip(columns[::2], columns[1::2], strict=True), strict=True)) == {
-        "n": (1, 1),
-        "w": (1, 1),
-        "ww": (1, 1),
-        "wp": (0.125, 0.875),
-        "pos": (0.125, 0),
-        "neg": (0, 0.125),
-        "wcp": (0.125**2, -0.125 * 0.875),
-        "wcc": (0.125**2, 0.125**2),
-        "wwcc": (0.125**2, 0.125**2),
-        "wwv": (0.125 * 0.875, 0.125 * 0.875),
-        "min": (0.125, 0.875),
-        "max": (0.125, 0.875),
-    }
-    assert data[28 + 24 * 8 :] == hashlib.sha256(data[: 28 + 24 * 8]).digest()
-
-
-def resealed(body):
-    return body + hashlib.sha256(body).digest()
+    assert_same(tc.Sketch.from_bytes(data), tc.Sketch(4).update([0, 1], [0.125, 0.875]))
 
 
 def with_column(body, name, value):
     """The same sketch of two buckets with another value in the first."""
     offset = 28 + 16 * COLUMNS.index(name)
-    return resealed(body[:offset] + struct.pack("<d", value) + body[offset + 8 :])
+    return sealed(body[:offset] + struct.pack("<d", value) + body[offset + 8 :])
 
 
 FORGED = {
@@ -508,9 +584,13 @@ FORGED = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in FORGED.items() for value in values])
 def test_columns_that_contradict_each_other_are_refused(name, value):
-    body = tc.Sketch(4).update([0, 1], [0.1, 0.9]).to_bytes()[:-32]
+    sketch = tc.Sketch(4).update([0, 1], [0.1, 0.9])
     with pytest.raises(ValueError, match="the sketch is inconsistent"):
-        tc.Sketch.from_bytes(with_column(body, name, value))
+        tc.Sketch.from_bytes(with_column(version_1(sketch)[:-32], name, value))
+    filled, columns = sketch._filled()
+    columns[COLUMNS.index(name), 0] = value
+    with pytest.raises(ValueError, match="the sketch is inconsistent"):
+        tc.Sketch.from_bytes(version_2(4, filled, columns))
 
 
 @given(weighted_rows(max_size=30), sizes)
@@ -521,8 +601,57 @@ def test_what_was_written_is_never_refused(data, n_buckets):
         assert_same(tc.Sketch.from_bytes(sketch.to_bytes()), sketch)
 
 
+def version_2(n_buckets, filled, columns, graded=0, m=None):
+    """A file with these cells, whole but for what they say."""
+    cells = pack_cells(np.asarray(filled), columns)
+    numbers = graded, n_buckets, len(filled) if m is None else m, len(cells)
+    return sealed(struct.pack("<8sIIIIQ", b"TRUTHCAL", 2, *numbers) + cells)
+
+
+def broken_version_2():
+    filled, columns = tc.Sketch(4).update([0, 1], [0.1, 0.9])._filled()
+    few, many = tc.Sketch(4096).update([0, 1], [0.1, 0.9])._filled()
+    noise = struct.pack("<8sIIIIQ", b"TRUTHCAL", 2, 0, 4, 2, 100) + bytes(100)
+    return {
+        "wrong bucket": version_2(4, [1, 3], columns),
+        "falling": version_2(4, filled[::-1], columns[:, ::-1].copy()),
+        "odd buckets": version_2(5, filled, columns),
+        "no buckets": version_2(0, filled, columns),
+        "huge buckets": version_2(2**30, filled, columns),
+        "graded, but too few": version_2(4, filled, columns, graded=1),
+        "other grid": version_2(4096, few, many, graded=0),
+        "unknown grid": version_2(4096, few, many, graded=2),
+        "fewer cells": version_2(4, filled, columns, m=1),
+        "more cells": version_2(4, filled, columns, m=3),
+        "too many cells": version_2(4, filled, columns, m=2**32 - 1),
+        "not compressed": sealed(noise),
+        "bytes after the cells": sealed(
+            struct.pack("<8sIIIIQ", b"TRUTHCAL", 2, 0, 4, 2, len(pack_cells(filled, columns)) + 1)
+            + pack_cells(filled, columns)
+            + b"x"
+        ),
+    }
+
+
+@pytest.mark.parametrize("data", broken_version_2().values(), ids=broken_version_2())
+def test_inconsistent_files_of_version_2_are_refused(data):
+    with pytest.raises(ValueError, match="these bytes: the sketch is inconsistent; it was not written by truthcal"):
+        tc.Sketch.from_bytes(data)
+
+
+def test_files_of_version_2_in_pieces_are_refused():
+    good = tc.Sketch().update([0, 1], [0.1, 0.9]).to_bytes()
+    for data, message in (
+        (good[:20], "the sketch is truncated; copy or write it again"),
+        (good[:-1], rf"the sketch is truncated \({len(good) - 1} of {len(good)} bytes\)"),
+        (good + b"x", r"the sketch is corrupted \(checksum mismatch\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tc.Sketch.from_bytes(data)
+
+
 def broken_files():
-    good = tc.Sketch(4).update([0, 1], [0.1, 0.9]).to_bytes()
+    good = version_1(tc.Sketch(4).update([0, 1], [0.1, 0.9]))
     body = good[:-32]
     flipped = bytearray(good)
     flipped[60] ^= 1
@@ -538,15 +667,15 @@ def broken_files():
         "one bit": (bytes(flipped), r"the sketch is corrupted \(checksum mismatch\)"),
         "appended": (good + b"x", r"the sketch is corrupted \(checksum mismatch\)"),
         "next version": (
-            resealed(body[:8] + struct.pack("<I", 2) + body[12:]),
-            "format version 2, but this truthcal reads version 1; upgrade truthcal",
+            sealed(body[:8] + struct.pack("<I", 3) + body[12:]),
+            "format version 3, but this truthcal reads versions up to 2; upgrade truthcal",
         ),
-        "not a number": (resealed(nan_sum), "the sketch is inconsistent"),
-        "wrong bucket": (resealed(other_bucket), "the sketch is inconsistent"),
-        "odd buckets": (resealed(body[:12] + struct.pack("<I", 5) + body[16:]), "the sketch is inconsistent"),
-        "no buckets": (resealed(body[:12] + struct.pack("<I", 0) + body[16:]), "the sketch is inconsistent"),
-        "falling": (resealed(body[:20] + struct.pack("<2I", 3, 0) + body[28:]), "the sketch is inconsistent"),
-        "empty, odd": (resealed(struct.pack("<8sIII", b"TRUTHCAL", 1, 5, 0)), "the sketch is inconsistent"),
+        "not a number": (sealed(nan_sum), "the sketch is inconsistent"),
+        "wrong bucket": (sealed(other_bucket), "the sketch is inconsistent"),
+        "odd buckets": (sealed(body[:12] + struct.pack("<I", 5) + body[16:]), "the sketch is inconsistent"),
+        "no buckets": (sealed(body[:12] + struct.pack("<I", 0) + body[16:]), "the sketch is inconsistent"),
+        "falling": (sealed(body[:20] + struct.pack("<2I", 3, 0) + body[28:]), "the sketch is inconsistent"),
+        "empty, odd": (sealed(struct.pack("<8sIII", b"TRUTHCAL", 1, 5, 0)), "the sketch is inconsistent"),
     }
 
 
@@ -562,12 +691,13 @@ def test_broken_files_are_refused(data, message, tmp_path):
 
 
 def test_every_flipped_byte_is_noticed():
-    good = tc.Sketch(2).update([0, 1], [0.1, 0.9]).to_bytes()
-    for position in range(len(good)):
-        data = bytearray(good)
-        data[position] ^= 0x40
-        with pytest.raises(ValueError, match="these bytes: "):
-            tc.Sketch.from_bytes(bytes(data))
+    sketch = tc.Sketch(2).update([0, 1], [0.1, 0.9])
+    for good in (sketch.to_bytes(), version_1(sketch)):
+        for position in range(len(good)):
+            data = bytearray(good)
+            data[position] ^= 0x40
+            with pytest.raises(ValueError, match="these bytes: "):
+                tc.Sketch.from_bytes(bytes(data))
 
 
 def test_missing_file_is_an_ordinary_error(tmp_path):
@@ -644,11 +774,10 @@ def test_tiny_predictions_beside_fractions_are_not_swapped():
 
 def test_sums_that_no_rows_have_are_refused():
     """A bias above the mean prediction, under a checksum that fits."""
-    data = bytearray(tc.Sketch(16).update([0, 1, 1], [0.3] * 3).to_bytes()[:-32])
+    data = bytearray(version_1(tc.Sketch(16).update([0, 1, 1], [0.3] * 3))[:-32])
     data[56:64], data[64:72] = struct.pack("<d", 2.9), struct.pack("<d", 0.0)  # pos and neg
-    sealed = bytes(data) + hashlib.sha256(data).digest()
     with pytest.raises(ValueError, match="is inconsistent"):
-        tc.Sketch.from_bytes(sealed)
+        tc.Sketch.from_bytes(sealed(bytes(data)))
 
 
 def test_a_wrong_file_is_not_read_whole(tmp_path):

@@ -7,10 +7,13 @@ import json
 import math
 import os
 import pickle
+import re
 import struct
+import zlib
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -22,8 +25,8 @@ from support.strategies import examples, inner_probabilities, weights
 
 import truthcal as tc
 from truthcal.core import file_format
+from truthcal.core.cell_codec import COLUMNS, pack_cells, unpack_cells
 from truthcal.core.group_keys import check_by
-from truthcal.core.sketch import COLUMNS
 from truthcal.core.sketch_table import SketchTable
 from truthcal.results.measures import BoundedArray
 
@@ -701,16 +704,59 @@ def test_file_round_trip(tmp_path):
 def test_a_file_written_by_version_1_is_still_read():
     table = SketchTable.from_bytes(OLD_FILE)
     assert spelled(table) == spelled([("a", 1), (None, 2.5)])
-    assert table.to_bytes() == small().to_bytes() == OLD_FILE
+    assert table.to_bytes() == small().to_bytes()
+    assert_same_table(SketchTable.from_bytes(table.to_bytes()), small())
+
+
+def assert_same_table(table, other):
+    assert spelled(table) == spelled(other)
+    for key in table:
+        assert table[key].to_bytes() == other[key].to_bytes()
+
+
+def old_table():
+    """Three groups of 4096 buckets of equal width, from a file of version 1."""
+    return SketchTable.load(Path(__file__).parents[1] / "data" / "sketch-table-v1-4096.bin")
+
+
+def test_tables_of_version_1_merge_among_themselves_only():
+    table = old_table()
+    assert repr(table) == "SketchTable(by=('site',), n_buckets=4096, equal widths): 3 groups, 46 rows"
+    assert (table + old_table()).n.tolist() == (2 * table.n).tolist()
+    assert repr(table.total()) == "Sketch(n_buckets=4096, equal widths): 46 rows"
+    assert table.rollup("site").grid == table["a"].grid == table.grid
+    again = SketchTable.from_bytes(table.to_bytes())
+    assert_same_table(again, table)
+    new = SketchTable.from_sketches({"a": tc.Sketch().update([0], [0.5])}, "site")
+    message = (
+        "cannot merge a table with 4,096 buckets of equal width into one with 4,096 graded buckets: 4,096 buckets of "
+        "equal width come from a file of format version 1, and new sketches have 4,096 graded buckets. Build the older "
+        "table again from its rows."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        new.merge(table)
+    with pytest.raises(ValueError, match="cannot merge a table with 4,096 graded buckets into one with 4,096 buckets"):
+        table.merge(new)
+    with pytest.raises(ValueError, match="cannot merge a sketch with 4,096 graded buckets into one with 4,096 buckets"):
+        SketchTable.from_sketches({"a": table["a"], "b": new["a"]}, "site")
+
+
+def resealed(body):
+    return body + hashlib.sha256(body).digest()
+
+
+TEXT = b'{"by":["x","y"],"keys":[["a",1],[null,{"float":"2.5"}]]}'
 
 
 def test_format_is_as_documented():
-    """Written from docs/reference/sketch-format.md with nothing but struct and json."""
+    """Written from docs/reference/sketch-format.md with nothing but struct, zlib and json."""
     data = small().to_bytes()
-    text = b'{"by":["x","y"],"keys":[["a",1],[null,{"float":"2.5"}]]}'
-    assert struct.unpack_from("<8sIIQQQ", data) == (b"TRUTHTAB", 1, 4, 2, 3, len(text))
-    assert struct.unpack_from("<3I", data, 40) == (0, 3, 2)
-    columns = np.array(struct.unpack_from("<36d", data, 52)).reshape(12, 3)
+    *numbers, cells, groups = struct.unpack_from("<8sIIIQQQQQ", data)
+    assert numbers == [b"TRUTHTAB", 2, 0, 4, 2, 3, len(TEXT)]
+    assert len(data) == 60 + cells + groups + 32
+    assert zlib.decompress(data[60 + cells : -32]) == struct.pack("<2I", 2, 1) + TEXT
+    bucket, columns = unpack_cells(memoryview(data)[60 : 60 + cells], 3)
+    assert bucket.tolist() == [0, 3, 2]
     assert dict(zip(COLUMNS, columns.tolist(), strict=True)) == {
         "n": [1, 1, 1],
         "w": [1, 1, 2],
@@ -725,13 +771,48 @@ def test_format_is_as_documented():
         "min": [0.125, 0.875, 0.5],
         "max": [0.125, 0.875, 0.5],
     }
-    assert struct.unpack_from("<2I", data, 52 + 288) == (2, 1)
-    assert data[52 + 288 + 8 : -32] == text
     assert data[-32:] == hashlib.sha256(data[:-32]).digest()
 
 
+def version_2(text=TEXT, counts=(2, 1), graded=0, n_buckets=4, g=2, m=3, k=None):
+    """The small table with other names or numbers."""
+    cells = pack_cells(small()._buckets, small()._columns)
+    groups = zlib.compress(struct.pack(f"<{len(counts)}I", *counts) + text)
+    numbers = graded, n_buckets, g, m, len(text) if k is None else k, len(cells), len(groups)
+    return resealed(struct.pack("<8sIIIQQQQQ", b"TRUTHTAB", 2, *numbers) + cells + groups)
+
+
+BROKEN_VERSION_2 = {
+    "no json": version_2(b"{"),
+    "few keys": version_2(b'{"by":["x","y"],"keys":[["a",1]]}'),
+    "unsorted": version_2(b'{"by":["x","y"],"keys":[[null,1],["a",1]]}'),
+    "empty group": version_2(counts=(3, 0)),
+    "few cells": version_2(counts=(1, 1)),
+    "odd buckets": version_2(n_buckets=5),
+    "no buckets": version_2(n_buckets=0),
+    "huge buckets": version_2(n_buckets=2**30),
+    "graded, but too few": version_2(graded=1),
+    "unknown grid": version_2(graded=7),
+    "other grid": version_2(graded=1, n_buckets=4096),
+    "more groups": version_2(g=3),
+    "more cells": version_2(m=4),
+    "too many cells": version_2(m=2**40),
+    "longer names": version_2(k=len(TEXT) + 1),
+    "huge names": version_2(k=2**40),
+}
+
+
+@pytest.mark.parametrize("data", BROKEN_VERSION_2.values(), ids=BROKEN_VERSION_2)
+def test_inconsistent_files_of_version_2_are_refused(data):
+    assert SketchTable.from_bytes(version_2()).to_bytes() == small().to_bytes()
+    with pytest.raises(ValueError, match="these bytes: the sketch table is inconsistent; it was not written by"):
+        SketchTable.from_bytes(data)
+
+
 def test_keys_in_files_have_their_types():
-    names = json.loads(keyed(*EVERY_KIND).to_bytes()[:-32].split(b'{"by"', 1)[1].join([b'{"by"', b""]))
+    data = keyed(*EVERY_KIND).to_bytes()
+    cells = struct.unpack_from("<8sIIIQQQQQ", data)[-2]
+    names = json.loads(zlib.decompress(data[60 + cells : -32])[4 * len(EVERY_KIND) :])
     assert [key[0] for key in names["keys"]] == [
         {"float": "-inf"},
         -7,
@@ -753,10 +834,6 @@ def test_keys_in_files_have_their_types():
         {"datetime": "2024-05-01T12:00:00.000005+00:00"},
         None,
     ]
-
-
-def resealed(body):
-    return body + hashlib.sha256(body).digest()
 
 
 def with_text(text):
@@ -848,8 +925,8 @@ def broken_files():
         "one bit": (bytes(flipped), r"the sketch table is corrupted \(checksum mismatch\); copy or write it again"),
         "appended": (good + b"x", r"the sketch table is corrupted \(checksum mismatch\)"),
         "next version": (
-            with_bytes(8, struct.pack("<I", 2)),
-            "a sketch table of format version 2, but this truthcal reads version 1; upgrade truthcal",
+            with_bytes(8, struct.pack("<I", 3)),
+            "a sketch table of format version 3, but this truthcal reads versions up to 2; upgrade truthcal",
         ),
     }
 
@@ -866,11 +943,12 @@ def test_broken_files_are_refused(data, message, tmp_path):
 
 
 def test_every_flipped_byte_is_noticed():
-    for position in range(len(OLD_FILE)):
-        data = bytearray(OLD_FILE)
-        data[position] ^= 0x40
-        with pytest.raises(ValueError, match=r"^these bytes: "):
-            SketchTable.from_bytes(bytes(data))
+    for good in (OLD_FILE, small().to_bytes()):
+        for position in range(len(good)):
+            data = bytearray(good)
+            data[position] ^= 0x40
+            with pytest.raises(ValueError, match=r"^these bytes: "):
+                SketchTable.from_bytes(bytes(data))
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):

@@ -8,7 +8,9 @@ import sqlite3
 
 import numpy as np
 import pytest
+from oracles import grid
 from support import servers
+from support.grid_cases import grid_cases
 from support.servers import database
 
 import truthcal as tc
@@ -38,7 +40,7 @@ def code_of(y, p, w, n_buckets):
         return -1
     if not 1e-100 <= w <= 1e100:
         return -11
-    return min(math.floor(p * n_buckets), n_buckets - 1)
+    return grid.bucket_of(p, n_buckets)
 
 
 def terms(y, p, w):
@@ -79,10 +81,7 @@ def assert_agree(found, rows, n_buckets, grouped=False, tiny=0.0):
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
-GOOD_P = [0.0, -0.0, 1.0, 5e-324, 1e-200, 1e-60, 0.5, 0.5, 0.5]
-for edge in (1 / 4096, 2 / 4096, 1365 / 4096, 0.5, 4095 / 4096):
-    GOOD_P += [edge, math.nextafter(edge, 0), math.nextafter(edge, 1)]
-GOOD_P += [math.nextafter(1, 0), math.nextafter(0.25, 0)]
+GOOD_P = [*grid_cases(4096), 1e-200, 1e-60, 0.5, 0.5]
 BAD_P = [None, NAN, INF, -INF, math.nextafter(1, 2), -5e-324, -0.001, 74.5, 1e308, -1e308]
 GOOD_Y = [0.0, 1.0, 0.0, 1.0, 0.25, 0.3, 1e-200, -0.0]
 BAD_Y = [None, NAN, INF, -INF, 2.0, -1.0, math.nextafter(1, 2), -5e-324, 1e308]
@@ -94,7 +93,7 @@ BAD_W.append(math.nextafter(1e-100, 0))
 @functools.cache
 def all_rows():
     rng = random.Random(0)
-    good = list(itertools.product(GOOD_Y, GOOD_P, [1.0]))
+    good = list(itertools.product(GOOD_Y[:2], GOOD_P, [1.0]))
     good += [(rng.choice(GOOD_Y), rng.choice(GOOD_P), rng.choice(GOOD_W)) for _ in range(150)]
     good += [(float(rng.random() < 0.5), rng.random(), rng.expovariate(1)) for _ in range(100)]
     bad = [(y, 0.5, 1.0) for y in BAD_Y] + [(1.0, p, 1.0) for p in BAD_P] + [(1.0, 0.5, w) for w in BAD_W]
@@ -319,11 +318,11 @@ def test_text_labels(dialect):
     for label in HOSTILE[:4] if dialect == "spark" else HOSTILE:
         found = database(dialect).run(sketch_sql("victim", **ROLES, pos_label=label, dialect=dialect))
         by_code = {row["code"]: row for row in found}
-        assert {code: row["n"] for code, row in by_code.items()} == {-2: 1, 1024: len(HOSTILE)}
-        assert (by_code[1024]["neg"], by_code[1024]["pos"]) == (0.75, 0.25 * (len(HOSTILE) - 1))
+        assert {code: row["n"] for code, row in by_code.items()} == {-2: 1, 1536: len(HOSTILE)}
+        assert (by_code[1536]["neg"], by_code[1536]["pos"]) == (0.75, 0.25 * (len(HOSTILE) - 1))
         others = sorted(set(HOSTILE) - {label})
-        assert {by_code[1024][name] for name in ("first_other", "last_other")} <= set(others)
-        assert by_code[1024]["first_other"] != by_code[1024]["last_other"]
+        assert {by_code[1536][name] for name in ("first_other", "last_other")} <= set(others)
+        assert by_code[1536]["first_other"] != by_code[1536]["last_other"]
         assert by_code[-2]["first_other"] is None
 
 

@@ -1,21 +1,15 @@
 """Rows that engines may disagree about, as an Arrow table, and a comparison of sketches."""
 
-import math
-
 import numpy as np
 import pyarrow as pa
 
-B = 64
+from support.grid_cases import grid_cases
+
+B = 4096
 EPS = 2.0**-53
 
 # Every prediction that engines may disagree about: the ends, minus zero, exact edges of buckets and their neighbours.
-EDGES = sorted(
-    {0.0, 5e-324, 1e-300, 1.0, 1.0 - EPS, 0.5, 1 / 3}
-    | {k / B for k in (1, 2, 3, 31, 32, 33, 62, 63)}
-    | {math.nextafter(k / B, 2.0) for k in (0, 1, 32, 63)}
-    | {math.nextafter(k / B, -1.0) for k in (1, 32, 63)}
-)
-PROBA = [-0.0, *EDGES, *EDGES, 0.25, 0.25, 0.25]
+PROBA = [*grid_cases(B), 0.25, 0.25, 0.25]
 TRUE = [(7 * i) % 3 == 0 for i in range(len(PROBA))]
 WEIGHT = [(i % 5) * 0.7 for i in range(len(PROBA))]
 SITE = [("north", "south", None)[i % 3] for i in range(len(PROBA))]

@@ -6,9 +6,9 @@ import os
 import secrets
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # Magic bytes -> the class that reads the file.
@@ -39,15 +39,14 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 class BinaryFile:
-    """Base of classes with a file format: versioned, checksummed, the same on every machine, without pickle.
+    """Base of classes with a file format: versioned, checksummed, readable on every machine, without pickle.
 
     A file is a header (magic, version, numbers), a body whose size follows from these numbers, and a SHA-256 of both.
     """
 
     _MAGIC: bytes
-    _VERSION: int
     _NOUN: str
-    _HEADER: struct.Struct
+    _HEADERS: ClassVar[dict[int, struct.Struct]]  # of all versions that can be read; the last one is written
 
     __array_ufunc__ = None  # numpy must not add it elementwise
 
@@ -60,29 +59,34 @@ class BinaryFile:
         raise NotImplementedError
 
     def _sealed(self, numbers: tuple[int, ...], *parts: bytes) -> bytes:
-        body = b"".join([self._HEADER.pack(self._MAGIC, self._VERSION, *numbers), *parts])
+        version = max(self._HEADERS)
+        body = b"".join([self._HEADERS[version].pack(self._MAGIC, version, *numbers), *parts])
         return body + hashlib.sha256(body).digest()
 
     @classmethod
-    def _opened(cls, data: bytes, name: str, body_size: Callable[..., int]) -> tuple[list[int], memoryview]:
-        """Verify the data and return the numbers in the header and the body."""
-        start, it_is = cls._HEADER.size, f"{name}: the {cls._NOUN} is"
+    def _opened(
+        cls, data: bytes, name: str, body_sizes: Mapping[int, Callable[..., int]]
+    ) -> tuple[int, list[int], memoryview]:
+        """Verify the data and return the version, the numbers in the header and the body."""
+        it_is = f"{name}: the {cls._NOUN} is"
         if data[: len(cls._MAGIC)] != cls._MAGIC:
             cure = f"; read it with {reader}.load" if (reader := READERS.get(bytes(data[:8]))) else ""
             raise ValueError(f"{name}: not a truthcal {cls._NOUN}{cure}.")
-        if len(data) < start + _DIGEST_SIZE:
+        version = int.from_bytes(data[len(cls._MAGIC) : len(cls._MAGIC) + 4], "little")
+        header = cls._HEADERS.get(version, cls._HEADERS[min(cls._HEADERS)])
+        if len(data) < header.size + _DIGEST_SIZE:
             raise ValueError(f"{it_is} truncated; copy or write it again.")
-        _, version, *numbers = cls._HEADER.unpack_from(data)
-        if version != cls._VERSION:
-            known = f"this truthcal reads version {cls._VERSION}; upgrade truthcal."
+        if version not in cls._HEADERS:
+            known = f"this truthcal reads versions up to {max(cls._HEADERS)}; upgrade truthcal."
             raise ValueError(f"{name}: a {cls._NOUN} of format version {version}, but {known}")
-        size = start + body_size(*numbers) + _DIGEST_SIZE
+        _, _, *numbers = header.unpack_from(data)
+        size = header.size + body_sizes[version](*numbers) + _DIGEST_SIZE
         if len(data) < size:
             raise ValueError(f"{it_is} truncated ({len(data)} of {size} bytes); copy or write it again.")
         body = memoryview(data)[:-_DIGEST_SIZE]
         if len(data) > size or hashlib.sha256(body).digest() != data[-_DIGEST_SIZE:]:
             raise ValueError(f"{it_is} corrupted (checksum mismatch); copy or write it again.")
-        return numbers, body[start:]
+        return version, numbers, body[header.size :]
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -39,8 +39,8 @@ class Points:
         Sum of w^4 divided by the sum of w^2. For a sketch, the mean of w^2 in the bucket.
     largest_weight : float
         Largest w of any row; for a sketch with weights an upper bound of it.
-    bucket_width : float
-        Width of the buckets of a sketch, 0 for sorted rows.
+    n_buckets : int
+        Number of buckets of a sketch, 0 for sorted rows.
     impossible : int
         Rows whose outcome had a predicted probability of exactly 0. Not known for a sketch, which has 0 here.
     """
@@ -62,7 +62,7 @@ class Points:
     cumulative: _Array
     row_ww: _Array
     largest_weight: float
-    bucket_width: float = 0.0
+    n_buckets: int = 0
     impossible: int = 0
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Points:
             cumulative=np.cumsum(bias),
             row_ww=ww / n,
             largest_weight=1.0 if unweighted else math.sqrt(float(np.max(ww))),
-            bucket_width=1.0 / n_buckets,
+            n_buckets=n_buckets,
             **unchanged,
         )
 
@@ -98,7 +98,7 @@ class Points:
     @property
     def sketched(self) -> bool:
         """Whether these points are buckets of a sketch, so that predictions within one may differ."""
-        return self.bucket_width > 0.0
+        return self.n_buckets > 0
 
     @cached_property
     def rows(self) -> int:

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 
 from truthcal.core import checks
 from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
+from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
+from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.parallel import in_halves
 from truthcal.core.params import check_power_of_two
 from truthcal.core.points import Points
 from truthcal.kernels import buckets
 from truthcal.results.measures import AtbSummary, Bounded, DistanceBracket
-
-MAX_BUCKETS = 1 << 20
-COLUMNS = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "min", "max")
-CELL_SIZE = 4 + 8 * len(COLUMNS)  # bytes in a file: bucket number and columns
 
 # Rows that do not take the fast path are checked and added in chunks of this size, to keep copies small.
 _CHUNK = 1 << 16
@@ -35,14 +33,16 @@ class Sketch(BinaryFile):
     Parameters
     ----------
     n_buckets : int, default 4096
-        Number of equal-width buckets of [0, 1], a power of two. Apart from rounding, the bounds on ATB are never
-        further apart than ``1 / (2 * n_buckets)``. If predictions are spread over [0, 1], they are about ``1 / (8 *
-        n_buckets**2)`` apart, which is 1e-8 for 4096.
+        Number of buckets of [0, 1], a power of two. From 256 on they are graded: finer towards 0 and 1, for rare
+        events. Apart from rounding, the bounds on ATB are never further apart than ``1 / n_buckets``. If predictions
+        are spread over [0, 1], they are about ``1 / (8 * n_buckets**2)`` apart, which is 1e-8 for 4096; for predictions
+        between 1e-4 and 1e-2, about 5e-13.
 
     Notes
     -----
     Memory: 176 bytes per bucket (0.7 MB by default), plus a few megabytes during an update of any size.
-    Two sketches can be merged if they have the same `n_buckets`.
+    Two sketches can be merged if they have the same `n_buckets`. Files of format version 1 have buckets of equal width;
+    their sketches can be updated and merged among themselves, but not with sketches of graded buckets.
 
     Examples
     --------
@@ -58,10 +58,15 @@ class Sketch(BinaryFile):
 
     sketched: ClassVar[Literal[True]] = True
     neighbour_z: float | None = None  # known if all rows were at hand, in order: `summarize`, `scan`, `sketch_frame`
-    _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHCAL", 1, "sketch", struct.Struct("<8sIII")
+    _MAGIC, _NOUN = b"TRUTHCAL", "sketch"
+    _HEADERS: ClassVar = {1: struct.Struct("<8sIII"), 2: struct.Struct("<8sIIIIQ")}
 
     def __init__(self, n_buckets: int = 4096) -> None:
-        self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+        self._empty(Grid.of_size(check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)))
+
+    def _empty(self, grid: Grid) -> None:
+        """Remove all rows and use this grid."""
+        self.grid, self.n_buckets = grid, grid.n_buckets
         self._sums = np.zeros((buckets.N_SUMS, self.n_buckets))
         self._lost = np.zeros_like(self._sums)  # accumulated rounding errors of _sums, added back when read
         self._low = np.full(self.n_buckets, np.inf)
@@ -114,11 +119,11 @@ class Sketch(BinaryFile):
             return None
         y, p = (checks.read_only(column[first:last]) for column in columns)
         scratch = empty_scratch(self.n_buckets)
-        return None if buckets.sketch_binary(p, y, self.n_buckets, scratch) else scratch
+        return None if buckets.sketch_binary(p, y, self.grid.tables, scratch) else scratch
 
     def _general(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple["Sketch", bool]:
         """Check the rows first to last; return a new sketch of them, and whether it has fractional outcomes."""
-        part, fractional = Sketch(self.n_buckets), False
+        part, fractional = self._of_grid(self.grid), False
         scratch = np.zeros((self.n_buckets, buckets.N_SUMS))
         for start in range(first, last, _CHUNK):
             chunk = [column[start : min(start + _CHUNK, last)] for column in columns]
@@ -131,14 +136,14 @@ class Sketch(BinaryFile):
             fractional |= rows.y.dtype != np.uint8
             w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
             y = checks.read_only(rows.y.astype(np.float64))
-            buckets.sketch_weighted(rows.p, y, w, self.n_buckets, scratch, part._low, part._high)
+            buckets.sketch_weighted(rows.p, y, w, self.grid.tables, scratch, part._low, part._high)
         part._sums[:] = scratch.T
         return part, fractional
 
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
         """Add the sums that `buckets.sketch_binary` stored in `empty_scratch`."""
         self.neighbour_z = None
-        buckets.finish_binary(scratch, self._sums, self._lost, self._low, self._high)
+        buckets.finish_binary(scratch, self.grid.tables, self._sums, self._lost, self._low, self._high)
 
     def merge(self, other: "Sketch") -> Self:
         """Add all rows of another sketch with the same `n_buckets`. Returns the sketch itself; `other` is unchanged."""
@@ -149,18 +154,26 @@ class Sketch(BinaryFile):
                 f"cannot merge a sketch with n_buckets={other.n_buckets} into one with n_buckets={self.n_buckets}; "
                 "use the same number for both."
             )
+        refuse_other_grid(other.grid, self.grid, "sketch")
         self._add(other)
         return self
 
     def __add__(self, other: object) -> "Sketch":
         if not isinstance(other, Sketch):
             return NotImplemented
-        return Sketch(self.n_buckets).merge(self).merge(other)
+        return self._of_grid(self.grid).merge(self).merge(other)
 
     def __radd__(self, other: object) -> "Sketch":
         if isinstance(other, int) and other == 0:  # the start value of sum(sketches)
-            return Sketch(self.n_buckets).merge(self)
+            return self._of_grid(self.grid).merge(self)
         return NotImplemented
+
+    @classmethod
+    def _of_grid(cls, grid: Grid) -> Self:
+        """Return an empty sketch with any grid; users get a graded one."""
+        sketch = cls(1)
+        sketch._empty(grid)
+        return sketch
 
     def _add(self, other: "Sketch") -> None:
         self.neighbour_z = None
@@ -235,8 +248,8 @@ class Sketch(BinaryFile):
         w = raw["w"]
         return {
             "bucket": filled,
-            "left": filled / self.n_buckets,
-            "right": (filled + 1) / self.n_buckets,
+            "left": self.grid.edges[filled],
+            "right": self.grid.edges[filled + 1],
             "n": raw["n"].astype(np.int64),
             "weight": w,
             "mean_proba": raw["wp"] / w,
@@ -265,32 +278,41 @@ class Sketch(BinaryFile):
         return BucketStats(np.array([0, len(filled)]), columns)
 
     def __repr__(self) -> str:
-        return f"Sketch(n_buckets={self.n_buckets}): {self.n:,} row{'s' if self.n != 1 else ''}"
+        return f"Sketch({self.grid.arguments}): {self.n:,} row{'s' if self.n != 1 else ''}"
 
     # --- files -----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Return the sketch in truthcal's file format: versioned, checksummed, identical on every machine, no pickle.
+        """Return the sketch in truthcal's file format: compressed, versioned, checksummed, no pickle.
 
         Accumulated rounding errors are not stored, so results may change in the last digit.
         """
         filled, columns = self._filled()
-        parts = filled.astype("<u4").tobytes(), columns.astype("<f8").tobytes()
-        return self._sealed((self.n_buckets, len(filled)), *parts)
+        cells = pack_cells(filled, columns)
+        return self._sealed((int(self.grid.graded), self.n_buckets, len(filled), len(cells)), cells)
 
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
-        (n_buckets, m), body = cls._opened(data, name, lambda _, m: m * CELL_SIZE)
+        version, numbers, body = cls._opened(
+            data, name, {1: lambda _, m: m * CELL_SIZE, 2: lambda *numbers: numbers[-1]}
+        )
         wrong = f"{name}: the sketch is inconsistent; it was not written by truthcal."
-        return cls._from_columns(n_buckets, *read_cells(body, m), wrong)
+        if version == 1:
+            n_buckets, m = numbers
+            return cls._from_columns(Grid(n_buckets, False), *read_cells(body, m), wrong)
+        graded, n_buckets, m, _ = numbers
+        cells = unpack_cells(body, m) if m <= n_buckets else None
+        if cells is None or graded > 1:
+            raise ValueError(wrong)
+        return cls._from_columns(Grid(n_buckets, bool(graded)), *cells, wrong)
 
     @classmethod
-    def _from_columns(cls, n_buckets: int, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:
+    def _from_columns(cls, grid: Grid, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:
         """Build a sketch from increasing bucket numbers and their COLUMNS; raise if no rows can have these sums."""
-        possible = is_size(n_buckets) and cells_are_possible(n_buckets, filled, columns).all()
+        possible = grid.is_possible and cells_are_possible(grid, filled, columns).all()
         if not possible or not (np.diff(filled) > 0).all():
             raise ValueError(else_)
-        sketch = cls(n_buckets)
+        sketch = cls._of_grid(grid)
         sketch._sums[:, filled] = columns[: buckets.N_SUMS]
         sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
         return sketch
@@ -306,7 +328,8 @@ def empty_scratch(n_buckets: int) -> NDArray[np.float64]:
 def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
     """Return the bucket of a `Sketch` that each prediction falls into.
 
-    Bucket k is [k/n_buckets, (k+1)/n_buckets); 1 belongs to the last. All of truthcal uses this definition.
+    Each bucket has its left edge, and 1 belongs to the last. All of truthcal uses this definition; the edges are in
+    docs/reference/sketch-format.md.
 
     Parameters
     ----------
@@ -322,36 +345,32 @@ def bucket_index(y_proba: object, n_buckets: int = 4096) -> NDArray[np.int64]:
 
     Examples
     --------
+    Fewer than 256 buckets have equal widths; more are finer towards 0 and 1:
+
     >>> import truthcal as tc
     >>> tc.bucket_index([0.0, 0.49, 0.5, 1.0], n_buckets=4).tolist()
     [0, 1, 2, 3]
+    >>> tc.bucket_index([0.0, 0.001, 0.01, 0.1, 0.5, 1.0]).tolist()
+    [0, 352, 647, 1177, 2048, 4095]
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-    return _bucket_of_each(checks.check_proba(y_proba, "y_proba"), n_buckets)
+    return Grid.of_size(n_buckets).index(checks.check_proba(y_proba, "y_proba"))
 
 
-def _bucket_of_each(p: NDArray[Any], n_buckets: int) -> NDArray[np.int64]:
-    out = np.empty(len(p), np.int64)
-    buckets.bucket_indices(p, n_buckets, out)
-    return out
+def refuse_other_grid(other: Grid, grid: Grid, noun: str) -> None:
+    """Raise if two sketches of the same number of buckets cannot be merged since their buckets differ."""
+    if other != grid:
+        old, new = sorted((other, grid), key=lambda grid: grid.graded)
+        raise ValueError(
+            f"cannot merge a {noun} with {other} into one with {grid}: {old} come from a file of format version 1, and "
+            f"new sketches have {new}. Build the older {noun} again from its rows."
+        )
 
 
-def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Read the bucket numbers and COLUMNS of m filled buckets from the bytes of a sketch."""
-    filled = np.frombuffer(body, "<u4", m).astype(np.int64)
-    columns = np.frombuffer(body, "<f8", m * len(COLUMNS), offset=4 * m).astype(np.float64)
-    return filled, columns.reshape(len(COLUMNS), m)
-
-
-def is_size(n_buckets: int) -> bool:
-    """Return whether a sketch can have this number of buckets."""
-    return 1 <= n_buckets <= MAX_BUCKETS and not n_buckets & (n_buckets - 1)
-
-
-def cells_are_possible(n_buckets: int, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
+def cells_are_possible(grid: Grid, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return whether each filled bucket of a sketch can come from rows. A checksum proves only unchanged bytes."""
     out = np.empty(len(bucket), np.bool_)
     buckets.possible_cells(columns, out)
     for extreme in columns[buckets.N_SUMS :]:
-        out &= _bucket_of_each(extreme, n_buckets) == bucket
+        out[out] &= grid.index(extreme[out]) == bucket[out]
     return out

@@ -2,19 +2,22 @@
 
 import json
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core import group_keys
 from truthcal.core.bucket_stats import BucketStats
+from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, decompress, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
+from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import Points
-from truthcal.core.sketch import CELL_SIZE, COLUMNS, MAX_BUCKETS, Sketch, cells_are_possible, is_size, read_cells
+from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid
 from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
 from truthcal.results.text import Page, Table, count, more_rows, number
@@ -70,13 +73,18 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # z of neighbouring rows of the same group, and of the whole file: known if all rows were at hand, in order.
     neighbour_z: float | None = None
     _neighbour_z_of_all: float | None = None
-    _MAGIC, _VERSION, _NOUN, _HEADER = b"TRUTHTAB", 1, "sketch table", struct.Struct("<8sIIQQQ")
+    _MAGIC, _NOUN = b"TRUTHTAB", "sketch table"
+    _HEADERS: ClassVar = {1: struct.Struct("<8sIIQQQ"), 2: struct.Struct("<8sIIIQQQQQ")}
 
     def __init__(self, by: str | Iterable[str], n_buckets: int = 4096) -> None:
         self.by = check_by(by)
-        self.n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+        self._empty(Grid.of_size(check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)))
+
+    def _empty(self, grid: Grid) -> Self:
+        """Remove all groups and use this grid. Returns the table itself."""
+        self.grid, self.n_buckets = grid, grid.n_buckets
         none = np.empty(0, np.int64)
-        self._fill([], none, none, np.empty((len(COLUMNS), 0)))
+        return self._fill([], none, none, np.empty((len(COLUMNS), 0)))
 
     # --- filling ---------------------------------------------------------------------------------------------------
 
@@ -107,10 +115,13 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         if len(sizes) != 1:
             found = ", ".join(map(str, sizes)) or "none"
             raise ValueError(f"`sketches` must all have the same n_buckets; found {found}.")
+        grid = pairs[0][1].grid
+        for _, sketch in pairs:
+            refuse_other_grid(sketch.grid, grid, "sketch")
         cells = [sketch._filled() for _, sketch in pairs]
         group = np.repeat(np.arange(len(cells)), [len(filled) for filled, _ in cells])
         bucket, columns = (np.concatenate(parts, axis=-1) for parts in zip(*cells, strict=True))
-        return cls(by, sizes[0])._fill([key for key, _ in pairs], group, bucket, columns)
+        return cls(by)._empty(grid)._fill([key for key, _ in pairs], group, bucket, columns)
 
     @classmethod
     def _from_cells(
@@ -127,7 +138,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             shape = f"`columns` must have shape ({len(COLUMNS)}, {len(bucket)}), like `group` and `bucket`"
             raise ValueError(f"{shape}, and each group must be one of the {len(checked)} keys.")
         columns = np.ascontiguousarray(columns, np.float64)
-        possible = cells_are_possible(table.n_buckets, bucket, columns)
+        possible = cells_are_possible(table.grid, bucket, columns)
         if not possible.all():
             wrong = int(possible.argmin())
             where = f"bucket {bucket[wrong]} of group {named(checked[group[wrong]])}"
@@ -159,6 +170,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             mine, others = f"{name}={getattr(self, name)}", f"{name}={getattr(other, name)}"
             if mine != others:
                 raise ValueError(f"cannot merge a table with {others} into one with {mine}; use the same `{name}`.")
+        refuse_other_grid(other.grid, self.grid, "table")
         return self._fill(
             self._keys + other._keys,
             np.concatenate([self._groups(), other._groups() + len(self)]),
@@ -177,13 +189,13 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return NotImplemented
 
     def _copy(self) -> "SketchTable":
-        table = SketchTable(self.by, self.n_buckets)
+        table = SketchTable(self.by)
         vars(table).update(vars(self))  # arrays may be shared: `_fill` replaces them and never changes them
         return table
 
     def rollup(self, by: str | Iterable[str]) -> "SketchTable":
         """Return a new table of the same rows, grouped by only some of its columns, in any order."""
-        table = SketchTable(by, self.n_buckets)
+        table = SketchTable(by)._empty(self.grid)
         for name in table.by:
             if name not in self.by:
                 raise ValueError(f"`by` must name columns of this table, {', '.join(self.by)}; got {name!r}.")
@@ -193,7 +205,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def total(self) -> Sketch:
         """Return one sketch of the rows of all groups."""
-        sketch = Sketch._from_columns(self.n_buckets, *_merge_duplicates(self._buckets, self._columns), "")
+        sketch = Sketch._from_columns(self.grid, *_merge_duplicates(self._buckets, self._columns), "")
         sketch.neighbour_z = self._neighbour_z_of_all
         return sketch
 
@@ -205,7 +217,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def __getitem__(self, key: Any) -> Sketch:
         filled, columns = self._filled(key)
-        return Sketch._from_columns(self.n_buckets, filled, columns, "")
+        return Sketch._from_columns(self.grid, filled, columns, "")
 
     def points(self, key: Any) -> Points:
         """Return the points of one group: the same as ``table[key].points()``, without building a sketch."""
@@ -295,7 +307,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return keys | {name: bounds[name] if name in bounds else getattr(stats, name) for name in STATISTICS}
 
     def __repr__(self) -> str:
-        return f"SketchTable(by={self.by!r}, n_buckets={self.n_buckets}): {self._size()}"
+        return f"SketchTable(by={self.by!r}, {self.grid.arguments}): {self._size()}"
 
     def _size(self, by: str = "") -> str:
         return f"{count(len(self), 'group')}{by}, {count(int(self.n.sum()), 'row')}"
@@ -317,24 +329,55 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # --- files -----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Return the table in truthcal's file format: versioned, checksummed, identical on every machine, no pickle."""
+        """Return the table in truthcal's file format: compressed, versioned, checksummed, no pickle."""
         names = {"by": self.by, "keys": [[group_keys.to_json(value) for value in key] for key in self._keys]}
         text = json.dumps(names, separators=(",", ":")).encode("ascii")
-        arrays = self._buckets.astype("<u4"), self._columns.astype("<f8"), np.diff(self._starts).astype("<u4")
-        numbers = self.n_buckets, len(self), len(self._buckets), len(text)
-        return self._sealed(numbers, *(array.tobytes() for array in arrays), text)
+        groups = zlib.compress(np.diff(self._starts).astype("<u4").tobytes() + text, 9)
+        cells = pack_cells(self._buckets, self._columns)
+        sizes = len(self), len(self._buckets), len(text), len(cells), len(groups)
+        return self._sealed((int(self.grid.graded), self.n_buckets, *sizes), cells, groups)
 
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
-        (n_buckets, g, m, _), body = cls._opened(data, name, lambda _, g, m, k: 4 * g + m * CELL_SIZE + k)
-        bucket, columns = read_cells(body, m)
-        counts = np.frombuffer(body, "<u4", g, offset=m * CELL_SIZE).astype(np.int64)
-        by, keys = group_keys.names_from_json(bytes(body[m * CELL_SIZE + 4 * g :]))
-        fits = by and len(keys) == g and (counts > 0).all() and counts.sum() == m and is_size(n_buckets)
-        code = np.repeat(np.arange(g), counts) * n_buckets + bucket if fits else bucket
-        if not fits or not (np.diff(code) > 0).all() or not cells_are_possible(n_buckets, bucket, columns).all():
+        sizes = {1: lambda _, g, m, k: 4 * g + m * CELL_SIZE + k, 2: lambda *numbers: sum(numbers[-2:])}
+        version, numbers, body = cls._opened(data, name, sizes)
+        content = _read_version_1(numbers, body) if version == 1 else _read_version_2(numbers, body)
+        table = None if content is None else cls._from_content(*content)
+        if table is None:
             raise ValueError(f"{name}: the sketch table is inconsistent; it was not written by truthcal.")
-        return cls(by, n_buckets)._fill(keys, code // n_buckets, bucket, columns)
+        return table
+
+    @classmethod
+    def _from_content(cls, grid: Grid, g: int, cells: tuple[_Ints, _Floats], counts: _Ints, text: bytes) -> Self | None:
+        """Build a table of g groups from the content of a file; None if it is inconsistent."""
+        bucket, columns = cells
+        by, keys = group_keys.names_from_json(text)
+        if not (by and len(keys) == g and (counts > 0).all() and counts.sum() == len(bucket) and grid.is_possible):
+            return None
+        code = np.repeat(np.arange(g), counts) * grid.n_buckets + bucket
+        if not (np.diff(code) > 0).all() or not cells_are_possible(grid, bucket, columns).all():
+            return None
+        return cls(by)._empty(grid)._fill(keys, code // grid.n_buckets, bucket, columns)
+
+
+_Content = tuple[Grid, int, tuple[_Ints, _Floats], _Ints, bytes]
+
+
+def _read_version_1(numbers: list[int], body: memoryview) -> _Content:
+    """Read the grid, the number of groups, all cells, their number by group, and the names of a table's file."""
+    n_buckets, g, m, _ = numbers
+    counts = np.frombuffer(body, "<u4", g, offset=m * CELL_SIZE).astype(np.int64)
+    return Grid(n_buckets, False), g, read_cells(body, m), counts, bytes(body[m * CELL_SIZE + 4 * g :])
+
+
+def _read_version_2(numbers: list[int], body: memoryview) -> _Content | None:
+    """Read the same from a file of version 2; None if it cannot be decompressed."""
+    graded, n_buckets, g, m, k, size, _ = numbers
+    cells, groups = unpack_cells(body[:size], m), decompress(body[size:], 4 * g + k)
+    if cells is None or groups is None or graded > 1:
+        return None
+    counts = np.frombuffer(groups, "<u4", g).astype(np.int64)
+    return Grid(n_buckets, bool(graded)), g, cells, counts, groups[4 * g :]
 
 
 def _merge_duplicates(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:

@@ -213,7 +213,7 @@ def run_test(
     method, tails, why = _tails_of_test(statistic, _choose_method(statistic, plan), plan)
     points = statistic.points
     if points.sketched:
-        why += f"; from a sketch of {round(1.0 / points.bucket_width):,} buckets"
+        why += f"; from a sketch of {points.n_buckets:,} buckets"
     mean, sd = statistic.moments or (tails.mean, tails.sd)
     smallest = min({"greater": tails.greater, "less": tails.less}[side] for side in plan.sides)
     return CalibrationTest(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.bucket_stats import predictions_are_certain
 from truthcal.core.checks import is_missing_object, refuse_no_weight, refuse_swapped
+from truthcal.core.grid import Grid
 from truthcal.core.group_keys import checked_key, plain_value
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -47,7 +48,7 @@ def build_sketch(
         return SketchTable._from_cells(roles.by, groups[1], groups[0][used], bucket, columns, n_buckets)
     order = np.argsort(bucket)
     wrong = "the sums are inconsistent; no rows can have these sums."
-    return Sketch._from_columns(n_buckets, bucket[order], columns[:, order], wrong)
+    return Sketch._from_columns(Grid.of_size(n_buckets), bucket[order], columns[:, order], wrong)
 
 
 def assemble_groups(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
+from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.params import check_choice, check_power_of_two, shown
-from truthcal.core.sketch import MAX_BUCKETS
 from truthcal.io import row_codes
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.row_codes import Check, RowRule, error_codes, rules_for
@@ -287,8 +287,9 @@ class _Query:
     def coded(self, inner: list[str]) -> list[str]:
         """Select the code of each row, by the first rule that applies."""
         whens = [f"    WHEN {condition} THEN {code}" for condition, code in self.rules()]
-        bucket = self.dialect.floor.format(x=f"p * {self.n_buckets}")
-        code = ["CASE", *whens, f"    ELSE {bucket}", "END AS code"]
+        *lower, last = self.buckets()
+        whens += [f"    WHEN {condition} THEN {bucket}" for condition, bucket in lower]
+        code = ["CASE", *whens, f"    ELSE {last[1]}", "END AS code"]
         outcome = [["y"]] if self.roles.pos_label is None else [["label"], [f"{self.positive()} AS y"]]
         weight = [] if self.roles.sample_weight is None else [["weight"]]
         groups = [[name] for name in self.groups]
@@ -301,6 +302,17 @@ class _Query:
         rules = rules_for(weighted=self.roles.sample_weight is not None)
         conditions = [(self.broken(rule, columns[rule.role]), rule.code) for rule in rules]
         return [*(pair for pair in conditions if pair[0]), ("p = 1", self.n_buckets - 1)]
+
+    def buckets(self) -> list[tuple[str, str]]:
+        """Return the condition of each piece of the grid, given that p is not in one before it, and its bucket.
+
+        Integers are exact in every database; decimal fractions might be rounded.
+        """
+        pieces = Grid.of_size(self.n_buckets).pieces
+        ends = [piece.start.as_integer_ratio() for piece in pieces[1:]] + [(1, 1)]
+        conditions = [f"p * {unit} < {end}" for end, unit in ends]
+        buckets = [self.dialect.floor.format(x=f"p * {piece.scale}") + _addition(piece.offset) for piece in pieces]
+        return list(zip(conditions, buckets, strict=True))
 
     def broken(self, rule: RowRule, x: str) -> str:
         """Return the condition under which the column x breaks a rule; "" if it cannot."""
@@ -401,6 +413,11 @@ class _Query:
     def constant(self, value: float) -> str:
         """Return a double as a literal, exactly."""
         return self.dialect.constant.format(x=repr(value).upper())
+
+
+def _addition(number: int) -> str:
+    """Return the SQL that adds a number to what is before it."""
+    return f" {'-' if number < 0 else '+'} {abs(number)}" if number else ""
 
 
 def _escape_in_sql(text: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any, NoReturn, overload
 import narwhals as nw
 
 from truthcal.core.checks import invalid
+from truthcal.core.grid import MAX_BUCKETS
 from truthcal.core.params import check_power_of_two, shown
-from truthcal.core.sketch import MAX_BUCKETS, Sketch
+from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.assemble import assemble_groups, build_sketch

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truthcal.kernels.grid import GridTables, bucket_in, left_and_width, place_of
 from truthcal.kernels.jit import Rows, compiled, two_sum
 
 # Per-bucket scratch of `sketch_binary`, one cache line: (count, sum t, sum t^2) of zeros, the same of ones, min, max.
@@ -40,18 +41,11 @@ N_BOUNDS = 7
 
 @compiled
 def bucket_of(x: float, n_buckets: int) -> Any:
-    """Return the bucket of x, the only definition: [k/B, (k+1)/B), with 1 in the last. Exact, as B is a power of two.
+    """Return the bucket of x among buckets of equal width, a power of two of them. Exact; 1 is in the last.
 
     Unsigned, because numba checks signed indices for negative values, which takes 25% of the sketch's time.
     """
     return min(np.uint64(np.int64(x * np.float64(n_buckets))), np.uint64(n_buckets - 1))
-
-
-@compiled
-def bucket_indices(p: Rows, n_buckets: int, out: Rows) -> None:
-    """Return the bucket of each entry of an array, by `bucket_of`."""
-    for i in range(p.size):
-        out[i] = bucket_of(np.float64(p[i]), n_buckets)
 
 
 @compiled
@@ -70,16 +64,16 @@ def add_buckets(sums: Rows, lost: Rows, x: Rows) -> None:
 
 
 @compiled
-def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
+def sketch_binary(p: Rows, y: Rows, grid: GridTables, scratch: Rows) -> int:
     """Add unweighted rows with 0/1 labels to the scratch of their buckets (n_buckets * SCRATCH_FIELDS, flat).
 
-    t is the distance from p to the edge of the bucket on the side of the outcome: |p - y| is then a sum of positive
-    parts, and the sums are as accurate for predictions of 1 - 1e-9 as for 1e-9.
+    t is the distance from p to the edge of the bucket on the side of the outcome, in units of the bucket's width: |p -
+    y| is then a sum of positive parts, and the sums are as accurate for predictions of 1 - 1e-9 as for 1e-9. It is
+    computed from an integer, because the compiler would make a branch of a label as a float, which takes twice as long.
 
     Other rows are skipped; returns their number. Checking here takes a tenth of the time of a separate pass, which
     would push the scratch out of the cache.
     """
-    width = 1.0 / n_buckets
     fields, half = np.uint64(SCRATCH_FIELDS), np.uint64(3)
     f1, f2, f6, f7 = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
     others = 0
@@ -88,9 +82,9 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
         if not ((x >= 0.0) & (x <= 1.0) & ((y[i] == 0) | (y[i] == 1))):
             others += 1
             continue
-        bucket = bucket_of(x, n_buckets)
+        bucket, j, z = place_of(x, grid)
         label = np.uint64(y[i])
-        t = abs(np.float64(np.int64(bucket + label)) * width - x)
+        t = abs(np.float64(np.int64(j + label)) - z)
         base = bucket * fields
         side = base + half * label
         scratch[side] += 1.0
@@ -104,14 +98,16 @@ def sketch_binary(p: Rows, y: Rows, n_buckets: int, scratch: Rows) -> int:
 
 
 @compiled
-def binary_sums(scratch: Rows, k: int, n_buckets: int) -> tuple[float, float, float, float, float, float, float]:
+def binary_sums(scratch: Rows, k: int, grid: GridTables) -> tuple[float, float, float, float, float, float, float]:
     """Return N, WP, POS, NEG, WCP, WCC and WWV from the scratch of bucket k, which give the other sums as well."""
-    n0, t0, tt0, n1, t1, tt1 = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
-    left = k / n_buckets  # zeros: p = left + t, both positive
+    left, width = left_and_width(k, grid.pieces)
+    n0, t0, tt0 = scratch[0], scratch[1] * width, scratch[2] * width * width
+    n1, t1, tt1 = scratch[3], scratch[4] * width, scratch[5] * width * width
+    # Zeros: p = left + t, both positive.
     p0 = n0 * left + t0
     pp0 = n0 * left * left + 2.0 * left * t0 + tt0
     v0 = n0 * left * (1.0 - left) + (1.0 - 2.0 * left) * t0 - tt0
-    rest = 1.0 - (k + 1) / n_buckets  # ones: 1 - p = rest + t, both positive
+    rest = 1.0 - (left + width)  # ones: 1 - p = rest + t, both positive
     q1 = n1 * rest + t1
     qq1 = n1 * rest * rest + 2.0 * rest * t1 + tt1
     v1 = n1 * rest * (1.0 - rest) + (1.0 - 2.0 * rest) * t1 - tt1
@@ -120,14 +116,13 @@ def binary_sums(scratch: Rows, k: int, n_buckets: int) -> tuple[float, float, fl
 
 
 @compiled
-def finish_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
+def finish_binary(scratch: Rows, grid: GridTables, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
     """Add the scratch of `sketch_binary` to the buckets of a sketch."""
-    n_buckets = low.size
-    for k in range(n_buckets):
+    for k in range(low.size):
         fields = scratch[k * SCRATCH_FIELDS : (k + 1) * SCRATCH_FIELDS]
-        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(fields, k, n_buckets)
-        if n == 0.0:
+        if fields[0] + fields[3] == 0.0:
             continue
+        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(fields, k, grid)
         for field in (N, W, WW):
             add_to_bucket(sums, lost, field, k, n)
         add_to_bucket(sums, lost, WP, k, wp)
@@ -142,11 +137,11 @@ def finish_binary(scratch: Rows, sums: Rows, lost: Rows, low: Rows, high: Rows) 
 
 
 @compiled
-def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, scratch: Rows, low: Rows, high: Rows) -> None:
+def sketch_weighted(p: Rows, y: Rows, w: Rows, grid: GridTables, scratch: Rows, low: Rows, high: Rows) -> None:
     """Add rows with weights or fractional outcomes to the scratch of their buckets (n_buckets, N_SUMS)."""
     for i in range(p.size):
         x = np.float64(p[i])
-        k = bucket_of(x, n_buckets)
+        k = bucket_in(x, grid)
         sums = scratch[k]
         weight = w[i]
         c = x - y[i]
@@ -169,14 +164,15 @@ def sketch_weighted(p: Rows, y: Rows, w: Rows, n_buckets: int, scratch: Rows, lo
 
 
 @compiled
-def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
+def fill_cells(
+    p: Rows, y: Rows, w: Rows, grid: GridTables, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int
+) -> int:
     """Add valid rows, sorted by group, to the buckets (cells) of every second group. Returns the number in use.
 
     Rows from starts[g] to starts[g + 1] belong to group g. `cell_of` holds the cell of each bucket of a group, or -1;
     there must be room for all new cells. One group at a time is several times as fast, since its cells fit into the
     processor's cache and those of a hundred groups do not. Without weights, W, WW and WWCC stay 0.
     """
-    n_buckets = cell_of.shape[1]
     weighted = w.size > 0
     for g in range(parity, starts.size - 1, 2):
         cells = cell_of[g]
@@ -185,7 +181,7 @@ def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Ro
             if weight == 0.0:
                 continue
             x = np.float64(p[i])
-            bucket = bucket_of(x, n_buckets)
+            bucket = bucket_in(x, grid)
             cell = cells[bucket]
             if cell < 0:
                 cell = used
@@ -214,19 +210,19 @@ def fill_cells(p: Rows, y: Rows, w: Rows, starts: Rows, parity: int, cell_of: Ro
 
 
 @compiled
-def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int) -> int:
+def fill_binary_cells(
+    p: Rows, y: Rows, grid: GridTables, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int
+) -> int:
     """Add rows to buckets like `fill_cells`, for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
 
     An aligned cell is one cache line: a third of the time of `fill_cells` for a hundred groups.
     """
-    n_buckets = cell_of.shape[1]
-    width = 1.0 / n_buckets
     half, f1, f2, f6, f7 = np.uint64(3), np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
     for g in range(parity, starts.size - 1, 2):
         cells = cell_of[g]
         for i in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
             x = np.float64(p[i])
-            bucket = bucket_of(x, n_buckets)
+            bucket, j, z = place_of(x, grid)
             cell = cells[bucket]
             if cell < 0:
                 cell = used
@@ -234,7 +230,7 @@ def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows
                 used += 1
                 fields[cell, 6], fields[cell, 7] = x, x
             k, label = np.uint64(cell), np.uint64(y[i])
-            t = abs(np.float64(np.int64(bucket + label)) * width - x)
+            t = abs(np.float64(np.int64(j + label)) - z)
             side = half * label
             fields[k, side] += 1.0
             fields[k, side + f1] += t
@@ -247,10 +243,10 @@ def fill_binary_cells(p: Rows, y: Rows, starts: Rows, parity: int, cell_of: Rows
 
 
 @compiled
-def finish_binary_cells(scratch: Rows, bucket: Rows, n_buckets: int, out: Rows) -> None:
+def finish_binary_cells(scratch: Rows, bucket: Rows, grid: GridTables, out: Rows) -> None:
     """Compute the columns of filled buckets, one entry for each cell, from cells of SCRATCH_FIELDS."""
     for i in range(bucket.size):
-        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(scratch[i], bucket[i], n_buckets)
+        n, wp, pos, neg, wcp, wcc, wwv = binary_sums(scratch[i], bucket[i], grid)
         out[N, i], out[W, i], out[WW, i] = n, n, n
         out[WP, i], out[POS, i], out[NEG, i] = wp, pos, neg
         out[WCP, i], out[WCC, i], out[WWCC, i], out[WWV, i] = wcp, wcc, wcc, wwv
@@ -327,10 +323,11 @@ def two_bin_loss(x: float, total: float, squared: bool) -> float:
 def integrate_buckets(columns: Rows, first: int, last: int, total: float, squared: bool) -> tuple[float, float, float]:
     """Estimate, lower and upper bound of the integral of `two_bin_loss` over q, from the sums of each bucket.
 
-    Inside a bucket the partial sums x lie between -neg and pos and have a known average. The loss is convex in x, so
-    its average is at least the loss at the average and at most the chord over [-neg, pos]. The estimate spreads x
-    evenly by the standard deviation of a bridge with these steps. The average is a difference of sums divided by the
-    length of the bucket's stretch, so rounding affects it; the bounds allow for that.
+    Inside a bucket the partial sums x lie between -neg and pos, have a known average, and any two differ by at most the
+    larger of neg and pos, `span`. The loss is convex in x, so its average is at least the loss at the average, and at
+    most the chord over [-neg, pos] and the loss at the average plus `bump` (Lemma A1 in docs/theory/foundations.md).
+    The estimate spreads x evenly by the standard deviation of a bridge with these steps. The average is a difference of
+    sums divided by the length of the bucket's stretch, so rounding affects it; the bounds allow for that.
     """
     value, lower, upper = 0.0, 0.0, 0.0
     before, before_lost = 0.0, 0.0
@@ -352,7 +349,12 @@ def integrate_buckets(columns: Rows, first: int, last: int, total: float, square
             below = d * two_bin_loss(a + best, total, squared)
             bottom = two_bin_loss(a - neg, total, squared)
             slope = (two_bin_loss(a + pos, total, squared) - bottom) / (pos + neg)
-            above = max(d * (bottom + max(slope * (lowest + neg), slope * (highest + neg))), below)
+            chord = bottom + max(slope * (lowest + neg), slope * (highest + neg))
+            span = max(pos, neg) * (1.0 + rounding_error(columns[N, k]))
+            bends = (a - neg <= 0.0 <= a + pos) + (a - neg <= total <= a + pos)
+            bump = 0.5 * span * (span if squared else np.float64(bends))
+            worst = max(two_bin_loss(a + lowest, total, squared), two_bin_loss(a + highest, total, squared))
+            above = max(d * min(chord, worst + bump), below)
             sd = np.sqrt((step * step + columns[WWCC, k]) / 12.0)
             middle = two_bin_loss(a + mean - sd, total, squared) + two_bin_loss(a + mean + sd, total, squared)
             value += min(max(0.5 * d * middle, below), above)
@@ -394,5 +396,6 @@ def group_bounds(starts: Rows, columns: Rows, totals: Rows, out: Rows) -> None:
         square = integrate_buckets(columns, first, last, bias, True)
         pad = 4.0 * slack * linear[2] + 5.0 * slack * slack
         out[0, g], out[1, g], out[2, g] = widen(square, pad, share, weight * weight)
-        out[3, g], out[4, g], out[5, g] = widen(linear, 3.0 * slack, share, weight)
+        # Three for the cumulative bias and its total, two for each of two bends that rounding may hide.
+        out[3, g], out[4, g], out[5, g] = widen(linear, 7.0 * slack, share, weight)
         out[6, g] = slack

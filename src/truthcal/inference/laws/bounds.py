@@ -13,10 +13,11 @@ def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> 
     """Upper limit of a test statistic's null variance: the variance itself for sorted rows."""
     if not points.sketched:
         return moments.sd**2
-    # Both predictions of a pair may be a bucket's width from their buckets' means, and k^2 is twice as steep as k.
-    moved = 8.0 * kernel.steepness * kernel.widest(points) * points.noise_floor**2
+    # Both predictions of a pair may be their bucket's length from its mean, and k^2 is twice as steep as k.
+    noise = points.wwv / points.total**2
+    moved = 8.0 * kernel.steepness * float(np.sum(noise * kernel.lengths(points))) * points.noise_floor
     largest = np.minimum(points.ww, points.largest_weight**2) / points.total**2
-    return moments.pairs + moved + float(np.sum(points.wwv / points.total**2 * largest))
+    return moments.pairs + moved + float(np.sum(noise * largest))
 
 
 def bound_tails(observed: float, points: Points, variance: float) -> Tails:

@@ -58,9 +58,9 @@ class TentKernel:
         """Positions of increasing predictions, with their sums of w v, on the axis of the tents."""
         return information_axis(p, information) if self.information else p
 
-    def widest(self, points: Points) -> float:
-        """Largest width of a bucket of a sketch on the axis of the tents; 0 where the rows of a bucket are tied."""
-        return 0.0 if self.information else points.bucket_width
+    def lengths(self, points: Points) -> _Array:
+        """Lengths of the buckets of a sketch on the axis of the tents; 0 where the rows of a bucket count as tied."""
+        return np.zeros(len(points)) if self.information else points.high - points.low
 
     def matrix(self, x: _Array) -> _Array:
         """The kernel between all pairs of points."""

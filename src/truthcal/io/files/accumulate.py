@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid, read_only
+from truthcal.core.grid import Grid
 from truthcal.core.group_keys import checked_key
 from truthcal.core.parallel import in_halves, run_parts
 from truthcal.core.sketch import Sketch, empty_scratch
@@ -53,12 +54,12 @@ class BucketAccumulator:
 
     def _add_binary(self, y: _Rows, p: _Rows) -> _Rows:
         """Add all valid rows with outcomes 0 or 1; return the indices of the others."""
-        y, p = read_only(y), read_only(p)
+        y, p, grid = read_only(y), read_only(p), self._sketch.grid.tables
 
         def half(first: int, last: int) -> int:
             if (first > 0) not in self._scratch:
                 self._scratch[first > 0] = empty_scratch(self._n_buckets)
-            return buckets.sketch_binary(p[first:last], y[first:last], self._n_buckets, self._scratch[first > 0])
+            return buckets.sketch_binary(p[first:last], y[first:last], grid, self._scratch[first > 0])
 
         self._plain_rows += len(p)
         skipped = sum(in_halves(half, len(p)))
@@ -84,7 +85,7 @@ class BucketAccumulator:
             groups = group, [key for cells in self._cells.values() for key in cells.keys]
         else:
             _, code, fields = parts[0]
-            self._sketch.merge(Sketch._from_columns(self._n_buckets, code, fields, "cells contradict themselves"))
+            self._sketch.merge(Sketch._from_columns(self._sketch.grid, code, fields, "cells contradict themselves"))
             code, fields = self._sketch._filled()
         if not len(code):  # no rows with weight
             code, fields, groups = np.array([row_codes.ZERO_WEIGHT]), np.zeros((buckets.N_FIELDS, 1)), None
@@ -99,7 +100,7 @@ class _Cells:
     """
 
     def __init__(self, n_buckets: int, binary: bool) -> None:
-        self._n_buckets, self._binary = n_buckets, binary
+        self._n_buckets, self._binary, self._grid = n_buckets, binary, Grid.of_size(n_buckets).tables
         self._n_fields = buckets.SCRATCH_FIELDS if binary else buckets.N_FIELDS
         self.keys: dict[Any, int] = {}
         self._cell_of = np.full((1, n_buckets), -1, np.int32)
@@ -138,7 +139,7 @@ class _Cells:
         self._make_room([int(counts[parity::2].sum()) for parity in (0, 1)])
 
         def fill(parity: int) -> None:
-            cells = starts, parity, self._cell_of, self._fields[parity], self._used[parity]
+            cells = self._grid, starts, parity, self._cell_of, self._fields[parity], self._used[parity]
             used = buckets.fill_binary_cells(p, y, *cells) if self._binary else buckets.fill_cells(p, y, w, *cells)
             self._used[parity] = used
 
@@ -173,7 +174,7 @@ class _Cells:
             raw[rows] = self._fields[parity][cell[rows]]
         fields = np.empty((buckets.N_FIELDS, len(cell))) if self._binary else raw.T
         if self._binary:
-            buckets.finish_binary_cells(raw, bucket, self._n_buckets, fields)
+            buckets.finish_binary_cells(raw, bucket, self._grid, fields)
         elif not weighted:
             fields[[buckets.W, buckets.WW, buckets.WWCC]] = fields[[buckets.N, buckets.N, buckets.WCC]]
         return group, bucket, fields

@@ -6,9 +6,10 @@ from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
 
+from truthcal.core.grid import MAX_BUCKETS
 from truthcal.core.params import check_power_of_two
 from truthcal.core.progress import progress
-from truthcal.core.sketch import MAX_BUCKETS, Sketch
+from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io.assemble import build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles
