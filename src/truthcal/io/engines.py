@@ -55,7 +55,7 @@ def sketch_frame(
     pos_label : optional
         The label in `y_true` that counts as 1; needed for text.
     n_buckets : int, default 4096
-        As for `Sketch`. With many groups, fewer may suffice: 256 give ATB to within 2e-3 at worst, usually to 2e-6.
+        As for `Sketch`. With many groups, fewer may suffice: 256 give ATB to within 4e-3 at worst, usually to 2e-6.
 
     Returns
     -------

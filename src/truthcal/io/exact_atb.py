@@ -40,8 +40,8 @@ def atb_frame(
     polars, pyarrow), and for Dask, which has no cumulative sums by group, the distinct predictions are collected;
     `atb` of the columns is faster for these.
 
-    Sorting takes most of the time. `sketch_frame` does not sort, and the bounds of its ATB are about 1e-8 wide: prefer
-    it unless predictions are concentrated in few buckets (all below 0.001, say) and the last digit matters.
+    Sorting takes most of the time. `sketch_frame` does not sort, and the bounds of its ATB are about 1e-8 wide, or
+    narrower for rare events: prefer it unless predictions are concentrated in few buckets and the last digit matters.
 
     Examples
     --------

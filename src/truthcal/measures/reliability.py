@@ -72,7 +72,7 @@ def reliability_curve(
 
     From a sketch, pools and bins consist of whole buckets. A bucket that straddles the edge of a uniform bin is counted
     on the side of its mean prediction, and ``straddling`` is the weight of such buckets: 0 if `n_bins` is a power
-    of two up to `n_buckets`.
+    of two up to ``n_buckets / 2``.
 
     The band of a bin is the central range of its frequency under calibration. Up to 500 rows of equal weight it is
     exact (from a sketch, each row has the mean prediction of its bucket), and conservative since frequencies are
