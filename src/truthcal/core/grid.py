@@ -113,11 +113,14 @@ def _tables(grid: Grid) -> kernel.GridTables:
     example = np.where(level > 0, tail, 1.0 - tail)
     starts, scales, offsets = zip(*((piece.start, piece.scale, piece.offset) for piece in grid.pieces), strict=True)
     piece = np.searchsorted(starts, example, side="right") - 1
+    below = [(piece.start, piece.scale, piece.offset) for piece in grid.pieces if piece.start < 0.5]
+    below += below[-1:] * (kernel.PIECES_BELOW - len(below))
     firsts = [round(start * scale) + offset for start, scale, offset in zip(starts, scales, offsets, strict=True)]
     tables = kernel.GridTables(
         scales=np.array(scales, np.float64)[piece],
         offsets=np.array(offsets, np.int64)[piece].astype(np.uint64),
         pieces=np.column_stack([firsts, scales, offsets]).astype(np.float64),
+        below=np.array(below, np.float64),
     )
     for table in tables:
         table.flags.writeable = False

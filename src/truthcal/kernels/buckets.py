@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from truthcal.kernels.grid import GridTables, bucket_in, left_and_width, place_of
+from truthcal.kernels.grid import GridTables, bucket_in, left_and_width, place_of, place_rows
 from truthcal.kernels.jit import Rows, compiled, two_sum
 
 # Per-bucket scratch of `sketch_binary`, one cache line: (count, sum t, sum t^2) of zeros, the same of ones, min, max.
 SCRATCH_FIELDS = 8
+
+# Rows that `sketch_binary` places at a time, and bits of these places: of the field in the scratch, and of its cell.
+_BLOCK = 512
+_LOW_BITS, _CELL_BITS = np.uint64(2**32 - 1), np.uint64(2**32 - SCRATCH_FIELDS)
+_F1, _F2, _F6, _F7 = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
 
 # Sums in each bucket of a sketch, in file order. c = p - y, v = p(1 - p).
 (N, W, WW, WP, POS, NEG, WCP, WCC, WWCC, WWV) = range(10)
@@ -68,33 +73,41 @@ def sketch_binary(p: Rows, y: Rows, grid: GridTables, scratch: Rows) -> int:
     """Add unweighted rows with 0/1 labels to the scratch of their buckets (n_buckets * SCRATCH_FIELDS, flat).
 
     t is the distance from p to the edge of the bucket on the side of the outcome, in units of the bucket's width: |p -
-    y| is then a sum of positive parts, and the sums are as accurate for predictions of 1 - 1e-9 as for 1e-9. It is
-    computed from an integer, because the compiler would make a branch of a label as a float, which takes twice as long.
+    y| is then a sum of positive parts, and the sums are as accurate for predictions of 1 - 1e-9 as for 1e-9.
 
     Other rows are skipped; returns their number. Checking here takes a tenth of the time of a separate pass, which
-    would push the scratch out of the cache.
+    would push the scratch out of the cache. So blocks are short.
     """
-    fields, half = np.uint64(SCRATCH_FIELDS), np.uint64(3)
-    f1, f2, f6, f7 = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
+    ts, places = np.empty(_BLOCK), np.empty(_BLOCK)
+    sides = places.view(np.uint64)
     others = 0
-    for i in range(p.size):
-        x = np.float64(p[i])
-        if not ((x >= 0.0) & (x <= 1.0) & ((y[i] == 0) | (y[i] == 1))):
-            others += 1
-            continue
-        bucket, j, z = place_of(x, grid)
-        label = np.uint64(y[i])
-        t = abs(np.float64(np.int64(j + label)) - z)
-        base = bucket * fields
-        side = base + half * label
-        scratch[side] += 1.0
-        scratch[side + f1] += t
-        scratch[side + f2] += t * t
-        if x < scratch[base + f6]:
-            scratch[base + f6] = x
-        if x > scratch[base + f7]:
-            scratch[base + f7] = x
+    for first in range(0, p.size, _BLOCK):
+        block, labels = p[first : first + _BLOCK], y[first : first + _BLOCK]
+        valid = True
+        for i in range(block.size):
+            valid &= is_binary_row(block[i], labels[i])
+        place_rows(block, labels, grid, scratch.size / SCRATCH_FIELDS, ts, places)
+        for i in range(block.size):
+            if not valid and not is_binary_row(block[i], labels[i]):
+                others += 1
+                continue
+            x, t = np.float64(block[i]), ts[i]
+            side = sides[i] & _LOW_BITS
+            base = side & _CELL_BITS
+            scratch[side] += 1.0
+            scratch[side + _F1] += t
+            scratch[side + _F2] += t * t
+            if x < scratch[base + _F6]:
+                scratch[base + _F6] = x
+            if x > scratch[base + _F7]:
+                scratch[base + _F7] = x
     return others
+
+
+@compiled
+def is_binary_row(x: float, y: float) -> Any:
+    """Return whether a prediction is valid and its outcome 0 or 1."""
+    return (x >= 0.0) & (x <= 1.0) & ((y == 0) | (y == 1))
 
 
 @compiled
@@ -230,6 +243,7 @@ def fill_binary_cells(
                 used += 1
                 fields[cell, 6], fields[cell, 7] = x, x
             k, label = np.uint64(cell), np.uint64(y[i])
+            # From an integer: a label as a float would be compiled to a branch, which takes twice as long.
             t = abs(np.float64(np.int64(j + label)) - z)
             side = half * label
             fields[k, side] += 1.0
