@@ -190,10 +190,10 @@ def test_a_folder_that_is_read_only_is_refused(quick, file, tmp_path, monkeypatc
 
 @pytest.fixture
 def full_disk(tmp_path):
-    """A file system of 1 MB that is nearly full, if this machine lets us make one."""
+    """A file system of two pages, if this machine lets us make one."""
     folder = tmp_path / "small"
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, check=False)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", folder], capture_output=True, check=False)
     if made.returncode:
         yield "/dev/full"
         return

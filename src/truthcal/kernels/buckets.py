@@ -334,14 +334,24 @@ def two_bin_loss(x: float, total: float, squared: bool) -> float:
 
 
 @compiled
+def inner_sum(columns: Rows, k: int) -> float:
+    """Bound the sum of |w c| over the rows of a bucket but for its first and its last. It is 0 for two rows."""
+    n, w, ww = columns[N, k], columns[W, k], columns[WW, k]
+    largest_weight = 1.0 if w == n and ww == n else np.sqrt(ww)
+    largest: float = largest_weight * max(columns[HIGH, k], 1.0 - columns[LOW, k])
+    return max(n - 2.0, 0.0) * largest
+
+
+@compiled
 def integrate_buckets(columns: Rows, first: int, last: int, total: float, squared: bool) -> tuple[float, float, float]:
     """Estimate, lower and upper bound of the integral of `two_bin_loss` over q, from the sums of each bucket.
 
-    Inside a bucket the partial sums x lie between -neg and pos, have a known average, and any two differ by at most the
-    larger of neg and pos, `span`. The loss is convex in x, so its average is at least the loss at the average, and at
-    most the chord over [-neg, pos] and the loss at the average plus `bump` (Lemma A1 in docs/theory/foundations.md).
-    The estimate spreads x evenly by the standard deviation of a bridge with these steps. The average is a difference of
-    sums divided by the length of the bucket's stretch, so rounding affects it; the bounds allow for that.
+    Inside a bucket the partial sums x lie between -neg and pos, have a known average, and any two differ by at most
+    `span`: the larger of neg and pos, or the sum over all rows but the first and the last. The loss is convex in x, so
+    its average is at least the loss at the average, and at most the chord over [-neg, pos] and the loss at the average
+    plus `bump` (Lemma A1 in docs/theory/foundations.md). The estimate spreads x evenly by the standard deviation of a
+    bridge with these steps. The average is a difference of sums divided by the length of the bucket's stretch, so
+    rounding affects it; the bounds allow for that.
     """
     value, lower, upper = 0.0, 0.0, 0.0
     before, before_lost = 0.0, 0.0
@@ -364,7 +374,7 @@ def integrate_buckets(columns: Rows, first: int, last: int, total: float, square
             bottom = two_bin_loss(a - neg, total, squared)
             slope = (two_bin_loss(a + pos, total, squared) - bottom) / (pos + neg)
             chord = bottom + max(slope * (lowest + neg), slope * (highest + neg))
-            span = max(pos, neg) * (1.0 + rounding_error(columns[N, k]))
+            span = min(max(pos, neg), inner_sum(columns, k)) * (1.0 + rounding_error(columns[N, k]))
             bends = (a - neg <= 0.0 <= a + pos) + (a - neg <= total <= a + pos)
             bump = 0.5 * span * (span if squared else np.float64(bends))
             worst = max(two_bin_loss(a + lowest, total, squared), two_bin_loss(a + highest, total, squared))

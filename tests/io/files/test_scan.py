@@ -1,5 +1,6 @@
 """Files of every format, kind of column and division give the sketches that arrays give."""
 
+import bisect
 import datetime
 import decimal
 import gzip
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.grid import edges_of
 from support.engines import needs
 from support.rows import PROBA, SITE, TRUE, WEIGHT, YEAR, B, assert_same, numbers, table
 
@@ -323,6 +325,9 @@ def test_any_division_gives_what_the_whole_gives(tmp_path_factory, rows, cuts, b
 # --- the filler -------------------------------------------------------------------------------------------------------
 
 
+EDGES = [float(edge) for edge in edges_of(B)]
+
+
 def slow_sums(y, p, w):
     """Sums for each bucket, from the definitions, correctly rounded."""
     kept = [(a, b, c) for a, b, c in zip(y, p, w, strict=True) if c > 0]
@@ -341,7 +346,7 @@ def slow_sums(y, p, w):
             (c * d) ** 2,
             c * c * b * (1 - b),
         )
-        terms.setdefault(min(int(b * B), B - 1), []).append((row, b))
+        terms.setdefault(min(bisect.bisect_right(EDGES, b) - 1, B - 1), []).append((row, b))
     sums = {
         k: [math.fsum(column) for column in zip(*(row for row, _ in rows), strict=True)] for k, rows in terms.items()
     }
