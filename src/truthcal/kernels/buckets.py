@@ -338,8 +338,8 @@ def inner_sum(columns: Rows, k: int) -> float:
     """Bound the sum of |w c| over the rows of a bucket but for its first and its last. It is 0 for two rows."""
     n, w, ww = columns[N, k], columns[W, k], columns[WW, k]
     largest_weight = 1.0 if w == n and ww == n else np.sqrt(ww)
-    largest: float = largest_weight * max(columns[HIGH, k], 1.0 - columns[LOW, k])
-    return max(n - 2.0, 0.0) * largest
+    total: float = max(n - 2.0, 0.0) * largest_weight * max(columns[HIGH, k], 1.0 - columns[LOW, k])
+    return total
 
 
 @compiled
