@@ -104,10 +104,10 @@ TEMPLATE = """\
 # Benchmarks of linear time
 
 Written by `make bench`; do not edit. Processor time of all threads for {few:,} and {many:,} rows, in milliseconds,
-checks included, and their ratio. It is 4 for linear time, and the target is below {target:g} for these inputs. Next to it
-is the ratio of elapsed times, which also depends on other processes: two threads share the work, and if another process
-uses their cores, long calls suffer more often than short ones. All times are the smallest of {rounds} rounds. The last
-column compares with `np.sort` of the predictions alone, on one thread.
+checks included, and their ratio. It is 4 for linear time, and the target is below {target:g} for these inputs. Next to
+it is the ratio of elapsed times, which also depends on other processes: two threads share the work, and if another
+process uses their cores, long calls suffer more often than short ones. All times are the smallest of {rounds} rounds.
+The last column compares with `np.sort` of the predictions alone, on one thread.
 
 Bounds are at most 1/(2n) apart, the tolerance of the linear-time test; they are certified for each input, and rows are
 never sorted ([theory](../theory/foundations.md#linear-time-in-the-worst-case)). Outcomes are calibrated, or "balanced":
