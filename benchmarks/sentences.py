@@ -269,8 +269,8 @@ def error(repeats: int) -> str:
 
 ERROR = """\
 `error_size` and `Assessment.error`: how often the interval contains the true root mean square error of the
-predictions, nominally 95%; the limits are 0.92 and 0.985. It is larger for 300 rows where the upper end is that of the
-bias, or of the bias with signs reversed above 1/2, in many samples: the error is never smaller than these, so that the
+predictions, nominally 95%; the limits are 0.92 and 0.985. Coverage is larger for 300 rows where the upper end is often
+that of the bias, or of the bias with signs reversed above 1/2: the error is never smaller than these, so that the
 interval must not end below theirs. A sample in which a few rows have nearly all of the weight has no interval, and does
 not count. {repeats} samples per line.
 
@@ -451,7 +451,7 @@ def line(*cells: object) -> str:
 # Heading, function, and repeats by default.
 PARTS: dict[str, tuple[str, Callable[[int], str], int]] = {
     "printed": ("As printed", printed, 100),
-    "error": ("The size of the error", error, 800),
+    "error": ("The size of the error", error, 500),
     "gate": ("The gate", gate, 400),
     "worst": ("Where it is worst", worst, 200),
     "direction": ("Direction", direction, 100),
