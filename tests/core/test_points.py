@@ -266,12 +266,12 @@ def test_matrix_against_oracle(width, share):
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("measure", TENTS)
 def test_tent_measure_of_a_sketch_is_off_by_little_of_the_null_spread(measure, design, weighted):
-    if (measure, design) == ("information_atb", "narrow"):
-        return  # a few buckets hold all rows, which count as tied there
     for slope, seed in ((1.0, 0), (1.0, 1), (0.7, 2)):
         y, p, w = some_rows(10_000, design, weighted=weighted, seed=seed, slope=slope)
         sample, buckets = Sample.of(y, p, w), tc.Sketch(16_384).update(y, p, w).points()
         spread = null_moments(TentKernel.of(measure, sample.points()), sample.points()).sd
+        if (measure, design) == ("information_atb", "narrow"):  # a few buckets hold all rows, which count as tied there
+            sample = Sample.of(y, buckets.p[np.searchsorted(buckets.low, p, side="right") - 1], w)
         exact = tc.MEASURES[measure].of_sample(sample)
         error = abs(TentKernel.of(measure, buckets).measure(buckets) - exact)
         # Measured: 5e-3 of the spread at most if calibrated, and 2e-4 of a value far above it ("ends").

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import CELLS, Points
@@ -298,12 +297,7 @@ def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan, l
     if not points.equal_weights:
         return limit
     cells = replace(points, p=np.clip(points.wp / points.weight, points.low, points.high))
-    x, total = kernel.positions(cells), cells.total**2
-    before = kernel.before(x)
-
-    def values(positive: NDArray[np.float64]) -> NDArray[np.float64]:
-        return kernel.sums(x, cells.weight * cells.p - positive, before) / total
-
+    values = TiedOutcomes(cells).tent_values(kernel)
     observed = float(values(cells.wy[None, :])[0])
     return simulate_tails(
         lambda stream, count: values(cells.redraw_positives(count, stream)),

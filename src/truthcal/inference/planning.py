@@ -44,7 +44,7 @@ class Alternative:
     """Distribution of a test's statistic if outcomes follow some truth: the squared length of a nearly normal vector.
 
     `mean`, `covariance`: those of the vector. `skewness`, `kurtosis`: what those of the outcomes add to the statistic's
-    variance. With them the power is known to 0.02 for slopes and to 0.05 for few events, too.
+    variance. With them the power is known to 0.02 for slopes, and to 0.05 for 20 expected events.
     """
 
     mean: _Array

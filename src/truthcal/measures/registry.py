@@ -190,7 +190,7 @@ _ROWS = (
         continuous=False,
         tent_widths=_WIDTHS,
         axis="information",
-        relative_time=4.0,
+        relative_time=2.5,
         reference=_MIXTURE,
     ),
     _truthful(
