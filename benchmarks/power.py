@@ -16,9 +16,8 @@ from sentences import line, with_slope
 import truthcal as tc
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
-from truthcal.inference.calibration_test import tent_statistic
-from truthcal.inference.laws.redraw import Outcomes
-from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION, tent_statistic
+from truthcal.inference.laws.redraw import Outcomes, TiedOutcomes
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "power.md"
 DEFAULT = "information_atb"
@@ -27,7 +26,11 @@ LEVELS = (0.05, 0.01)
 # Maximum size of an array of outcomes.
 BLOCK = 4_000_000
 
+# Redraws behind a critical value, and draws of the weights for each design with weights.
+REDRAWS, WEIGHTED_DESIGNS = 20_000, 20
+
 Array = np.ndarray
+Rng = np.random.Generator
 
 
 # --- power ------------------------------------------------------------------------------------------------------------
@@ -105,14 +108,14 @@ def cox_ratios(sample: Sample, positive: Array) -> Array:
     return 2.0 * gain.sum(axis=1)
 
 
-def blocks_of_outcomes(p: Array, truth: Array, count: int, rng: np.random.Generator) -> Iterator[Array]:
+def blocks_of_outcomes(p: Array, truth: Array, count: int, rng: Rng) -> Iterator[Array]:
     """Draw outcomes of all rows, some at a time."""
     size = max(1, BLOCK // len(p))
     for first in range(0, count, size):
         yield (rng.random((min(size, count - first), len(p))) < truth).astype(np.float64)
 
 
-def statistics_of(p: Array, truth: Array, count: int, rng: np.random.Generator) -> dict[str, Array]:
+def statistics_of(p: Array, truth: Array, count: int, rng: Rng) -> dict[str, Array]:
     """Draw outcomes, and return each test's statistic of them."""
     sample = Sample.of(np.zeros(len(p)), p)
     outcomes = Outcomes(sample)
@@ -146,16 +149,27 @@ def power_lines(null_draws: int, draws: int) -> list[str]:
 # --- size -------------------------------------------------------------------------------------------------------------
 
 
-def designs(rng: np.random.Generator) -> dict[str, tuple[Array, Array | None]]:
-    """Return predictions and weights with an effective sum of p(1 - p) of 100 or more, where the limit is used."""
-    return {
-        "uniform": (rng.random(2000), None),
-        "Beta(1, 49)": (rng.beta(1, 49, 20_000), None),
-        "Beta(1, 199)": (rng.beta(1, 199, 40_000), None),
-        "bimodal": (rng.beta(0.4, 0.4, 2000), None),
-        "11 values": (rng.integers(0, 11, 2000) / 10, None),
-        "weights from 0.2 to 3": (rng.random(2000), rng.uniform(0.2, 3.0, 2000)),
-    }
+Design = tuple[Array, Array | None]
+
+
+def pareto(n: int, index: float, rng: Rng) -> Array:
+    return rng.pareto(index, n) + 1.0
+
+
+# Predictions and weights. Weights are drawn anew for each of several data sets, since a few of them decide.
+DESIGNS: dict[str, Callable[[Rng], Design]] = {
+    "uniform, 2,000": lambda rng: (rng.random(2000), None),
+    "Beta(1, 49), 20,000": lambda rng: (rng.beta(1, 49, 20_000), None),
+    "Beta(1, 199), 40,000": lambda rng: (rng.beta(1, 199, 40_000), None),
+    "bimodal, 2,000": lambda rng: (rng.beta(0.4, 0.4, 2000), None),
+    "11 values, 2,000": lambda rng: (rng.integers(0, 11, 2000) / 10, None),
+    "uniform, 2,000, weights 0.2 to 3": lambda rng: (rng.random(2000), rng.uniform(0.2, 3.0, 2000)),
+    "uniform, 2,000, weights Pareto(1.1)": lambda rng: (rng.random(2000), pareto(2000, 1.1, rng)),
+    "Beta(1, 49), 20,000, weights Pareto(1.5)": lambda rng: (rng.beta(1, 49, 20_000), pareto(20_000, 1.5, rng)),
+    "constant 0.02, 1,000, weights Pareto(1.1)": lambda rng: (np.full(1000, 0.02), pareto(1000, 1.1, rng)),
+    "constant 0.02, 20,000, weights Pareto(1.1)": lambda rng: (np.full(20_000, 0.02), pareto(20_000, 1.1, rng)),
+    "11 values, 2,000, weights Pareto(1.5)": lambda rng: (rng.integers(0, 11, 2000) / 10, pareto(2000, 1.5, rng)),
+}
 
 
 def critical(points: Points, level: float) -> float:
@@ -167,35 +181,72 @@ def critical(points: Points, level: float) -> float:
     return float(optimize.brentq(surplus, points.noise_floor, 20.0 * points.noise_floor, rtol=1e-6))
 
 
-def rejections(p: Array, w: Array | None, count: int, rng: np.random.Generator) -> dict[str, list[float]]:
-    """Return rejection rates at both levels of the asymptotic p-value, from rows and from a sketch."""
-    order = np.argsort(p)
-    p, w = p[order], np.ones(len(p)) if w is None else w[order]
-    summaries = {"rows": Sample.of(np.zeros(len(p)), p, w), "sketch": tc.Sketch().update(np.zeros(len(p)), p, w)}
-    rates = {}
-    for name, summary in summaries.items():
-        points = summary.points()
-        starts = np.searchsorted(p, points.low)
-        kernel = TentKernel.of(DEFAULT, points)
-        x, total = kernel.positions(points), np.sum(w) ** 2
-
-        limits = [critical(points, level) for level in LEVELS]
-        values = [
-            kernel.sums(x, np.add.reduceat((p - y) * w, starts, axis=1)) / total
-            for y in blocks_of_outcomes(p, p, count, rng)
-        ]
-        rates[name] = [float(np.mean(np.concatenate(values) >= limit)) for limit in limits]
-    return rates
+def in_blocks(count: int, size: int) -> Iterator[int]:
+    """Split a number of outcomes of `size` numbers each into blocks."""
+    block = max(1, BLOCK // size)
+    return (min(block, count - first) for first in range(0, count, block))
 
 
-def size_lines(count: int) -> list[str]:
-    """Return one table row per design: rejection rates over levels, from rows and from a sketch."""
-    rng, lines = np.random.default_rng(16), []
-    for name, (p, w) in designs(rng).items():
-        rates = rejections(p, w, count, rng)
-        cells = (f"{r / a:.2f}" for each in rates.values() for r, a in zip(each, LEVELS, strict=True))
-        lines.append(line(f"{name}, {len(p):,}", *cells))
-    return lines
+def rejections(p: Array, w: Array, sample: Sample | None, points: Points, count: int, rng: Rng) -> list[float]:
+    """Return rejection rates at both levels, for the method that "auto" chooses."""
+    statistic = tent_statistic(DEFAULT, points, sample=sample)
+    if points.effective_information >= ENOUGH_INFORMATION:
+        outcomes = TiedOutcomes(points)
+        values, limits = outcomes.tent_values(statistic.kernel), [critical(points, level) for level in LEVELS]
+    else:
+        outcomes, values = statistic.redraw()
+        redrawn = [values(outcomes.draw(rng, size)) for size in in_blocks(REDRAWS, len(p))]
+        limits = np.quantile(np.concatenate(redrawn), [1.0 - level for level in LEVELS])
+    starts = np.searchsorted(p, outcomes.points.low)
+    observed = [
+        values(np.add.reduceat((rng.random((size, len(p))) < p) * w, starts, axis=1))
+        for size in in_blocks(count, len(p))
+    ]
+    return [float(np.mean(np.concatenate(observed) >= limit * (1.0 - 1e-9))) for limit in limits]
+
+
+def size_line(name: str, draw: Callable[[Rng], Design], count: int, rng: Rng) -> str:
+    """Return a table row of a design: rejection rates over levels, from rows and from a sketch, and the methods."""
+    rates, methods = [], {}
+    n_designs = WEIGHTED_DESIGNS if draw(rng)[1] is not None else 1
+    for _ in range(n_designs):
+        p, w = draw(rng)
+        order = np.argsort(p)
+        p, w = p[order], np.ones(len(p)) if w is None else w[order]
+        y = np.zeros(len(p))
+        sample, sketch = Sample.of(y, p, w), tc.Sketch().update(y, p, w)
+        each = count // n_designs
+        relative = w / 2.0**sample.exponent
+        rates.append(
+            rejections(p, relative, sample, sample.points(), each, rng)
+            + rejections(p, w, None, sketch.points(), each, rng)
+        )
+        enough = sketch.points().effective_information >= ENOUGH_INFORMATION
+        methods["asymptotic" if enough else "redrawn"] = True
+    mean = np.mean(rates, axis=0) / np.tile(LEVELS, 2)
+    return line(name, ", ".join(methods), *(f"{rate:.2f}" for rate in mean))
+
+
+SEGMENTS: dict[str, Callable[[Rng], Design]] = {
+    "uniform, 300": lambda rng: (rng.random(300), None),
+    "Beta(1, 49), 300": lambda rng: (rng.beta(1, 49, 300), None),
+    "uniform, 300, weights Pareto(1.5)": lambda rng: (rng.random(300), pareto(300, 1.5, rng)),
+    "constant 0.02, 1,000, weights Pareto(1.5)": lambda rng: (np.full(1000, 0.02), pareto(1000, 1.5, rng)),
+    "Beta(1, 49), 1,000, weights Pareto(2)": lambda rng: (rng.beta(1, 49, 1000), pareto(1000, 2.0, rng)),
+}
+
+
+def alarm_line(name: str, draw: Callable[[Rng], Design], families: int, rng: Rng) -> str:
+    """Return a table row: how often at least one of 20 calibrated segments is called miscalibrated."""
+    alarms = 0
+    for _ in range(families):
+        sketches = {}
+        for segment in range(20):
+            p, w = draw(rng)
+            sketches[segment] = tc.Sketch().update(rng.random(len(p)) < p, p, w)
+        table = tc.assess_segments(tc.SketchTable.from_sketches(sketches, by="segment"))
+        alarms += bool(table.miscalibrated)
+    return line(name, f"{alarms / families:.3f}")
 
 
 TEMPLATE = """\
@@ -226,13 +277,24 @@ do; this costs power where the error is among the smallest predictions.
 
 ## Size
 
-Rejection rates for calibrated predictions over the level (1.00 is ideal, 0.80 to 1.20 the target), where p-values are
-asymptotic: from {size_draws:,} data sets, so that the standard errors are {error5:.2f} at 5% and {error1:.2f} at 1%.
-Sketches have {buckets:,} buckets.
+Rejection rates for calibrated predictions over the level (1.00 is ideal, 0.80 to 1.20 the target), from {size_draws:,}
+data sets, so that the standard errors are {error5:.2f} at 5% and {error1:.2f} at 1%. P-values are asymptotic or from
+{redraws:,} redraws, as `method="auto"` chooses for sketches and large samples. Sketches have {buckets:,} buckets. They
+do not keep each weight, but a few sums of weights in each bucket. With Pareto(1.1) weights a few rows have most of the
+weight, and their outcomes decide; these lines are means over {designs} draws of the weights.
 
-| predictions, rows | rows, 5% | rows, 1% | sketch, 5% | sketch, 1% |
-|---|---:|---:|---:|---:|
+| predictions, rows | p-values | rows, 5% | rows, 1% | sketch, 5% | sketch, 1% |
+|---|---|---:|---:|---:|---:|
 {sizes}
+
+## False alarms among segments
+
+Share of tables in which `assess_segments` calls at least one of 20 calibrated segments miscalibrated, with Holm's
+adjustment at 5%: from {families:,} tables, so that the standard error is {error_family:.3f}.
+
+| predictions, rows per segment | false alarms |
+|---|---:|
+{alarms}
 """
 
 
@@ -240,7 +302,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fast smoke run that writes nothing")
     quick = parser.parse_args().quick
-    null_draws, draws, size_draws = (200, 50, 500) if quick else (4000, 1000, 20_000)
+    null_draws, draws, size_draws, families = (200, 50, 500, 5) if quick else (4000, 1000, 20_000, 600)
+    rng = np.random.default_rng(16)
     powers = power_lines(null_draws, draws)
     cells = [each.removeprefix("| ").removesuffix(" |").split(" | ") for each in powers]
     far = [f"- {names.rsplit(', ', 1)[0]}: {truth}" for names, truth, *_, gap in cells if float(gap) < -0.15]
@@ -259,7 +322,12 @@ def main() -> None:
         error5=(0.95 / 0.05 / size_draws) ** 0.5,
         error1=(0.99 / 0.01 / size_draws) ** 0.5,
         buckets=tc.Sketch().n_buckets,
-        sizes="\n".join(size_lines(size_draws)),
+        sizes="\n".join(size_line(*design, size_draws, rng) for design in DESIGNS.items()),
+        redraws=REDRAWS,
+        designs=WEIGHTED_DESIGNS,
+        families=families,
+        error_family=(0.05 * 0.95 / families) ** 0.5,
+        alarms="\n".join(alarm_line(*segment, families, rng) for segment in SEGMENTS.items()),
     )
     if not quick:
         PAGE.write_text(page, encoding="utf-8")

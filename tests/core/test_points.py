@@ -292,3 +292,46 @@ def test_tent_measure_of_atb_lies_in_the_certified_bounds():
     sketch = tc.Sketch(256).update(y, p)
     bounds = sketch.atb()
     assert bounds.low <= TentKernel(np.ones(1), np.ones(1)).measure(sketch.points()) <= bounds.high
+
+
+# --- weight classes ---------------------------------------------------------------------------------------------------
+
+
+def power_sums(points):
+    return points.weight, points.ww, points.www, points.row_ww * points.ww
+
+
+@given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=40))
+def test_weight_classes_have_the_power_sums_of_the_rows(w):
+    """One row has the largest weight, the others weigh no more, and sums of w, w^2, w^3 and w^4 are theirs."""
+    points = tc.Sketch(1).update([0, 1] * len(w), [0.3] * 2 * len(w), np.repeat(w, 2)).points()
+    weights, sizes = (column[:, 0] for column in points.weight_classes())
+    assert (weights[0], sizes[0]) == (max(w), 1.0)
+    assert (weights > 0.0).all()
+    assert (weights <= max(w) * (1.0 + 1e-12)).all()
+    assert (sizes >= 0.0).all()
+    for k, total in enumerate(power_sums(points), 1):
+        assert np.sum(sizes * weights**k) == pytest.approx(2.0 * np.sum(np.power(w, k)), rel=1e-6)
+        assert total[0] == pytest.approx(2.0 * np.sum(np.power(w, k)), rel=1e-12)
+
+
+@pytest.mark.parametrize("w", [[2.0], [1.0, 3.0], [1.0, 2.0, 7.0], [0.5, 0.5, 0.5], [1.0, 1.0, 4.0]])
+def test_weight_classes_of_up_to_three_rows_are_their_weights(w):
+    points = tc.Sketch(1).update([0] * len(w), [0.3] * len(w), w).points()
+    weights, sizes = (column[:, 0] for column in points.weight_classes())
+    whole = np.rint(sizes).astype(int)
+    np.testing.assert_allclose(sizes, whole, atol=1e-9)
+    np.testing.assert_allclose(np.sort(np.repeat(weights, whole)), np.sort(w), rtol=1e-9)
+
+
+def test_redrawn_weight_classes_have_the_moments_of_redrawn_rows():
+    """Mean, variance and third moment of the weight of the positives, by formulas for independent rows."""
+    rng = np.random.default_rng(0)
+    p, w = rng.uniform(0.04, 0.06, 50), rng.pareto(2.0, 50) + 1.0
+    points = tc.Sketch(16).update(np.zeros(50), p, w).points()
+    assert len(points) == 1
+    errors = points.redraw_positives(400_000, rng)[:, 0] - np.sum(w * p)
+    variance, third = np.sum(w**2 * p * (1 - p)), np.sum(w**3 * p * (1 - p) * (1 - 2 * p))
+    assert np.mean(errors) == pytest.approx(0.0, abs=4 * np.sqrt(variance / 400_000))
+    assert np.var(errors) == pytest.approx(variance, rel=0.02)
+    assert np.mean(errors**3) == pytest.approx(third, rel=0.05)

@@ -113,7 +113,7 @@ BAD_ROWS = {
     ("y", "[2.0]"): ([2.0], "`y` (y_true) must contain 0/1, True/False or probabilities in [0, 1]; found 2.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
     ("y", "[-1.0]"): ([-1.0], "`y` (y_true) must contain 0/1, True/False or probabilities in [0, 1]; found -1.0 in the frame (1 of {} rows). For two labels other than 0 and 1, name the positive one with `pos_label`."),
     ("w", "[-1.0]"): ([-1.0], "`w` (sample_weight) must not be negative; found -1.0 in the frame (1 of {} rows). Drop or correct these rows."),
-    ("w", "[1e-200]"): ([1e-200], "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200. Only ratios matter, so multiply the weights of all updates by the same number."),
+    ("w", "[1e-200]"): ([1e-200], "`w` (sample_weight) must be 0 or between 1e-70 and 1e+70 for a sketch; found 1e-200 to 1e-200. Only ratios matter, so multiply the weights of all updates by the same number."),
 }  # fmt: skip
 FEW_BAD_ROWS = [
     ("p", "[None, NAN]"),

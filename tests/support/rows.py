@@ -28,9 +28,9 @@ def numbers(column):
 def assert_same(sketch, other):
     """Counts and extremes exactly, sums to 1e-12 of the sizes of their terms."""
     one, two = sketch.table(), other.table()
-    sizes = one["weight"] * np.maximum(1.0, one["ww"] / one["weight"])
+    sizes = one["weight"] * np.maximum(1.0, one["top"]) ** 3
     for name, values in one.items():
-        if name in ("bucket", "left", "right", "n", "min", "max"):
+        if name in ("bucket", "left", "right", "n", "min", "max", "top"):
             assert values.tolist() == two[name].tolist(), name
         else:
             np.testing.assert_array_less(np.abs(values - two[name]), 1e-12 * sizes + 1e-300, name)

@@ -15,7 +15,7 @@ _TINY = 1e-300
 
 def predictions_are_certain(columns: NDArray[np.float64]) -> bool:
     """Whether all predictions in buckets with these COLUMNS are 0 or 1. Variances do not show it: they underflow."""
-    ends = columns[buckets.LOW :]
+    ends = columns[[buckets.LOW, buckets.HIGH]]
     return not columns[buckets.WWV].any() and bool(((ends == 0.0) | (ends == 1.0)).all())
 
 
@@ -29,7 +29,7 @@ class BucketStats:
         self._starts, self._columns = starts, columns
         self.totals = np.empty((buckets.N_SUMS, len(starts) - 1))
         buckets.group_totals(starts, columns, self.totals)
-        n, w, ww, wp, pos, neg, _, wcc, _, wwv = self.totals
+        n, w, ww, wp, pos, neg, _, wcc, _, wwv, *_ = self.totals
         self.n, self.weight = n.astype(np.int64), w
         self.mean_proba, self.bias = wp / w, (pos - neg) / w
         self.mean_true = np.clip((wp - (pos - neg)) / w, 0.0, 1.0)

@@ -8,10 +8,15 @@ from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
 
-COLUMNS = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "min", "max")
-CELL_SIZE = 4 + 8 * len(COLUMNS)  # bytes in a file of version 1: bucket number and columns
+SUMS = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "wwc", "www", "wwww")
+COLUMNS = (*SUMS, "min", "max", "top")
+COLUMNS_1 = (*SUMS[:10], "min", "max")  # in a file of version 1
+CELL_SIZE = 4 + 8 * len(COLUMNS_1)  # bytes in a file of version 1: bucket number and columns
 # In this order, each column can be predicted from those before it. `positives` is the rounded sum of w y.
-_ORDER = ("n", "w", "ww", "min", "max", "positives", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv")
+_ORDER = (
+    "n", "w", "ww", "www", "wwww", "top", "min", "max",
+    "positives", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "wwc",
+)  # fmt: skip
 
 
 def pack_cells(bucket: NDArray[np.int64], columns: _Floats) -> bytes:
@@ -66,6 +71,9 @@ def _middle(x: dict[str, _Floats]) -> _Floats:
 _PREDICTIONS: dict[str, Callable[[dict[str, _Floats]], _Floats]] = {
     "w": lambda x: x["n"],
     "ww": lambda x: x["w"] * x["w"] / x["n"],
+    "www": lambda x: x["ww"] * (x["ww"] / x["w"]),
+    "wwww": lambda x: x["www"] * (x["www"] / x["ww"]),
+    "top": lambda x: x["wwww"] / x["www"],
     "max": lambda x: x["min"],
     "wp": lambda x: x["w"] * _middle(x),
     "pos": lambda x: x["wp"] - x["positives"] * _middle(x),
@@ -74,6 +82,7 @@ _PREDICTIONS: dict[str, Callable[[dict[str, _Floats]], _Floats]] = {
     "wcc": lambda x: x["wcp"] + x["neg"],
     "wwcc": lambda x: x["wcc"] * (x["ww"] / x["w"]),
     "wwv": lambda x: (x["pos"] - x["wcp"]) * (x["ww"] / x["w"]),
+    "wwc": lambda x: (x["pos"] - x["neg"]) * (x["ww"] / x["w"]),
 }
 
 
@@ -93,5 +102,25 @@ def _from_byte_planes(data: bytes, kind: str, rows: int, m: int) -> NDArray[np.u
 def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], _Floats]:
     """Read the bucket numbers and COLUMNS of m filled buckets from the bytes of a sketch of version 1."""
     filled = np.frombuffer(body, "<u4", m).astype(np.int64)
-    columns = np.frombuffer(body, "<f8", m * len(COLUMNS), offset=4 * m).astype(np.float64)
-    return filled, columns.reshape(len(COLUMNS), m)
+    columns = np.frombuffer(body, "<f8", m * len(COLUMNS_1), offset=4 * m).astype(np.float64)
+    known = dict(zip(COLUMNS_1, columns.reshape(len(COLUMNS_1), m), strict=True))
+    with np.errstate(all="ignore"):  # a forged file may hold anything
+        known |= _most_uneven_weights(known)
+    return filled, np.array([known[name] for name in COLUMNS])
+
+
+def _most_uneven_weights(x: dict[str, _Floats]) -> dict[str, _Floats]:
+    """Return the columns that cells of version 1 lack, with the most uneven weights that their sums allow.
+
+    These are one large weight and n - 1 equal ones, which have the largest possible sums of w^3 and w^4: tests are then
+    conservative. Equal weights are recovered as such.
+    """
+    mean = x["w"] / x["n"]
+    variance = np.maximum(x["ww"] / x["n"] - mean**2, 0.0)
+    variance[x["ww"] * x["n"] <= x["w"] ** 2 * (1.0 + 1e-9)] = 0.0
+    others = np.maximum(x["n"] - 1.0, 1.0)
+    top = np.minimum(mean + np.sqrt(others * variance), np.sqrt(x["ww"]))
+    rest = np.where(variance > 0.0, np.maximum(mean - np.sqrt(variance / others), 0.0), mean)
+    cubes, fourths = (top**k + (x["n"] - 1.0) * rest**k for k in (3, 4))
+    wwc = (x["pos"] - x["neg"]) * (x["ww"] / x["w"])
+    return {"www": cubes, "wwww": fourths, "top": top, "wwc": wwc}

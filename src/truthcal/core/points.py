@@ -15,6 +15,8 @@ _Array = NDArray[np.float64]
 CELLS = 192
 # Certain outcomes are drawn as a binomial with a standard deviation below 1e-7.
 _MOST_TRIALS = 2.0**50
+# Shares of the variance below this are omitted from weight classes. No weight is below this share of the largest.
+_NEGLIGIBLE, _LIGHTEST = 1e-10, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +32,15 @@ class Points:
         Mean, smallest and largest prediction of each point.
     n : ndarray of int
         Rows.
-    weight, ww, wp, wy, wv, wcp, wwc, wwcc, wwv : ndarray of float
-        Sums of w, w^2, w p, w y, w v, w c p, w^2 c, w^2 c^2 and w^2 v. A sketch has no sums of w^2 c and w v: there w
-        or v is taken for its value at the mean of the bucket.
+    weight, ww, www, wp, wy, wv, wcp, wwc, wwcc, wwv : ndarray of float
+        Sums of w, w^2, w^3, w p, w y, w v, w c p, w^2 c, w^2 c^2 and w^2 v. A sketch has no sum of w v: there v is
+        taken for its value at the mean of the bucket.
     bias, cumulative : ndarray of float
         Sums of w c: of this point, and of all points up to and including it.
     row_ww : ndarray of float
-        Sum of w^4 divided by the sum of w^2. For a sketch, the mean of w^2 in the bucket.
-    largest_weight : float
-        Largest w of any row; for a sketch with weights an upper bound of it.
+        Sum of w^4 divided by the sum of w^2.
+    top : ndarray of float
+        Largest w.
     n_buckets : int
         Number of buckets of a sketch, 0 for sorted rows.
     impossible : int
@@ -51,6 +53,7 @@ class Points:
     n: NDArray[np.int64]
     weight: _Array
     ww: _Array
+    www: _Array
     wp: _Array
     wy: _Array
     wv: _Array
@@ -61,7 +64,7 @@ class Points:
     bias: _Array
     cumulative: _Array
     row_ww: _Array
-    largest_weight: float
+    top: _Array
     n_buckets: int = 0
     impossible: int = 0
 
@@ -73,19 +76,18 @@ class Points:
     @classmethod
     def of_buckets(cls, columns: _Array, n_buckets: int) -> Self:
         """One point for each filled bucket of a sketch, from the sketch's COLUMNS."""
-        n, weight, ww, wp, pos, neg, wcp, _, wwcc, wwv, low, high = columns
+        n, weight, ww, wp, pos, neg, wcp, _, wwcc, wwv, wwc, www, wwww, low, high, top = columns
         bias, p = pos - neg, np.clip(wp / weight, low, high)  # rounding never takes a mean out of its bucket
-        unweighted = bool((ww == n).all() and (weight == n).all())
-        unchanged = dict(weight=weight, ww=ww, wp=wp, wcp=wcp, wwcc=wwcc, wwv=wwv, bias=bias, low=low, high=high)
+        unchanged = dict(weight=weight, ww=ww, www=www, wp=wp, wcp=wcp, wwc=wwc, wwcc=wwcc, wwv=wwv, low=low, high=high)
         return cls(
             p=p,
             wv=weight * p * (1.0 - p),
             n=n.astype(np.int64),
             wy=np.clip((wp - bias) / weight, 0.0, 1.0) * weight,
-            wwc=bias * (ww / weight),
+            bias=bias,
             cumulative=np.cumsum(bias),
-            row_ww=ww / n,
-            largest_weight=1.0 if unweighted else math.sqrt(float(np.max(ww))),
+            row_ww=wwww / ww,
+            top=top,
             n_buckets=n_buckets,
             **unchanged,
         )
@@ -138,6 +140,11 @@ class Points:
         return noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0
 
     @property
+    def largest_weight(self) -> float:
+        """Largest weight of any row."""
+        return float(np.max(self.top))
+
+    @property
     def equal_weights(self) -> bool:
         """Whether all rows of a point have the same weight: then n times the sum of w^2 is the squared sum of w."""
         return bool(np.all(np.abs(self.n * self.ww / self.weight**2 - 1.0) <= 1e-9))
@@ -168,6 +175,7 @@ class Points:
             high=high,
             cumulative=self.cumulative[ends],
             row_ww=np.add.reduceat(self.row_ww * (self.ww / unit), starts) / (sums["ww"] / unit),
+            top=np.maximum.reduceat(self.top, starts),
             **sums,
         )
 
@@ -190,14 +198,17 @@ class Points:
         total = self.total
         linear = {name: getattr(self, name) / total for name in _LINEAR}
         squares = {name: getattr(self, name) / total**2 for name in _SQUARES}
-        return replace(self, largest_weight=self.largest_weight / total, **linear, **squares)
+        return replace(self, www=self.www / total**3, **linear, **squares)
 
     def redraw_positives(self, count: int, rng: np.random.Generator) -> _Array:
         """Draw the weight of the positives at each point `count` times, under calibration.
 
-        A point's frequency is that of a binomial whose number of trials gives its variance. If this number is not
-        whole, one of its two neighbours is drawn, with probabilities that preserve the mean of 1 / trials.
+        If all rows of a point have the same weight, its frequency is that of a binomial whose number of trials gives
+        its variance. If this number is not whole, one of its two neighbours is drawn, with probabilities that preserve
+        the mean of 1 / trials. Otherwise, its `weight_classes` are drawn.
         """
+        if not self.equal_weights:
+            return self._redraw_classes(count, rng)
         p, variance = self.p, self.wwv / self.weight**2
         with np.errstate(divide="ignore", invalid="ignore"):
             trials = np.where(variance > 0.0, p * (1.0 - p) / variance, _MOST_TRIALS).clip(1.0, _MOST_TRIALS)
@@ -206,10 +217,48 @@ class Points:
         drawn = (whole + (rng.random((count, len(p))) >= fewer)).astype(np.int64)
         return np.asarray(self.weight * (rng.binomial(drawn, p) / drawn))
 
+    def _redraw_classes(self, count: int, rng: np.random.Generator) -> _Array:
+        """Draw the weight of the positives at each point from binomials, one for each weight class.
+
+        The number of rows in a class is rounded up or down at random. Errors are drawn around 0, so this preserves
+        their variance and skewness.
+        """
+        p, v = self.p, self.p * (1.0 - self.p)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.where(self.ww * v > 0.0, self.wwv / (self.ww * v), 0.0)  # predictions of a point may differ
+        positive = np.repeat(self.weight[None] * p, count, axis=0)
+        for weight, size in zip(*self.weight_classes(), strict=True):
+            rows = np.minimum(size * spread, _MOST_TRIALS)
+            drawn = (np.floor(rows) + (rng.random((count, len(p))) < rows % 1.0)).astype(np.int64)
+            positive += weight * (rng.binomial(drawn, p) - drawn * p)
+        return positive
+
+    def weight_classes(self) -> tuple[_Array, _Array]:
+        """Three weights for each point, and how many rows have each: stand-ins for all rows of the point.
+
+        One row has the largest weight. The others have two weights, such that the sums of w, w^2, w^3 and w^4 are those
+        of the rows: Gaussian quadrature with the measure w. Numbers of rows are not whole, except that the weights of
+        up to three rows are exact. Sizes are 0 where fewer weights suffice.
+        """
+        sums = self.weight, self.ww, self.www, self.row_ww * self.ww
+        m1, m2, m3, m4 = (np.maximum(total / self.top**k - 1.0, 0.0) for k, total in enumerate(sums, 1))
+        some = m2 > _NEGLIGIBLE
+        with np.errstate(all="ignore"):
+            only = np.where(some, m2 / m1, 1.0)  # the weight of the others, if they are equal
+            gap = m1 * m3 - m2 * m2
+            half_sum, product = (m1 * m4 - m2 * m3) / gap / 2.0, (m2 * m4 - m3 * m3) / gap
+            root = np.sqrt(np.maximum(half_sum**2 - product, 0.0))
+            light, heavy = np.maximum(half_sum - root, _LIGHTEST), np.minimum(half_sum + root, 1.0)
+            two = some & (gap > _NEGLIGIBLE * m1 * m3) & (light < only) & (only < heavy)
+            heavy_share = np.where(two, (m2 - m1 * light) / (heavy - light), 0.0)
+        light, heavy = np.where(two, light, only), np.where(two, heavy, 1.0)
+        sizes = np.stack([np.ones(len(self)), heavy_share / heavy, np.where(some, (m1 - heavy_share) / light, 0.0)])
+        return np.stack([np.ones(len(self)), heavy, light]) * self.top, sizes
+
 
 # Columns that are sums over rows, and columns that grow with the weights or with their squares.
-_SUMS = ("n", "weight", "ww", "wp", "wy", "wv", "wcp", "wwc", "wwcc", "wwv", "bias")
-_LINEAR = ("weight", "wp", "wy", "wv", "wcp", "bias", "cumulative")
+_SUMS = ("n", "weight", "ww", "www", "wp", "wy", "wv", "wcp", "wwc", "wwcc", "wwv", "bias")
+_LINEAR = ("weight", "top", "wp", "wy", "wv", "wcp", "bias", "cumulative")
 _SQUARES = ("ww", "wwc", "wwcc", "wwv", "row_ww")
 
 

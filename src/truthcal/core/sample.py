@@ -122,20 +122,21 @@ class Sample:
         if self.weighted:
             n = np.diff(self.starts, append=self.n)
             wc = self.w * (self.p - self.y)
-            powers = self.w**2, self.w**4, self.w * wc, wc**2
-            ww, fourth, wwc, wwcc = (np.add.reduceat(column, self.starts) for column in powers)
-            row_ww = fourth / ww
+            squares = self.w**2
+            powers = squares, squares * self.w, squares**2, self.w * wc, wc**2
+            ww, www, fourth, wwc, wwcc = (np.add.reduceat(column, self.starts) for column in powers)
+            row_ww, top = fourth / ww, np.maximum.reduceat(self.w, self.starts)
         else:
-            n, ww, wwc = weight.astype(np.int64), weight, bias
-            row_ww = np.broadcast_to(np.float64(1.0), r.shape)
+            n, ww, www, wwc = weight.astype(np.int64), weight, weight, bias
+            row_ww = top = np.broadcast_to(np.float64(1.0), r.shape)
             if self.counted:
                 wwcc = wy * (1.0 - r) ** 2 + (weight - wy) * r**2
             else:
                 wwcc = np.add.reduceat((self.p - self.y) ** 2, self.starts)
         return Points(
-            p=r, low=r, high=r, n=n, weight=weight, ww=ww, wp=weight * r, wy=wy, wv=weight * v, wcp=bias * r,
+            p=r, low=r, high=r, n=n, weight=weight, ww=ww, www=www, wp=weight * r, wy=wy, wv=weight * v, wcp=bias * r,
             wwc=wwc, wwcc=wwcc, wwv=ww * v, bias=bias, cumulative=cumulative, row_ww=row_ww,
-            largest_weight=float(self.w.max()), impossible=self._impossible(),
+            top=top, impossible=self._impossible(),
         )  # fmt: skip
 
     def _impossible(self) -> int:

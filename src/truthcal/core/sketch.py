@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from truthcal.core import checks
 from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
-from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, pack_cells, read_cells, unpack_cells
+from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, SUMS, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.parallel import in_halves
@@ -40,7 +40,7 @@ class Sketch(BinaryFile):
 
     Notes
     -----
-    Memory: 176 bytes per bucket (0.7 MB by default), plus a few megabytes during an update of any size.
+    Memory: 232 bytes per bucket (1 MB by default), plus a few megabytes during an update of any size.
     Two sketches can be merged if they have the same `n_buckets`. Files of format version 1 have buckets of equal width;
     their sketches can be updated and merged among themselves, but not with sketches of graded buckets.
 
@@ -71,6 +71,7 @@ class Sketch(BinaryFile):
         self._lost = np.zeros_like(self._sums)  # accumulated rounding errors of _sums, added back when read
         self._low = np.full(self.n_buckets, np.inf)
         self._high = np.full(self.n_buckets, -np.inf)
+        self._top = np.zeros(self.n_buckets)  # largest weights
 
     # --- filling ---------------------------------------------------------------------------------------------------
 
@@ -84,7 +85,7 @@ class Sketch(BinaryFile):
         y_true, y_proba, pos_label
             As for `atb`.
         sample_weight : array-like, optional
-            Weights, zero or between 1e-100 and 1e100. Rows of weight 0 are ignored.
+            Weights, zero or between 1e-70 and 1e70. Rows of weight 0 are ignored.
 
         Returns
         -------
@@ -136,14 +137,14 @@ class Sketch(BinaryFile):
             fractional |= rows.y.dtype != np.uint8
             w = np.broadcast_to(np.float64(1.0), rows.p.shape) if rows.w is None else rows.w
             y = checks.read_only(rows.y.astype(np.float64))
-            buckets.sketch_weighted(rows.p, y, w, self.grid.tables, scratch, part._low, part._high)
+            buckets.sketch_weighted(rows.p, y, w, self.grid.tables, scratch, part._low, part._high, part._top)
         part._sums[:] = scratch.T
         return part, fractional
 
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
         """Add the sums that `buckets.sketch_binary` stored in `empty_scratch`."""
         self.neighbour_z = None
-        buckets.finish_binary(scratch, self.grid.tables, self._sums, self._lost, self._low, self._high)
+        buckets.finish_binary(scratch, self.grid.tables, self._sums, self._lost, *self._extremes())
 
     def merge(self, other: "Sketch") -> Self:
         """Add all rows of another sketch with the same `n_buckets`. Returns the sketch itself; `other` is unchanged."""
@@ -181,6 +182,11 @@ class Sketch(BinaryFile):
         buckets.add_buckets(self._sums, self._lost, other._lost)
         np.minimum(self._low, other._low, out=self._low)
         np.maximum(self._high, other._high, out=self._high)
+        np.maximum(self._top, other._top, out=self._top)
+
+    def _extremes(self) -> tuple[NDArray[np.float64], ...]:
+        """Smallest and largest prediction and largest weight of each bucket."""
+        return self._low, self._high, self._top
 
     # --- results ---------------------------------------------------------------------------------------------------
 
@@ -239,9 +245,9 @@ class Sketch(BinaryFile):
         -------
         dict of ndarray
             ``bucket`` (number), ``left`` and ``right`` (edges), ``n`` (rows), ``weight``, ``mean_proba``,
-            ``mean_true``, ``min`` and ``max`` (of the predictions), and the raw sums ``ww`` (of w^2), ``wp``, ``pos``
-            and ``neg`` (of the positive and negative parts of w c), ``wcp``, ``wcc``, ``wwcc`` and ``wwv``, where
-            c = p - y and v = p(1 - p).
+            ``mean_true``, ``min`` and ``max`` (of the predictions), ``top`` (largest weight), and the raw sums ``ww``
+            (of w^2), ``www``, ``wwww``, ``wp``, ``pos`` and ``neg`` (of the positive and negative parts of w c),
+            ``wcp``, ``wcc``, ``wwc``, ``wwcc`` and ``wwv``, where c = p - y and v = p(1 - p).
         """
         filled, columns = self._filled()
         raw = dict(zip(COLUMNS, columns, strict=True))
@@ -254,7 +260,7 @@ class Sketch(BinaryFile):
             "weight": w,
             "mean_proba": raw["wp"] / w,
             "mean_true": np.clip((raw["wp"] - (raw["pos"] - raw["neg"])) / w, 0.0, 1.0),
-            **{name: raw[name] for name in ("min", "max", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv")},
+            **{name: raw[name] for name in ("min", "max", "top", *SUMS[2:])},
         }
 
     def points(self) -> Points:
@@ -266,7 +272,7 @@ class Sketch(BinaryFile):
         """Numbers of the filled buckets and their COLUMNS."""
         filled = np.flatnonzero(self._sums[buckets.N])
         sums = self._sums.take(filled, axis=1) + self._lost.take(filled, axis=1)
-        return filled, np.vstack([sums, self._low[filled] + 0.0, self._high[filled] + 0.0])  # -0.0 becomes 0.0
+        return filled, np.vstack([sums, *(extreme[filled] + 0.0 for extreme in self._extremes())])  # -0.0 becomes 0.0
 
     def _refuse_empty(self) -> None:
         if not self._sums[buckets.N].any():
@@ -314,7 +320,8 @@ class Sketch(BinaryFile):
             raise ValueError(else_)
         sketch = cls._of_grid(grid)
         sketch._sums[:, filled] = columns[: buckets.N_SUMS]
-        sketch._low[filled], sketch._high[filled] = columns[buckets.N_SUMS :]
+        for extreme, column in zip(sketch._extremes(), columns[buckets.N_SUMS :], strict=True):
+            extreme[filled] = column
         return sketch
 
 
@@ -371,6 +378,6 @@ def cells_are_possible(grid: Grid, bucket: NDArray[np.int64], columns: NDArray[n
     """Return whether each filled bucket of a sketch can come from rows. A checksum proves only unchanged bytes."""
     out = np.empty(len(bucket), np.bool_)
     buckets.possible_cells(columns, out)
-    for extreme in columns[buckets.N_SUMS :]:
-        out[out] &= grid.index(extreme[out]) == bucket[out]
+    for extreme in (buckets.LOW, buckets.HIGH):
+        out[out] &= grid.index(columns[extreme, out]) == bucket[out]
     return out

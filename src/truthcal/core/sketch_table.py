@@ -49,7 +49,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     ``Decimal(1)`` are the same key; the table keeps the first of these types that occurs, in this order. Times with a
     zone are converted to UTC. Groups without rows are omitted.
 
-    Memory: 104 bytes per filled bucket of each group, plus the keys.
+    Memory: 136 bytes per filled bucket of each group, plus the keys.
 
     Examples
     --------

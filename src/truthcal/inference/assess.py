@@ -69,7 +69,7 @@ def assess(
 
     Notes
     -----
-    The test uses multiscale ATB, which detects errors of every width. The size of the error is that of `error_size`.
+    The test uses `information_atb`, which detects errors of every width. The size of the error is that of `error_size`.
     The verdict "too high" or "overconfident" (too extreme) follows from the bias and the slope of a logistic
     recalibration. More than 2^20 rows are first reduced to a sketch of 16,384 buckets.
 

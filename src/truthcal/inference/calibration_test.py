@@ -6,7 +6,7 @@ A test chooses a method, finds both tails of its statistic with it, and describe
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +23,11 @@ from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import (
     MOST_CASES,
     MOST_SLOW_CASES,
+    MergedOutcomes,
     Outcomes,
     Tails,
     TiedOutcomes,
     Values,
-    block_of,
     enumerate_tails,
     simulate_tails,
 )
@@ -66,7 +66,7 @@ class Statistic:
     `redraw`: the outcomes that can be redrawn, and the function that measures them. `limit` and `bound` give tails
     without redraws. `far`: valid values of the upper tail where redraws end, by method. `moments`: null mean and sd,
     where known. `close`: whether these rows, if they are many, are near the limit. `slack`: differences up to this are
-    rounding. `quick`: whether `redraw` measures with a compiled kernel.
+    rounding. `quick`: whether `redraw` measures with a compiled kernel. `exact`: whether redraws are exact.
     """
 
     name: str
@@ -80,6 +80,7 @@ class Statistic:
     close: bool = True
     slack: float = 0.0
     quick: bool = True
+    exact: bool = True
     kernel: TentKernel | None = None
 
 
@@ -241,7 +242,11 @@ def run_test(
 
 def _choose_method(statistic: Statistic, plan: Plan) -> str:
     """The method of the test: the one asked for, if the statistic has it; for "auto" the best one for these rows."""
-    known = {"exact": statistic.redraw, "asymptotic": statistic.limit, "bound": statistic.bound}
+    known = {
+        "exact": statistic.redraw if statistic.exact else None,
+        "asymptotic": statistic.limit,
+        "bound": statistic.bound,
+    }
     points = statistic.points
     if plan.method != "auto":
         allowed = ("auto", *(name for name, way in known.items() if way))
@@ -278,32 +283,29 @@ def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> _Found:
     if method == "asymptotic" and statistic.limit:
         tails = statistic.limit()
         if statistic.kernel and tails.less <= _SMALL:
-            tails = tails._replace(less=_lower_tail_of_cells(statistic, statistic.kernel, plan, tails.less))
+            tails = tails._replace(less=_lower_tail_of_cells(statistic, statistic.kernel, plan))
         return _Found(method, tails, _explain(method, statistic))
     if method == "bound" and statistic.bound:
         return _Found(method, statistic.bound(), _explain(method, statistic))
     raise AssertionError(f"{statistic.name} has no method {method!r}")
 
 
-def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan, limit: float) -> float:
+def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan) -> float:
     """Lower tail of a test statistic with a tent kernel, from redrawn numbers of positives in a few cells.
 
     The limit is continuous, but numbers of positives are whole. If nearly all variance lies in one or two directions
     (ties, or predictions close together), the smallest values are much more frequent than the limit says: among 20,000
     predictions of 0.5 exactly 10,000 events have a probability of 0.0056. The limit decides only whether to redraw, so
-    at levels up to _SMALL this tail is a p-value of redraws. Weights that differ within cells leave no such lattice.
+    at levels up to _SMALL this tail is a p-value of redraws.
     """
-    points = statistic.points.merged()
-    if not points.equal_weights:
-        return limit
-    cells = replace(points, p=np.clip(points.wp / points.weight, points.low, points.high))
-    values = TiedOutcomes(cells).tent_values(kernel)
-    observed = float(values(cells.wy[None, :])[0])
+    outcomes = MergedOutcomes(statistic.points.merged())
+    values = outcomes.tent_values(kernel)
+    observed = float(values(outcomes.observed[None, :])[0])
     return simulate_tails(
-        lambda stream, count: values(cells.redraw_positives(count, stream)),
-        block_of(len(cells)),
+        lambda stream, count: values(outcomes.draw(stream, count)),
+        outcomes.block,
         observed,
-        max(1e-9 * observed, 1e-10 * cells.noise_floor),
+        max(1e-9 * observed, 1e-10 * statistic.points.noise_floor),
         n_resamples=plan.n_resamples,
         generator=plan.generator,
         sides=("less",),
@@ -329,7 +331,7 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
         return _Found("exact", enumerate_tails(outcomes, values, observed, slack), many)
     far = plan.method == "auto" and "greater" in plan.sides
     if far and _needs_no_redraws(statistic, plan):
-        return _tails_beyond_redraws(statistic, Tails(1.0, 1.0, math.nan, math.nan, 0), plan)
+        return _tails_beyond_redraws(statistic, outcomes, Tails(1.0, 1.0, math.nan, math.nan, 0), plan)
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
     if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
         redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
@@ -338,10 +340,15 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
         n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.redrawn_sides, enough=plan.enough,
     )  # fmt: skip
     if far and tails.greater <= 1.0 / (1 + plan.n_resamples):
-        return _tails_beyond_redraws(statistic, tails, plan)
-    early = ", enough for a p-value this large" if tails.draws < plan.n_resamples else ""
-    why = f"{tails.draws:,} random redraws of the outcomes{early}; valid for any number of rows"
-    return _Found("exact", tails, why)
+        return _tails_beyond_redraws(statistic, outcomes, tails, plan)
+    return _found_by_redraws(outcomes, tails, plan)
+
+
+def _found_by_redraws(outcomes: TiedOutcomes, tails: Tails, plan: Plan) -> _Found:
+    """Describe tails of a test statistic that were found by random redraws."""
+    early = ", enough for a p-value this large" if 0 < tails.draws < plan.n_resamples else ""
+    why = f"{tails.draws:,} random redraws of the outcomes{early}; {outcomes.validity}"
+    return _Found(outcomes.method, tails, why)
 
 
 def _needs_no_redraws(statistic: Statistic, plan: Plan) -> bool:
@@ -357,13 +364,13 @@ def _needs_no_redraws(statistic: Statistic, plan: Plan) -> bool:
     return len(plan.sides) * pvalue < 1.0 / (1 + plan.n_resamples) / _WELL_BELOW
 
 
-def _tails_beyond_redraws(statistic: Statistic, tails: Tails, plan: Plan) -> _Found:
+def _tails_beyond_redraws(statistic: Statistic, outcomes: TiedOutcomes, tails: Tails, plan: Plan) -> _Found:
     """Follow the test's redraws by another method where they cannot show how small the p-value is.
 
     The p-value is the smaller one of 1 / (1 + n_resamples) and `far`. So at levels of 1 / (1 + n_resamples) or more the
     test rejects exactly where redraws alone do; at smaller levels only where `far` does, too.
     """
-    redrawn = _Found("exact", tails, f"{tails.draws:,} random redraws of the outcomes; valid for any number of rows")
+    redrawn = _found_by_redraws(outcomes, tails, plan)
     if statistic.far is None:
         return redrawn
     method, pvalue = statistic.far()
@@ -414,19 +421,22 @@ def tent_statistic(
     moments = null_moments(kernel, points)
 
     def redraw() -> tuple[TiedOutcomes, Values]:
-        outcomes = TiedOutcomes(points) if sample is None or points.equal_weights else Outcomes(sample)
+        outcomes = TiedOutcomes(points) if points.equal_weights else MergedOutcomes(points.merged(at_most))
+        if sample is not None and not points.equal_weights:
+            outcomes = Outcomes(sample)
         return outcomes, outcomes.tent_values(kernel)
 
     return Statistic(
         measure,
         observed,
         points,
-        redraw if sample is not None or points.equal_weights else None,
+        redraw,
         limit=lambda: _tent_limit_tails(observed, points, kernel),
         bound=lambda: bound_tails(observed, points, variance_bound(points, kernel, moments)),
         far=lambda: far_upper_tail(observed, points, kernel, at_most),
         moments=(moments.mean, moments.sd),
         kernel=kernel,
+        exact=sample is not None or points.equal_weights,
     )
 
 
@@ -437,10 +447,7 @@ def _tent_limit_tails(observed: float, points: Points, kernel: TentKernel) -> Ta
     scales = kernel.null_scales(points.merged())
     sd = math.sqrt(2.0 * float(np.sum(scales**2)))
     greater = correct_for_skewness(upper_tail(observed, scales), error_skewness(points))
-    # A continuity correction of half a row; where weights are equal, small values are redrawn instead.
-    half_row = 0.0 if points.equal_weights else math.sqrt(points.noise_floor / points.effective_information) / 2.0
-    less = lower_tail((math.sqrt(max(observed, 0.0)) + half_row) ** 2, scales)
-    return Tails(greater, less, points.noise_floor, sd, 0)
+    return Tails(greater, lower_tail(observed, scales), points.noise_floor, sd, 0)
 
 
 def far_upper_tail(observed: float, points: Points, kernel: TentKernel, at_most: int = CELLS) -> tuple[str, float]:

@@ -64,11 +64,11 @@ def assess_segments(
 
     Notes
     -----
-    The statistic is multiscale ATB, as in `assess`; only the upper tail is tested (no segment is called too good). The
-    p-value is found as by `calibration_test`: if sum p(1 - p) is below 100 and there are no weights, by redraws of the
-    number of positives in each bucket; otherwise from the asymptotic distribution, corrected for skewness, or from an
-    upper bound ("bound"), if that is smaller. Asymptotic p-values differ from those of `calibration_test` by a few
-    percent, because they are computed from fewer cells.
+    The statistic is `information_atb`, as in `assess`; only the upper tail is tested (no segment is called too good).
+    The p-value is found as by `calibration_test`: if the effective sum p(1 - p) is below 100, by redraws of the number
+    of positives in each bucket, or with weights in a few cells; otherwise from the asymptotic distribution, corrected
+    for skewness, or from an upper bound ("bound"), if that is smaller. Asymptotic p-values and those of segments with
+    weights differ from those of `calibration_test` by a few percent, because they are computed from fewer cells.
 
     Which segments are tested depends only on their numbers of rows and their weights. These are known before the
     outcomes, so the selection does not bias the other p-values. A segment with sum p(1 - p) below 5 is tested if it has
@@ -175,7 +175,7 @@ def _segment_order(segment: Segment) -> tuple[bool, float, float, int]:
 
 def _segment_pvalue(points: Points) -> tuple[float, str]:
     """The p-value of a segment, from the upper tail, and the method that found it."""
-    if points.effective_information >= ENOUGH_INFORMATION or not points.equal_weights:
+    if points.effective_information >= ENOUGH_INFORMATION:
         kernel = TentKernel.of(_MEASURE, points)
         method, pvalue = far_upper_tail(kernel.measure(points), points, kernel, _FEW_CELLS)
         return pvalue, method

@@ -31,9 +31,9 @@ def build_sketch(
     used = numbers["code"] >= 0
     refuse_no_weight(int(np.count_nonzero(used)))
     if "w" not in numbers:
-        numbers |= {"w": numbers["n"], "ww": numbers["n"], "wwcc": numbers["wcc"]}
+        numbers |= columns_without_weights(numbers)
     bucket, columns = numbers["code"][used].astype(np.int64), np.vstack([numbers[name] for name in row_codes.WEIGHTED])
-    columns[-2:] += 0.0  # -0.0 + 0.0 is 0.0
+    columns[row_codes.WEIGHTED.index("low") :] += 0.0  # -0.0 + 0.0 is 0.0
     if not used.all():
         columns = columns[:, used]
     if not np.isfinite(columns).all() or (bucket >= n_buckets).any():
@@ -49,6 +49,12 @@ def build_sketch(
     order = np.argsort(bucket)
     wrong = "the sums are inconsistent; no rows can have these sums."
     return Sketch._from_columns(Grid.of_size(n_buckets), bucket[order], columns[:, order], wrong)
+
+
+def columns_without_weights(table: Mapping[str, _Floats]) -> dict[str, _Floats]:
+    """Return the columns of the table to assemble that depend on weights, if all rows have a weight of 1."""
+    counts = dict.fromkeys(("w", "ww", "www", "wwww"), table["n"])
+    return counts | {"wwcc": table["wcc"], "wwc": table["pos"] - table["neg"], "top": np.ones(len(table["n"]))}
 
 
 def assemble_groups(columns: Sequence[Sequence[Any]], names: tuple[str, ...]) -> Groups | None:

@@ -49,7 +49,7 @@ def sketch_frame(
     y_true, y_proba : str
         Columns of outcomes (0/1, booleans, fractions in [0, 1]) and of predicted probabilities: any numbers.
     sample_weight : str, optional
-        Column of weights, 0 or between 1e-100 and 1e100.
+        Column of weights, 0 or between 1e-70 and 1e70.
     by : str or list of str, optional
         Columns that define groups: the result is then a `SketchTable`, with one sketch for each group.
     pos_label : optional
@@ -284,10 +284,15 @@ def _aggregate_frame(rows: nw.LazyFrame[Any], roles: ColumnRoles) -> nw.LazyFram
     terms |= {"wcp": wc * p, "wcc": wc * c}
     if weighted:
         terms |= {"w": w, "wp": w * p, "wwv": w * w * p * (1.0 - p), "ww": w * w, "wwcc": wc * wc}
+        terms |= {"wwc": w * wc, "www": w * w * w, "wwww": w * w * (w * w)}
     else:
         terms |= {"wp": p, "wwv": p * (1.0 - p)}
     sums = [nw.len().alias("n"), *(nw.col(name).sum() for name in terms)]
-    return rows.with_columns(**terms).group_by([*_group_aliases(roles), "code"]).agg(*sums, *extreme_expressions(roles))
+    extremes = extreme_expressions(roles)
+    if weighted:
+        terms |= {"top": w}
+        extremes.append(nw.col("top").max())
+    return rows.with_columns(**terms).group_by([*_group_aliases(roles), "code"]).agg(*sums, *extremes)
 
 
 def extreme_expressions(roles: ColumnRoles) -> list[nw.Expr]:

@@ -7,6 +7,8 @@ pass that adds up rows also finds invalid ones.
 from dataclasses import dataclass
 from typing import Literal
 
+from truthcal.core.cell_codec import SUMS
+
 Check = Literal["missing", "nonfinite", "outside_unit", "negative", "zero", "extreme"]
 
 
@@ -72,10 +74,10 @@ def error_codes(role: str) -> tuple[int, int]:
 
 # The columns of an aggregated table, apart from its groups: `code`, and for each code `n`, the number of rows; the sums
 # of a sketch (c = p - y, v = p(1 - p)); the smallest and largest prediction, or outcome or weight if the code is about
-# those. Sums of invalid rows may be anything. Without weights w = 1, so `w`, `ww` and `wwcc` are left out: they equal
-# `n`, `n` and `wcc`.
+# those; and `top`, the largest weight. Sums of invalid rows may be anything. Without weights w = 1, and
+# `assemble.columns_without_weights` computes those that are left out.
 UNWEIGHTED = ("n", "wp", "pos", "neg", "wcp", "wcc", "wwv", "low", "high")
-WEIGHTED = ("n", "w", "ww", "wp", "pos", "neg", "wcp", "wcc", "wwcc", "wwv", "low", "high")
+WEIGHTED = (*SUMS, "low", "high", "top")
 # With `pos_label`, also the smallest and largest of the other labels: more than one other label is an error.
 OTHERS = ("first_other", "last_other")
 # In each line of a query's result, also the number of all rows and of buckets, to notice if a tool has returned only

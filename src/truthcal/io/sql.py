@@ -44,7 +44,7 @@ _PLUS_ZERO = "CAST({x} + 0 AS DOUBLE PRECISION)"
 _IF_TRUE = "CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END"
 
 # These databases raise if a product of doubles underflows, and squares of weights and biases are multiplied below.
-# Weights are at least 1e-100, so the values set to 0 here could not change any sum.
+# Weights are at least 1e-70, so the values set to 0 here could not change any sum.
 _NO_UNDERFLOW = "CASE WHEN code < 0 THEN 0.0 WHEN ABS({x}) < CAST('1E-50' AS DOUBLE PRECISION) THEN 0.0 ELSE {x} END"
 
 # `x = '1'` compares both booleans and numbers with the text, converted to their type; no cast accepts both. COALESCE
@@ -183,6 +183,9 @@ _SUMS = {
     "wcc": "weight * c * c",
     "wwcc": "weight * weight * c * c",
     "wwv": "weight * weight * p * (1 - p)",
+    "wwc": "weight * weight * c",
+    "www": "weight * weight * weight",
+    "wwww": "weight * weight * weight * weight",
 }
 
 
@@ -353,7 +356,7 @@ class _Query:
         """Select the sums by group and code, under the names in `row_codes`."""
         weighted = self.roles.sample_weight is not None
         terms = {name: f"SUM({term if weighted else term.replace('weight * ', '')})" for name, term in _SUMS.items()}
-        terms |= {"n": self.dialect.count, "low": "MIN(example)", "high": "MAX(example)"}
+        terms |= {"n": self.dialect.count, "low": "MIN(example)", "high": "MAX(example)", "top": "MAX(weight)"}
         terms |= dict(zip(row_codes.OTHERS, ("MIN(other)", "MAX(other)"), strict=True))
         terms |= dict(zip(row_codes.CHECKS, (f"SUM({self.dialect.count}) OVER ()", str(self.n_buckets)), strict=True))
         others = row_codes.OTHERS if self.roles.pos_label is not None else ()

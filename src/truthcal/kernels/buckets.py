@@ -1,7 +1,7 @@
 """Loops over buckets of one sketch or of many: add rows, check, sum up, bound.
 
-In the loops over filled buckets, ``columns`` are the sums of each, its smallest and its largest prediction. Group g has
-the entries from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket.
+In the loops over filled buckets, ``columns`` are the sums of each, its smallest and its largest prediction, and its
+largest weight. Group g has the entries from ``starts[g]`` to ``starts[g + 1]``, by increasing bucket.
 """
 
 from typing import Any
@@ -20,14 +20,15 @@ _LOW_BITS, _CELL_BITS = np.uint64(2**32 - 1), np.uint64(2**32 - SCRATCH_FIELDS)
 _F1, _F2, _F6, _F7 = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
 
 # Sums in each bucket of a sketch, in file order. c = p - y, v = p(1 - p).
-(N, W, WW, WP, POS, NEG, WCP, WCC, WWCC, WWV) = range(10)
-N_SUMS = 10
-# Fields of a cell, a filled bucket of a group: the sums of a sketch, the smallest and the largest prediction.
-LOW, HIGH = N_SUMS, N_SUMS + 1
-N_FIELDS = N_SUMS + 2
+(N, W, WW, WP, POS, NEG, WCP, WCC, WWCC, WWV, WWC, WWW, WWWW) = range(13)
+N_SUMS = 13
+# Fields of a cell, a filled bucket of a group: the sums of a sketch, the smallest and the largest prediction, and the
+# largest weight.
+LOW, HIGH, TOP = N_SUMS, N_SUMS + 1, N_SUMS + 2
+N_FIELDS = N_SUMS + 3
 # Unsigned, because numba checks signed indices for negative values.
-_N, _W, _WW, _WP, _POS, _NEG, _WCP, _WCC, _WWCC, _WWV, _LOW, _HIGH = (
-    np.uint64(i) for i in (N, W, WW, WP, POS, NEG, WCP, WCC, WWCC, WWV, LOW, HIGH)
+_N, _W, _WW, _WP, _POS, _NEG, _WCP, _WCC, _WWCC, _WWV, _WWC, _WWW, _WWWW, _LOW, _HIGH, _TOP = (
+    np.uint64(i) for i in range(N_FIELDS)
 )
 
 # The error of adding n terms in any order is at most n - 1 roundings of the sum of their absolute values. The constant
@@ -129,14 +130,14 @@ def binary_sums(scratch: Rows, k: int, grid: GridTables) -> tuple[float, float, 
 
 
 @compiled
-def finish_binary(scratch: Rows, grid: GridTables, sums: Rows, lost: Rows, low: Rows, high: Rows) -> None:
+def finish_binary(scratch: Rows, grid: GridTables, sums: Rows, lost: Rows, low: Rows, high: Rows, top: Rows) -> None:
     """Add the scratch of `sketch_binary` to the buckets of a sketch."""
     for k in range(low.size):
         fields = scratch[k * SCRATCH_FIELDS : (k + 1) * SCRATCH_FIELDS]
         if fields[0] + fields[3] == 0.0:
             continue
         n, wp, pos, neg, wcp, wcc, wwv = binary_sums(fields, k, grid)
-        for field in (N, W, WW):
+        for field in (N, W, WW, WWW, WWWW):
             add_to_bucket(sums, lost, field, k, n)
         add_to_bucket(sums, lost, WP, k, wp)
         add_to_bucket(sums, lost, POS, k, pos)
@@ -145,12 +146,16 @@ def finish_binary(scratch: Rows, grid: GridTables, sums: Rows, lost: Rows, low: 
         add_to_bucket(sums, lost, WCC, k, wcc)
         add_to_bucket(sums, lost, WWCC, k, wcc)
         add_to_bucket(sums, lost, WWV, k, wwv)
+        add_to_bucket(sums, lost, WWC, k, pos - neg)
         low[k] = min(low[k], fields[6])
         high[k] = max(high[k], fields[7])
+        top[k] = max(top[k], 1.0)
 
 
 @compiled
-def sketch_weighted(p: Rows, y: Rows, w: Rows, grid: GridTables, scratch: Rows, low: Rows, high: Rows) -> None:
+def sketch_weighted(
+    p: Rows, y: Rows, w: Rows, grid: GridTables, scratch: Rows, low: Rows, high: Rows, top: Rows
+) -> None:
     """Add rows with weights or fractional outcomes to the scratch of their buckets (n_buckets, N_SUMS)."""
     for i in range(p.size):
         x = np.float64(p[i])
@@ -169,8 +174,12 @@ def sketch_weighted(p: Rows, y: Rows, w: Rows, grid: GridTables, scratch: Rows, 
         sums[WCC] += wc * c
         sums[WWCC] += wc * wc
         sums[WWV] += weight * weight * x * (1.0 - x)
+        sums[WWC] += weight * wc
+        sums[WWW] += weight * weight * weight
+        sums[WWWW] += weight * weight * weight * weight
         low[k] = min(low[k], x)
         high[k] = max(high[k], x)
+        top[k] = max(top[k], weight)
 
 
 # --- one sketch for each group, with the filled buckets of all groups in one growing table ----------------------------
@@ -184,7 +193,7 @@ def fill_cells(
 
     Rows from starts[g] to starts[g + 1] belong to group g. `cell_of` holds the cell of each bucket of a group, or -1;
     there must be room for all new cells. One group at a time is several times as fast, since its cells fit into the
-    processor's cache and those of a hundred groups do not. Without weights, W, WW and WWCC stay 0.
+    processor's cache and those of a hundred groups do not. Without weights, the columns that depend on them stay 0.
     """
     weighted = w.size > 0
     for g in range(parity, starts.size - 1, 2):
@@ -215,6 +224,11 @@ def fill_cells(
                 fields[k, _W] += weight
                 fields[k, _WW] += weight * weight
                 fields[k, _WWCC] += wc * wc
+                fields[k, _WWC] += weight * wc
+                fields[k, _WWW] += weight * weight * weight
+                fields[k, _WWWW] += weight * weight * weight * weight
+                if weight > fields[k, _TOP]:
+                    fields[k, _TOP] = weight
             if x < fields[k, _LOW]:
                 fields[k, _LOW] = x
             if x > fields[k, _HIGH]:
@@ -261,10 +275,11 @@ def finish_binary_cells(scratch: Rows, bucket: Rows, grid: GridTables, out: Rows
     """Compute the columns of filled buckets, one entry for each cell, from cells of SCRATCH_FIELDS."""
     for i in range(bucket.size):
         n, wp, pos, neg, wcp, wcc, wwv = binary_sums(scratch[i], bucket[i], grid)
-        out[N, i], out[W, i], out[WW, i] = n, n, n
+        for field in (N, W, WW, WWW, WWWW):
+            out[field, i] = n
         out[WP, i], out[POS, i], out[NEG, i] = wp, pos, neg
-        out[WCP, i], out[WCC, i], out[WWCC, i], out[WWV, i] = wcp, wcc, wcc, wwv
-        out[LOW, i], out[HIGH, i] = scratch[i, 6], scratch[i, 7]
+        out[WCP, i], out[WCC, i], out[WWCC, i], out[WWV, i], out[WWC, i] = wcp, wcc, wcc, wwv, pos - neg
+        out[LOW, i], out[HIGH, i], out[TOP, i] = scratch[i, 6], scratch[i, 7], 1.0
 
 
 @compiled
@@ -284,11 +299,15 @@ def possible_cells(columns: Rows, out: Rows) -> None:
         pos, neg, low, high = columns[POS, k], columns[NEG, k], columns[LOW, k], columns[HIGH, k]
         sizes = pos + neg
         slack = rounding_error(n) * w  # largest rounding error of a sum of terms of up to w
-        share = 1.0 + n * EPS
+        share = 1.0 + (n + ROUNDINGS_A_TERM) * EPS
+        www, wwww, top = columns[WWW, k], columns[WWWW, k], columns[TOP, k]
         out[k] = (
             finite
             and (1.0 <= n <= _MOST_ROWS and n == np.floor(n))
-            and (w > 0.0 and 0.0 < ww <= w * w * share)
+            and (w > 0.0 and ww > 0.0 and www > 0.0 and wwww > 0.0)
+            # Means of the weights, each with more emphasis on large ones.
+            and (w / n <= ww / w * share and ww / w <= www / ww * share and www / ww <= wwww / www * share)
+            and (wwww / www <= top * share and top <= np.sqrt(ww) * share)
             and (0.0 <= low <= high <= 1.0)
             and (w * low - slack <= wp <= w * high + slack)
             and (0.0 <= pos <= wp + slack and 0.0 <= neg <= w - wp + slack and sizes <= w + slack)
@@ -296,6 +315,7 @@ def possible_cells(columns: Rows, out: Rows) -> None:
             and 0.0 <= columns[WCC, k] <= sizes + slack
             and 0.0 <= columns[WWCC, k] <= ww * share
             and 0.0 <= columns[WWV, k] <= ww
+            and abs(columns[WWC, k]) <= ww * share
         )
 
 
@@ -308,10 +328,11 @@ def merge_buckets(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
             for i in range(starts[k], starts[k + 1]):
                 total, lost = two_sum(total, lost, columns[field, order[i]])
             out[field, k] = total + lost
-        low, high = np.inf, -np.inf
+        low, high, top = np.inf, -np.inf, 0.0
         for i in range(starts[k], starts[k + 1]):
             low, high = min(low, columns[LOW, order[i]]), max(high, columns[HIGH, order[i]])
-        out[LOW, k], out[HIGH, k] = low + 0.0, high + 0.0  # -0.0 becomes 0.0
+            top = max(top, columns[TOP, order[i]])
+        out[LOW, k], out[HIGH, k], out[TOP, k] = low + 0.0, high + 0.0, top  # -0.0 becomes 0.0
 
 
 @compiled
@@ -336,9 +357,7 @@ def two_bin_loss(x: float, total: float, squared: bool) -> float:
 @compiled
 def inner_sum(columns: Rows, k: int) -> float:
     """Bound the sum of |w c| over the rows of a bucket but for its first and its last. It is 0 for two rows."""
-    n, w, ww = columns[N, k], columns[W, k], columns[WW, k]
-    largest_weight = 1.0 if w == n and ww == n else np.sqrt(ww)
-    total: float = max(n - 2.0, 0.0) * largest_weight * max(columns[HIGH, k], 1.0 - columns[LOW, k])
+    total: float = max(columns[N, k] - 2.0, 0.0) * columns[TOP, k] * max(columns[HIGH, k], 1.0 - columns[LOW, k])
     return total
 
 

@@ -53,7 +53,7 @@ class Segment(Result):
     adjusted : float
         The same, adjusted for the number of tested segments: at most `alpha` means miscalibrated.
     method : str
-        "exact", "asymptotic" or "bound" (see `assess_segments`), or "none" if it was not tested.
+        "exact", "approximate", "asymptotic" or "bound" (see `assess_segments`), or "none" if it was not tested.
     n, information : int, float
         Rows with a weight above 0, and their sum of p(1 - p).
     mean_proba, mean_true, bias : float

@@ -29,7 +29,8 @@ class CalibrationTest(RowOrderNote, Result):
     measure, alternative : str
         Name of the statistic; values that count as extreme: "greater", "less" or "two-sided".
     method, why : str
-        "exact" (all or random outcomes redrawn), "asymptotic" or "bound"; and the reason for it.
+        "exact" (all or random outcomes redrawn), "approximate" (redrawn in the cells of a sketch with weights),
+        "asymptotic" or "bound"; and the reason for it.
     n, n_resamples : int
         Numbers of rows with a weight above 0 and of redrawn outcomes.
     information : float
@@ -76,7 +77,7 @@ class CalibrationTest(RowOrderNote, Result):
 
     def format_p(self, p: float) -> str:
         """Format one of its p-values: "p <= 0.001" where a bound or few redraws give only an upper limit."""
-        formatted = p_value(p, self.n_resamples if self.method == "exact" else 0)
+        formatted = p_value(p, self.n_resamples if self.method in ("exact", "approximate") else 0)
         return formatted.replace("p = ", "p <= ") if self.method == "bound" and p < 1.0 else formatted
 
     def _verdict(self) -> str:

@@ -35,8 +35,8 @@ GOOD = {"y": [0.0, 1.0, 0.0, 1.0, 0.0, 1.0], "p": [0.1, 0.9, 0.2, 0.8, 0.3, 0.7]
         ("p", 4, 1.0000000000000002, "`p` (y_proba) must lie in [0, 1]; found 1.0000000000000002 at row 4 of {} (1 of {} rows in this batch). Rounding error?"),
         ("y", 5, 2.0, "`y` (y_true) must contain 0/1, True/False or probabilities in [0, 1]; found 2.0 at row 5 of {} (1 of {} rows in this batch)"),
         ("w", 5, -1.0, "`w` (sample_weight) must not be negative; found -1.0 at row 5 of {} (1 of {} rows in this batch)"),
-        ("w", 5, 1e-200, "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e-200 to 1e-200"),
-        ("w", 5, 1e200, "`w` (sample_weight) must be 0 or between 1e-100 and 1e+100 for a sketch; found 1e+200 to 1e+200"),
+        ("w", 5, 1e-200, "`w` (sample_weight) must be 0 or between 1e-70 and 1e+70 for a sketch; found 1e-200 to 1e-200"),
+        ("w", 5, 1e200, "`w` (sample_weight) must be 0 or between 1e-70 and 1e+70 for a sketch; found 1e+200 to 1e+200"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("batch", [1 << 20, 3])

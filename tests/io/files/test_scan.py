@@ -345,12 +345,19 @@ def slow_sums(y, p, w):
             c * d * d,
             (c * d) ** 2,
             c * c * b * (1 - b),
+            c * c * d,
+            c**3,
+            c**4,
         )
-        terms.setdefault(min(bisect.bisect_right(EDGES, b) - 1, B - 1), []).append((row, b))
+        terms.setdefault(min(bisect.bisect_right(EDGES, b) - 1, B - 1), []).append((row, b, c))
     sums = {
-        k: [math.fsum(column) for column in zip(*(row for row, _ in rows), strict=True)] for k, rows in terms.items()
+        k: [math.fsum(column) for column in zip(*(row for row, _, _ in rows), strict=True)] for k, rows in terms.items()
     }
-    return {k: (*sums[k], min(b for _, b in terms[k]), max(b for _, b in terms[k])) for k in sorted(terms)}
+    extremes = {
+        k: (min(b for _, b, _ in rows), *(max(x) for x in list(zip(*rows, strict=True))[1:]))
+        for k, rows in terms.items()
+    }
+    return {k: (*sums[k], *extremes[k]) for k in sorted(terms)}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -381,7 +388,9 @@ def test_filler_against_slow_sums(weighted, by):
         assert code.tolist() == list(expected)
         rows = zip(row_codes.WEIGHTED, columns, zip(*expected.values(), strict=True), strict=True)
         for name, found, wanted in rows:
-            np.testing.assert_allclose(found, wanted, rtol=0 if name in ("n", "low", "high") else 1e-11, atol=1e-10)
+            np.testing.assert_allclose(
+                found, wanted, rtol=0 if name in ("n", "low", "high", "top") else 1e-11, atol=1e-10
+            )
 
 
 def test_row_codes_against_the_rules():

@@ -16,7 +16,7 @@ def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> 
     # Both predictions of a pair may be their bucket's length from its mean, and k^2 is twice as steep as k.
     noise = points.wwv / points.total**2
     moved = 8.0 * kernel.steepness * float(np.sum(noise * kernel.lengths(points))) * points.noise_floor
-    largest = np.minimum(points.ww, points.largest_weight**2) / points.total**2
+    largest = points.top**2 / points.total**2
     return moments.pairs + moved + float(np.sum(noise * largest))
 
 

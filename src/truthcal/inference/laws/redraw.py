@@ -8,6 +8,7 @@ of tied rows, or of the rows in a bucket of a sketch, are drawn as one binomial.
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +46,8 @@ class TiedOutcomes:
     the expected value of a convex function is largest for equal chances).
     """
 
+    method = "exact"
+
     def __init__(self, points: Points, chance: _Array | None = None) -> None:
         self.points = points
         self.r, self.w, self.size = points.p, points.weight, points.n
@@ -65,6 +68,11 @@ class TiedOutcomes:
     def row_positions(self, kernel: TentKernel) -> _Array:
         """Positions of `rows` on the axis of a tent kernel."""
         return kernel.positions(self.points)
+
+    @property
+    def validity(self) -> str:
+        """Validity of p-values from redraws, in words."""
+        return "valid for any number of rows"
 
     @property
     def cost(self) -> int:
@@ -119,6 +127,38 @@ class TiedOutcomes:
         x, total = kernel.positions(self.points), self.points.total**2
         before = kernel.before(x)
         return lambda positive: kernel.sums(x, self.bias(positive), before) / total
+
+
+class MergedOutcomes(TiedOutcomes):
+    """Possible outcomes of a few cells, each of many rows with different weights: of a sketch with weights.
+
+    Approximate, since a cell keeps only some sums of its weights (`Points.weight_classes`).
+    """
+
+    method = "approximate"
+
+    def __init__(self, points: Points) -> None:
+        # At the mean prediction, where the errors of the observed outcomes are measured.
+        super().__init__(replace(points, p=np.clip(points.wp / points.weight, points.low, points.high)))
+
+    @property
+    def validity(self) -> str:
+        """Validity of p-values from redraws, in words."""
+        return f"weights are known only by their sums in {len(self.r):,} cells"
+
+    @property
+    def observed(self) -> _Array:
+        """Positive weights of the points' own outcome."""
+        return self.points.wy
+
+    def draw(self, rng: np.random.Generator, count: int) -> _Array:
+        """Draw `count` random outcomes."""
+        return self.points.redraw_positives(count, rng)
+
+    @property
+    def cases(self) -> float:
+        """Number of different outcomes: too many to enumerate."""
+        return math.inf
 
 
 class Outcomes(TiedOutcomes):
