@@ -335,6 +335,26 @@ def test_warning_of_uneven_weights():
     assert "uneven" not in warned(y, p, sample_weight=np.full(300, 5.0))
 
 
+@pytest.mark.parametrize("sketched", [False, True])
+def test_warning_of_weights_that_depend_on_the_outcome(sketched):
+    """Class weights and sampled non-events; not weights that follow the prediction, or uneven ones."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 9, 3000)
+    y = rng.random(3000) < p
+    kept = y | (rng.random(3000) < 0.2)
+
+    def warnings(y, p, w):
+        rows = (tc.Sketch().update(y, p, w),) if sketched else (y, p)
+        return warned(*rows, sample_weight=None if sketched else w)
+
+    smaller = "events have smaller weights than other rows with similar predictions. If weights depend on the outcome"
+    assert smaller in warnings(y[kept], p[kept], np.where(y[kept], 1.0, 5.0))
+    assert "events have larger weights than other rows" in warnings(y, p, np.where(y, 9.0, 1.0))
+    for w in (rng.pareto(1.1, 3000) + 1.0, 1.0 / (p + 0.01), np.ones(3000), rng.uniform(0.2, 3.0, 3000)):
+        assert "events have" not in warnings(y, p, w)
+        assert "events have" not in warnings(rng.random(3000) < 0.5 * p, p, w)
+
+
 def test_warning_of_little_chance():
     y, p = np.zeros(300, int), np.full(300, 0.001)
     y[:5] = 1
