@@ -26,7 +26,8 @@ from truthcal.measures.registry import TENTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "inference.md"
 LEVELS = (0.05, 0.01)
-TESTS = ("multiscale_atb", "atb", "shifted_grid_ubse", "ks_ce", "kuiper_ce", "spiegelhalter", "hosmer_lemeshow")
+TESTS = ("information_atb", "multiscale_atb", "atb", "shifted_grid_ubse", "ks_ce", "kuiper_ce", "spiegelhalter")
+TESTS += ("hosmer_lemeshow",)
 ANY_MEASURE = ("smcal", "unbinned_ece")  # exact only
 # Maximum size of an array of outcomes.
 BLOCK = 2_000_000
@@ -129,7 +130,7 @@ def bound_sizes(kind: str, count: int) -> dict[str, list[float]]:
     n = 200
     sample, rng = design(kind, n), np.random.default_rng(4)
     sizes = {}
-    for test in ("multiscale_atb", "atb"):
+    for test in ("information_atb", "multiscale_atb", "atb"):
         pvalues = [
             tc.calibration_test(
                 rng.random(n) < sample.p,
@@ -271,7 +272,7 @@ def exact_lines(rounds: int) -> list[str]:
     for shape in ("uniform", "rare", "ties"):
         p = predictions(shape, 10_000, np.float64)
         y = np.random.default_rng(1).random(10_000) < 1.5 * p / (1.0 + 0.5 * p)
-        for measure in ("multiscale_atb", "smcal"):
+        for measure in ("information_atb", "smcal"):
             call = {
                 "exact": lambda y=y, p=p, measure=measure: tc.calibration_test(
                     y, p, measure=measure, method="exact", rng=0
