@@ -44,7 +44,7 @@ class Points:
     n_buckets : int
         Number of buckets of a sketch, 0 for sorted rows.
     impossible : int
-        Rows whose outcome had a predicted probability of exactly 0. Not known for a sketch, which has 0 here.
+        Rows whose outcome had a predicted probability of exactly 0. A user's sketch, which cannot tell, has 0 here.
     """
 
     p: _Array

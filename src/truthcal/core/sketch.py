@@ -4,6 +4,7 @@ Its file format is in docs/reference/sketch-format.md.
 """
 
 import struct
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -58,6 +59,7 @@ class Sketch(BinaryFile):
 
     sketched: ClassVar[Literal[True]] = True
     neighbour_z: float | None = None  # known if all rows were at hand, in order: `summarize`, `scan`, `sketch_frame`
+    impossible: int = 0  # rows whose outcome had a predicted probability of 0; known if `summarize` had the rows
     _MAGIC, _NOUN = b"TRUTHCAL", "sketch"
     _HEADERS: ClassVar = {1: struct.Struct("<8sIII"), 2: struct.Struct("<8sIIIIQ")}
 
@@ -143,7 +145,7 @@ class Sketch(BinaryFile):
 
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
         """Add the sums that `buckets.sketch_binary` stored in `empty_scratch`."""
-        self.neighbour_z = None
+        self.neighbour_z, self.impossible = None, 0
         buckets.finish_binary(scratch, self.grid.tables, self._sums, self._lost, *self._extremes())
 
     def merge(self, other: "Sketch") -> Self:
@@ -177,7 +179,7 @@ class Sketch(BinaryFile):
         return sketch
 
     def _add(self, other: "Sketch") -> None:
-        self.neighbour_z = None
+        self.neighbour_z, self.impossible = None, 0
         buckets.add_buckets(self._sums, self._lost, other._sums)
         buckets.add_buckets(self._sums, self._lost, other._lost)
         np.minimum(self._low, other._low, out=self._low)
@@ -266,7 +268,7 @@ class Sketch(BinaryFile):
     def points(self) -> Points:
         """Return the filled buckets as points: predictions with the sums of their rows."""
         self._refuse_empty()
-        return Points.of_buckets(self._filled()[1], self.n_buckets)
+        return replace(Points.of_buckets(self._filled()[1], self.n_buckets), impossible=self.impossible)
 
     def _filled(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers of the filled buckets and their COLUMNS."""

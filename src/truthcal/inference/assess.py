@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_labels, summarize
-from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, calibration_test_of
+from truthcal.inference.calibration_test import Plan, calibration_test_of
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
@@ -74,7 +75,7 @@ def assess(
     -----
     The test uses `information_atb`, which detects errors of every width. The size of the error is that of `error_size`.
     The verdict "too high" or "overconfident" (too extreme) follows from the bias and the slope of a logistic
-    recalibration. More than 2^20 rows are first reduced to a sketch of 16,384 buckets.
+    recalibration. More than 2^15 rows are first reduced to a sketch of 16,384 buckets, unless these are too coarse.
 
     Examples
     --------
@@ -91,13 +92,12 @@ def assess(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
     plan = Plan("auto", "greater", n_resamples, check_rng(rng), read_both=True)
-    summary = summarize(
-        y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
-    )
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True)
     refuse_labels(summary.points(), hard)
     return _assess_summary(summary, calibration_test_of(summary, "information_atb", plan), alpha, level)
 
 
+@one_blas_thread()
 def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
     points, s = summary.points(), atb_summary_of(summary)
     error, bias = error_size_of(points, level), interval_of(summary, "bias", level, "auto")
@@ -160,8 +160,8 @@ def _negative_correlation(points: Points) -> float:
 def _weights_against_events(points: Points) -> float:
     """Evidence for a warning: standard errors by which events have smaller weights than similar predictions.
 
-    It compares w and c = p - y within cells of neighbouring predictions, by the sum of w (w - m) c, m = sum w^2 / sum w.
-    A calibration error that does not depend on the weight leaves its mean at 0.
+    It compares w and c = p - y within cells of neighbouring predictions, by the sum of w (w - m) c, where m is
+    sum w^2 / sum w. A calibration error that does not depend on the weight leaves its mean at 0.
     """
     cells = points.merged(min(max(points.rows // _CELL_ROWS, 1), _MOST_CELLS))
     mean = cells.ww / cells.weight
@@ -276,7 +276,8 @@ def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
     if test.impossible:
         wrong = f"{count(test.impossible, 'prediction')} of exactly 0 or 1 {plural(test.impossible, 'was', 'were')}"
         warnings.append(f"{wrong} wrong; this cannot happen to a calibrated forecaster, whatever the p-value.")
-    if not points.sketched and len(points) < min(_COARSE, n / 10) and test.information > 0.0:
+    distinct = not (points.high > points.low).any()  # else different predictions share a bucket of a sketch
+    if distinct and len(points) < min(_COARSE, n / 10) and test.information > 0.0:
         values = f"{len(points)} different values" if len(points) > 1 else "one value"
         warnings.append(f"predictions take only {values}: were they rounded or binned?")
     if found.kind != "too few rows":  # whose verdict says this

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import CELLS, Points
 from truthcal.core.sample import Sample
@@ -40,19 +41,22 @@ from truthcal.results.tests import CalibrationTest
 
 METHODS = ("auto", "exact", "asymptotic", "bound")
 ALTERNATIVES = ("greater", "less", "two-sided")
-# From here on the asymptotic distribution is accurate; docs/benchmarks/inference.md measures it.
-MANY_ROWS = 10_000
+# From here on the asymptotic distribution is accurate; docs/benchmarks/power.md measures it.
 ENOUGH_INFORMATION = 100.0
+# The extremes of a Brownian motion approach their limit more slowly; fewer rows than this are redrawn in a second.
+_MANY_ROWS = 10_000
 # A Brownian motion seen at fewer times than this has noticeably smaller extremes.
 _MANY_STEPS = 400
 # If many rows have fewer expected surprises (unlikely outcomes) than this, only these are redrawn, in such blocks.
 _FEW_SURPRISES, _SPARSE_BLOCK = 1000.0, 100
+# Points for the null mean and standard deviation: merging so many changes the sixth digit.
+_MOMENT_POINTS = 1 << 14
 # Redraws are skipped if the p-value is this many times below the smallest one that they could give.
 _WELL_BELOW = 4.0
 # With little information, the corrected limit is accurate below this p-value (`correct_for_skewness`).
 _FAR = 1e-4
-# Lower tails up to this are redrawn where the limit may be wrong.
-_SMALL = 0.05
+# Lower tails up to this are redrawn where the limit may be wrong, in so many cells.
+_SMALL, _LOWER_TAIL_CELLS = 0.05, 64
 # If skewness increases the asymptotic p-value by more than this factor, a bound may be smaller.
 _MUCH = 2.0
 
@@ -65,8 +69,9 @@ class Statistic:
 
     `redraw`: the outcomes that can be redrawn, and the function that measures them. `limit` and `bound` give tails
     without redraws. `far`: valid values of the upper tail where redraws end, by method. `moments`: null mean and sd,
-    where known. `close`: whether these rows, if they are many, are near the limit. `slack`: differences up to this are
-    rounding. `quick`: whether `redraw` measures with a compiled kernel. `exact`: whether redraws are exact.
+    where known. `close`: whether these rows, if they have enough information, are near the limit. `slack`: differences
+    up to this are rounding. `quick`: whether `redraw` measures with a compiled kernel. `exact`: whether redraws are
+    exact.
     """
 
     name: str
@@ -137,8 +142,8 @@ def calibration_test(
         measure and any n.
         "asymptotic": for atb, multiscale_atb, information_atb, shifted_grid_ubse, ks_ce, step_ce and kuiper_ce.
         "bound": an upper bound on the p-value that is always valid, for the first four of these.
-        "auto": exact for up to 10,000 rows, or if sum p(1 - p) is below 100 or few outcomes are possible; otherwise
-        asymptotic if available (for ks_ce, step_ce and kuiper_ce only if there are many distinct predictions). Where
+        "auto": exact if sum p(1 - p) is below 100 or few outcomes are possible; otherwise asymptotic if available (for
+        ks_ce, step_ce and kuiper_ce only above 10,000 rows with many distinct predictions). Where
         the p-value is too small for redraws, which cannot go below 1 / (1 + `n_resamples`), asymptotic or bound (for
         the measures that have both), whichever is smaller.
     alternative : {"greater", "less", "two-sided"}, default "greater"
@@ -166,8 +171,8 @@ def calibration_test(
     patient, one day) make any such test reject too often. With a measure of squared errors the statistic is, for many
     rows, a weighted sum of squares of normals, whose tail is computed to 12 digits. Its upper tail is then corrected
     for skewness, and a small lower tail is redrawn in a few cells (docs/theory/inference.md). A `Sketch` without
-    weights redraws the number of positives in each bucket. More than 2^20 rows are not sorted:
-    their statistic comes from a sketch of 16,384 buckets (docs/guide/inference.md has its error).
+    weights redraws the number of positives in each bucket. More than 2^15 rows are not sorted: their statistic comes
+    from a sketch of 16,384 buckets (docs/guide/inference.md has its error), unless these are too coarse.
     A redrawn value equal to the observed one up to rounding counts as being as extreme.
 
     Examples
@@ -189,7 +194,6 @@ def calibration_test(
         pos_label,
         binary=True,
         sketch_many=measure in TENTS and method in ("auto", "asymptotic"),
-        least_information=ENOUGH_INFORMATION if method == "auto" else 0.0,
     )
     refuse_labels(summary.points(), hard)
     return calibration_test_of(summary, measure, Plan(method, alternative, n_resamples, generator))
@@ -206,6 +210,7 @@ def _interval_of_test(summary: Sample | Sketch, measure: str, level: float, meth
     return interval_of(summary, measure, check_level(level, "confidence_level"), method)
 
 
+@one_blas_thread()
 def run_test(
     statistic: Statistic, plan: Plan, interval: Interval | None = None, neighbour_z: float | None = None
 ) -> CalibrationTest:
@@ -253,8 +258,7 @@ def _choose_method(statistic: Statistic, plan: Plan) -> str:
         where = f" for {statistic.name}{' of a sketch' if points.sketched else ''}"
         return check_choice(plan.method, "method", allowed, where)
     enough = points.effective_information >= ENOUGH_INFORMATION
-    many = (points.rows > MANY_ROWS or points.sketched) and not _can_enumerate(statistic)
-    if statistic.redraw and not (statistic.limit and statistic.close and many and enough):
+    if statistic.redraw and (not (statistic.limit and statistic.close and enough) or _can_enumerate(statistic)):
         return "exact"
     return "asymptotic" if enough or not statistic.bound else "bound"
 
@@ -298,7 +302,7 @@ def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan) -
     predictions of 0.5 exactly 10,000 events have a probability of 0.0056. The limit decides only whether to redraw, so
     at levels up to _SMALL this tail is a p-value of redraws.
     """
-    outcomes = MergedOutcomes(statistic.points.merged())
+    outcomes = MergedOutcomes(statistic.points.merged(_LOWER_TAIL_CELLS))
     values = outcomes.tent_values(kernel)
     observed = float(values(outcomes.observed[None, :])[0])
     return simulate_tails(
@@ -333,7 +337,7 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
     if far and _needs_no_redraws(statistic, plan):
         return _tails_beyond_redraws(statistic, outcomes, Tails(1.0, 1.0, math.nan, math.nan, 0), plan)
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
-    if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
+    if statistic.kernel and outcomes.cost > _MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
         redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
     tails = simulate_tails(
         redraw, block, observed, slack,
@@ -406,7 +410,7 @@ def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
         redraw,
         limit=_path_limit_tails(measure, observed, points),
         # To redraw more different predictions than this would take too long: the limit, which is conservative, must do.
-        close=not row.path_limit or _bias_steps(points) >= _MANY_STEPS or len(points) > 2 * MANY_ROWS,
+        close=points.rows > _MANY_ROWS and (_bias_steps(points) >= _MANY_STEPS or len(points) > 2 * _MANY_ROWS),
         slack=row.tolerance if row.tolerance > 0.0 else 0.0,  # it may be nan
         quick=row.batched,
     )
@@ -418,7 +422,7 @@ def tent_statistic(
     """A measure with a tent kernel as the statistic of the calibration test, from the points of a sketch or of rows."""
     kernel = TentKernel.of(measure, points)
     observed = kernel.measure(points) if value is None else value
-    moments = null_moments(kernel, points)
+    moments = null_moments(kernel, points.merged(_MOMENT_POINTS))
 
     def redraw() -> tuple[TiedOutcomes, Values]:
         outcomes = TiedOutcomes(points) if points.equal_weights else MergedOutcomes(points.merged(at_most))

@@ -10,6 +10,7 @@ from scipy import optimize, special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
 from truthcal.core.neighbours import neighbour_z
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import equal_cells
 from truthcal.core.sample import Sample
@@ -32,6 +33,7 @@ _STRAIGHT, _ROUNDING = 1e-6, 1e-10
 _HIDDEN = 1e-5
 
 
+@one_blas_thread()
 def compare(
     y_true: object,
     y_proba_a: object,

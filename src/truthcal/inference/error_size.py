@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_whole
 from truthcal.core.points import CELLS, Points, excess
 from truthcal.core.summarize import summarize
@@ -107,6 +108,7 @@ def error_size(
     return error_size_of(points, confidence_level, n_groups)
 
 
+@one_blas_thread()
 def error_size_of(points: Points, confidence_level: float, n_groups: int | None = None) -> ConfidenceInterval:
     """The size of the error, from sorted rows or a sketch."""
     groups = _choose_groups(points) if n_groups is None else _Groups.of(points, n_groups)

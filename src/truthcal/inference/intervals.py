@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import CELLS, Points, excess
 from truthcal.core.sample import Sample
@@ -168,7 +169,8 @@ def confidence_interval(
 
     Notes
     -----
-    More than 2^20 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it.
+    More than 2^15 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it and the
+    buckets are not too coarse.
     Rows are assumed to be independent draws from one population. The interval is an approximation for many rows; its
     coverage was simulated for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where
     bootstrap percentiles may exclude their own estimate, the interval starts at 0.
@@ -189,6 +191,7 @@ def confidence_interval(
     return interval_of(summary, measure, confidence_level, method, n_resamples, rng)
 
 
+@one_blas_thread()
 def interval_of(
     summary: Sample | Sketch,
     measure: str,

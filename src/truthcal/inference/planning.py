@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from truthcal.core.checks import check_proba, invalid
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import Points, equal_cells
 from truthcal.core.summarize import summarize_predictions
@@ -210,6 +211,7 @@ def _check_levels(power: float, alpha: float) -> tuple[float, float]:
     return power, alpha
 
 
+@one_blas_thread()
 def detectable_of(points: Points, power: float, alpha: float, measure: str) -> DetectableError:
     """The detectable error, from the points of sorted rows or of a sketch."""
     design = Design.of(points, measure)
@@ -314,6 +316,7 @@ def _secant_root(rising: Callable[[float], float], x: float, other: float) -> fl
     return math.nan
 
 
+@one_blas_thread()
 def required_sample_size(
     effect: float,
     *,

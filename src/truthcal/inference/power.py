@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_proba, check_report, invalid
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_number, check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
@@ -77,6 +78,7 @@ def refuse_unreachable(distance: float, largest: float, parameter: str) -> None:
         raise invalid(parameter, f"{rule}; got {distance:g}.")
 
 
+@one_blas_thread()
 def power(
     y_proba: object,
     truth: object,

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_band
 from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_fractional_buckets, summarize
-from truthcal.inference.calibration_test import ENOUGH_INFORMATION, MANY_ROWS
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
@@ -74,10 +75,10 @@ def scale_profile(
     Each p-value is valid only for its width: the smallest of six p-values is not a valid p-value. For a single test use
     `calibration_test`, whose default combines all six scales.
 
-    Null mean and sd are exact for rows, and for a sketch up to the width of its buckets. For up to 10,000 rows, or if
-    sum p(1 - p) is below 100, ranges and p-values come from redrawn outcomes; above 2000 distinct predictions,
-    neighbours are merged. Otherwise they come from the asymptotic distribution. More than 2^20 rows are not sorted but
-    reduced to a sketch of 16,384 buckets.
+    Null mean and sd are exact for rows, and for a sketch up to the width of its buckets. If sum p(1 - p) is below 100,
+    ranges and p-values come from redrawn outcomes; above 2000 distinct predictions, neighbours are merged. Otherwise
+    they come from the asymptotic distribution. More than 2^15 rows are not sorted but reduced to a sketch of 16,384
+    buckets, unless these are too coarse.
 
     Examples
     --------
@@ -90,12 +91,11 @@ def scale_profile(
     >>> print(profile.null_mean[0])
     0.00234375
     """
-    summary = summarize(
-        y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, least_information=ENOUGH_INFORMATION
-    )
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True)
     return scale_profile_of(summary, confidence_level, n_resamples, rng)
 
 
+@one_blas_thread()
 def scale_profile_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
 ) -> ScaleProfile:
@@ -105,7 +105,7 @@ def scale_profile_of(
     points = summary.points()
     refuse_fractional_buckets(points)
     values = _value_by_scale(summary, points, kernels)
-    many = points.rows > MANY_ROWS and points.effective_information >= ENOUGH_INFORMATION
+    many = points.effective_information >= ENOUGH_INFORMATION
     if many:
         cells = points.merged()
         skewness, pairs = error_skewness(points), zip(values, kernels, strict=True)

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.core.summarize import BUCKETS, TOO_MANY_TO_SORT
+from truthcal.core.summarize import BUCKETS
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.scan import scan_sources
 from truthcal.io.files.source import Checksum, Source
 
 _Rows = NDArray[Any]
 
-EXACT_ROWS = TOO_MANY_TO_SORT  # with more rows `assess` works on buckets anyway
+EXACT_ROWS = 1 << 20  # read into memory; from more rows only a sketch is made
 _GROUP_BUCKETS = 4096  # fewer than for all rows: there may be thousands of groups
 
 
