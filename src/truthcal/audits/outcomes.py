@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import run_tasks
 from truthcal.core.progress import progress
 
 _Array = NDArray[np.float64]
@@ -81,17 +82,13 @@ def _block_size(count: int, events: int) -> int:
 def score_outcomes(
     values: Callable[[Outcomes2D], _Array], outcomes: OutcomeSet, cost: int, threads: bool, bar: progress
 ) -> _Array:
-    """Return the values of all outcomes, on two cores if `threads`; `cost` is the cost of one outcome."""
+    """Return the values of all outcomes, on all cores if `threads`; `cost` is the cost of one outcome."""
     starts = range(0, outcomes.count, outcomes.block)
-    parts: list[_Array] = [np.empty(0)] * len(starts)
 
-    def run(first: int, step: int) -> None:
-        for k in range(first, len(starts), step):
-            parts[k] = values(outcomes.block_at(starts[k]))
-            bar.advance(len(parts[k]) * cost)
+    def run(start: int) -> _Array:
+        part = values(outcomes.block_at(start))
+        bar.advance(len(part) * cost)
+        return part
 
-    if threads:
-        run_parts(lambda: run(0, 2), lambda: run(1, 2), outcomes.count * cost)
-    else:
-        run(0, 1)
-    return np.concatenate(parts)
+    work = outcomes.count * cost if threads else 0
+    return np.concatenate(run_tasks([partial(run, start) for start in starts], work))

@@ -10,12 +10,13 @@ cannot be changed. Numpy arrays of a suitable type are never copied.
 import itertools
 import math
 from collections import Counter
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import run_tasks
 from truthcal.kernels import rows as kernel
 
 # A sketch adds squares of raw weights, so these bounds keep every sum finite and nothing from vanishing.
@@ -68,7 +69,8 @@ def check_rows(
     With `part`, these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
     truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
-    y, p = run_parts(lambda: _check_outcomes(truth, pos_label), lambda: _check_probabilities(proba, name), len(proba))
+    tasks = partial(_check_outcomes, truth, pos_label), partial(_check_probabilities, proba, name)
+    y, p = run_tasks(tasks, len(proba))
     if not part and y.dtype != np.uint8:
         refuse_swapped(bool(((p == 0) | (p == 1)).all()))
     return _with_weight(p, y, weight, not part)

@@ -1,50 +1,107 @@
-"""Run work on two cores. Numpy's sort and the compiled kernels release the GIL, so threads are enough."""
+"""Run work on all cores. Numpy's sort and the compiled kernels release the GIL, so threads are enough.
+
+Work is divided in the same way whatever the number of threads, and results are combined in order: they are identical
+to the last bit for any number of threads.
+"""
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 A = TypeVar("A")
-B = TypeVar("B")
 
-# Starting two threads costs about as much as sorting this many rows.
+# Starting a thread costs about as much as sorting this many rows.
 WORTH_A_THREAD = 1 << 17
+# Random streams for simulations.
+_STREAMS = 8
+_VARIABLE = "TRUTHCAL_NUM_THREADS"
 
 
-def use_threads(rows: int) -> bool:
-    """Return whether there are two cores, and enough rows to make a second thread worthwhile."""
-    if rows < WORTH_A_THREAD:
-        return False
+def thread_count() -> int:
+    """Return the number of threads to use: TRUTHCAL_NUM_THREADS, or the cores that this process may use."""
+    wanted = os.environ.get(_VARIABLE, "").strip()
+    if wanted:
+        if not wanted.isdecimal() or int(wanted) == 0:
+            raise ValueError(f"{_VARIABLE} must be a whole number from 1 on; got {wanted!r}.")
+        return int(wanted)
     affinity = getattr(os, "sched_getaffinity", None)
-    return (len(affinity(0)) if affinity else os.cpu_count() or 1) > 1
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, min(cores, _cgroup_cores()))
 
 
-def in_halves(work: Callable[[int, int], A], rows: int) -> list[A]:
-    """Call `work(first, last)` for all rows: once, or for both halves at the same time if there are enough rows."""
-    if not use_threads(rows):
-        return [work(0, rows)]
-    half = rows // 2
-    return list(run_parts(lambda: work(0, half), lambda: work(half, rows), rows))
+@functools.cache
+def _cgroup_cores() -> int:
+    """Return the number of cores that the container may use on average, rounded up; very many without a limit."""
+    for quota, period in (
+        ("/sys/fs/cgroup/cpu.max", ""),
+        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+    ):
+        with contextlib.suppress(OSError, ValueError):
+            words = Path(quota).read_text().split() + (Path(period).read_text().split() if period else [])
+            if float(words[0]) > 0.0:
+                return -int(-float(words[0]) // float(words[1]))
+    return 1 << 16
 
 
-def run_parts(first: Callable[[], A], second: Callable[[], B], rows: int) -> tuple[A, B]:
-    """Return the results of both calls, run at the same time if there are enough rows.
+def run_tasks(tasks: Sequence[Callable[[], A]], rows: int) -> list[A]:
+    """Return the results of all tasks, in order; on several threads if there are enough rows.
 
-    If both fail, the first call's error is raised, so that the error does not depend on timing. The pool is closed
-    before returning: a process that forks later inherits no threads.
+    Threads take the next task from a queue. If tasks fail, the error of the first one in order is raised, so that it
+    does not depend on timing. The threads end before this returns: a process that forks later inherits none.
     """
-    if not use_threads(rows):
-        return first(), second()
-    with ThreadPoolExecutor(1, thread_name_prefix="truthcal") as pool:
-        try:
-            later = pool.submit(second)
-        except RuntimeError:  # the interpreter is shutting down and starts no more threads
-            return first(), second()
-        return first(), later.result()
+    threads = min(thread_count(), len(tasks)) if rows >= WORTH_A_THREAD else 1
+    results: dict[int, A] = {}
+    errors: dict[int, BaseException] = {}
+    waiting = iter(range(len(tasks)))
+
+    def work() -> None:
+        for k in waiting:
+            try:
+                results[k] = tasks[k]()
+            except BaseException as error:
+                errors[k] = error
+            if errors:
+                return
+
+    with contextlib.ExitStack() as stack:
+        if threads > 1:
+            pool = stack.enter_context(ThreadPoolExecutor(threads - 1, thread_name_prefix="truthcal"))
+            with contextlib.suppress(RuntimeError):  # the interpreter is shutting down and starts no more threads
+                for _ in range(threads - 1):
+                    pool.submit(work)
+        work()
+    if errors:
+        raise errors[min(errors)]
+    return [results[k] for k in range(len(tasks))]
+
+
+def parts_of(rows: int, most: int = 256) -> list[tuple[int, int]]:
+    """Divide rows into parts of about equal size, (first, last) each; at most so many, which can keep 64 cores busy.
+
+    The number of threads has no influence.
+    """
+    count = min(max(rows // WORTH_A_THREAD, 1), most)
+    edges = [rows * k // count for k in range(count + 1)]
+    return list(itertools.pairwise(edges))
+
+
+def in_parts(work: Callable[[int, int], A], rows: int, most: int = 256) -> list[A]:
+    """Return the results of ``work(first, last)`` for all parts of the rows (see `parts_of`), in order."""
+    return run_tasks([functools.partial(work, first, last) for first, last in parts_of(rows, most)], rows)
+
+
+def random_streams(generator: np.random.Generator) -> list[np.random.Generator]:
+    """Return independent random streams to draw from in as many tasks; their number does not depend on the threads."""
+    return [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(_STREAMS)]
+
 
 # --- BLAS -------------------------------------------------------------------------------------------------------------
 

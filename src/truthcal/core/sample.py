@@ -1,16 +1,23 @@
 """The exact summary: rows sorted once, shared by every measure."""
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
-from truthcal.core.parallel import in_halves, run_parts, use_threads
+from truthcal.core.grid import Grid
+from truthcal.core.parallel import WORTH_A_THREAD, in_parts, parts_of, run_tasks
 from truthcal.core.points import Points
 from truthcal.kernels import rows as kernel
+
+# Rows are sorted in parts of about this many rows, which fit into the processor's cache, and in so many parts at most.
+# They are found by so many buckets, whose numbers are stored in two bytes.
+_SORT_ROWS, _MOST_SORT_PARTS, _SORT_BUCKETS = 1 << 16, 512, 4096
+# Places between those to which threads write rows that are not needed: a cache line.
+_SPARE = 16
 
 
 class Moments(NamedTuple):
@@ -41,7 +48,7 @@ class Sample:
     around 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
 
     Memory a row, beyond the input: 9 bytes for 0/1 outcomes without weights (5 for float32); with fractional outcomes
-    16 bytes and 33 while sorting; with weights 24, and 57 while sorting.
+    16 bytes, with weights 24. While sorting, 2 more.
     """
 
     sketched: ClassVar[Literal[False]] = False
@@ -84,14 +91,10 @@ class Sample:
     @cached_property
     def moments(self) -> Moments:
         """All sums that need no order, in one pass."""
-        half = self.n // 2  # always in two, so that the result does not depend on the number of cores
-        lower, upper = run_parts(
-            lambda: kernel.moments(self.p[:half], self.y[:half], self.w[:half]),
-            lambda: kernel.moments(self.p[half:], self.y[half:], self.w[half:]),
-            self.n,
-        )
-        sums = [a + b for a, b in zip(lower[:5], upper[:5], strict=True)]
-        return Moments._make([*sums, math.fsum(lower[5:] + upper[5:])])
+        p, y, w = self.p, self.y, self.w
+        parts = in_parts(lambda first, last: kernel.moments(p[first:last], y[first:last], w[first:last]), self.n)
+        *sums, high, low = zip(*parts, strict=True)
+        return Moments._make([*map(math.fsum, sums), math.fsum(high + low)])
 
     @property
     def weight(self) -> float:
@@ -163,51 +166,114 @@ def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArra
     A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
     """
     integer = np.int32 if p.dtype == np.float32 else np.int64
-    bits = p.view(integer)
-    n = len(bits)
-    if not use_threads(n):
+    bits, labels, n = p.view(integer), np.empty(len(p), np.uint8), len(p)
+    if n < WORTH_A_THREAD:
         keys = np.empty(n, integer)
         kernel.pack(bits, y, keys)
         keys.sort()
-    else:
-        middle = abs(np.median(p[:: max(1, n // 1001)])).astype(p.dtype)
-        keys = _sort_rows_in_two(bits, y, int(middle.view(integer)) << 1)
-    labels = np.empty(n, np.uint8)
-    in_halves(lambda first, last: kernel.unpack(keys[first:last], labels[first:last]), n)
-    return keys.view(p.dtype), labels
+        kernel.unpack(keys, labels)
+        return keys.view(p.dtype), labels
+    parts = _Partition(p, y)
+    keys = np.empty(n + _SPARE * len(parts.chunks), integer)
 
+    def scatter(chunk: int) -> None:
+        # Tied rows, which need no sorting, all go to a spare place.
+        at = np.where(parts.tied, n + _SPARE * chunk, parts.places[chunk])
+        rows = slice(*parts.chunks[chunk])
+        step = (~parts.tied).astype(np.int64)
+        kernel.scatter_keys(bits[rows], y[rows], parts.bucket[rows], parts.part_of, at, step, keys)
 
-def _sort_rows_in_two(bits: NDArray[Any], y: NDArray[Any], pivot: int) -> NDArray[Any]:
-    """Sort the rows of a sample on two cores: each packs and sorts the keys on its side of a pivot, in one buffer.
+    def sort(part: int) -> None:
+        rows = slice(*parts.rows_of(part))
+        if parts.tied[part]:
+            keys[rows] = p.dtype.type(parts.value[part]).view(integer)
+            labels[rows] = 0
+            labels[rows.stop - parts.positives[part] : rows.stop] = 1
+        else:
+            keys[rows].sort()
+            kernel.unpack(keys[rows], labels[rows])
 
-    Both read all rows, which is cheap; neither waits for the other, and nothing needs merging afterwards.
-    """
-    n = len(bits)
-    # Each side also writes one slot beyond its own keys. Two spare slots between the sides keep them apart.
-    keys = np.empty(n + 2, bits.dtype)
-    lower, _ = run_parts(
-        lambda: kernel.pack_lower(bits, y, pivot, keys), lambda: kernel.pack_upper(bits, y, pivot, keys), n
-    )
-    moved = min(2, n - lower)  # close the gap with the last keys of the upper side: they are not in order yet
-    keys[lower : lower + moved] = keys[n + 2 - moved :]
-    keys = keys[:n]
-    run_parts(keys[:lower].sort, keys[lower:].sort, n)
-    return keys
+    run_tasks([partial(scatter, chunk) for chunk in range(len(parts.chunks))], n)
+    run_tasks([partial(sort, part) for part in range(len(parts.tied))], n)
+    return keys[:n].view(p.dtype), labels
 
 
 def _sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
-    """Sort the rows of a sample by argsort, each side of a pivot on a core."""
+    """Sort the rows of a sample with weights or fractional outcomes: moved once, then sorted in parts."""
     p, y, w = rows
+    parts = _Partition(p, np.broadcast_to(np.uint8(0), p.shape))
+    columns = np.empty((2 if w is None else 3, len(p)))
+    weights = np.empty(0) if w is None else w
 
-    def in_order(index: NDArray[np.intp]) -> list[NDArray[Any]]:
-        index = index[np.argsort(p[index])]
-        return [column[index].astype(np.float64) for column in (p, y, w) if column is not None]
+    def scatter(chunk: int) -> None:
+        own = slice(*parts.chunks[chunk])
+        at = parts.places[chunk].copy()
+        kernel.scatter_rows(p[own], y[own], weights[own], parts.bucket[own], parts.part_of, at, columns)
 
-    if use_threads(len(p)):
-        below = p < np.median(p[:: max(1, len(p) // 1001)])
-        sides = run_parts(lambda: in_order(np.flatnonzero(below)), lambda: in_order(np.flatnonzero(~below)), len(p))
-        columns = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
-    else:
-        columns = in_order(np.arange(len(p)))
-    columns[0] += 0.0  # turns -0.0 into 0.0
+    def sort(part: int) -> None:
+        if not parts.tied[part]:
+            own = slice(*parts.rows_of(part))
+            order = np.argsort(columns[0, own])
+            columns[:, own] = columns[:, own][:, order]
+
+    run_tasks([partial(scatter, chunk) for chunk in range(len(parts.chunks))], len(p))
+    run_tasks([partial(sort, part) for part in range(len(parts.tied))], len(p))
     return columns[0], columns[1], columns[2] if w is not None else None
+
+
+class _Partition:
+    """A division of rows by prediction into parts that fit into the processor's cache: each is sorted by itself.
+
+    Rows are counted in the buckets of a sketch, and parts are runs of neighbouring buckets. A bucket with many equal
+    predictions and no others is a part of its own, which needs no sorting. Chunks of rows are the units of threads.
+
+    Attributes
+    ----------
+    chunks : list of (int, int)
+        First and last row of each chunk.
+    bucket : ndarray of uint16
+        Bucket of each row.
+    part_of : ndarray of int64
+        Part of each bucket.
+    tied : ndarray of bool
+        Whether all predictions of a part are equal: then they are `value`, and so many have the label 1: `positives`.
+    places : ndarray of int64, (chunks, parts)
+        Where the rows of each chunk begin in each part.
+    """
+
+    def __init__(self, p: NDArray[Any], y: NDArray[Any]) -> None:
+        self._n, self.chunks = len(p), parts_of(len(p))
+        grid = Grid.of_size(_SORT_BUCKETS)
+        self.bucket = np.empty(len(p), np.uint16)
+
+        def count(first: int, last: int) -> tuple[NDArray[Any], ...]:
+            counts, value = np.zeros(2 * _SORT_BUCKETS, np.int64), np.full(_SORT_BUCKETS, np.nan)
+            mixed, rows = np.zeros(_SORT_BUCKETS, np.bool_), slice(first, last)
+            kernel.count_by_bucket(p[rows], y[rows], grid.tables, self.bucket[rows], counts, value, mixed)
+            return counts.reshape(-1, 2), value, mixed
+
+        counted = run_tasks([partial(count, *chunk) for chunk in self.chunks], len(p))
+        counts, values, mixed = (np.stack(column) for column in zip(*counted, strict=True))
+        self._assign_parts(counts.sum(axis=2), values, np.logical_or.reduce(mixed))
+        ones = counts[:, :, 1].sum(axis=0)
+        self.positives = np.bincount(self.part_of, ones, len(self.tied)).astype(np.int64)
+
+    def _assign_parts(self, sizes: NDArray[np.int64], values: NDArray[np.float64], mixed: NDArray[np.bool_]) -> None:
+        """Assign the buckets to parts. `sizes` and `values` (nan if there is none): for each chunk and bucket."""
+        size = sizes.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            lowest, highest = np.fmin.reduce(values), np.fmax.reduce(values)
+        target = max(_SORT_ROWS, self._n // _MOST_SORT_PARTS)
+        tied = ~mixed & (lowest == highest) & (size >= target // 8)
+        block = (np.cumsum(size) - size) // target
+        begins = tied | np.r_[True, tied[:-1] | (np.diff(block) > 0)]
+        self.part_of = np.cumsum(begins) - 1
+        first = np.flatnonzero(begins)
+        self.tied, self.value = tied[first], lowest[first] + 0.0  # turns -0.0 into 0.0
+        in_parts = np.add.reduceat(sizes, first, axis=1)
+        self._ends = np.cumsum(in_parts.sum(axis=0))
+        self.places = np.cumsum(in_parts, axis=0) - in_parts + (self._ends - in_parts.sum(axis=0))
+
+    def rows_of(self, part: int) -> tuple[int, int]:
+        """First and last sorted row of a part."""
+        return (int(self._ends[part - 1]) if part else 0), int(self._ends[part])

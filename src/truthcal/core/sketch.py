@@ -15,7 +15,7 @@ from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
 from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, SUMS, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, Grid
-from truthcal.core.parallel import in_halves
+from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_power_of_two
 from truthcal.core.points import Points
 from truthcal.kernels import buckets
@@ -98,14 +98,14 @@ class Sketch(BinaryFile):
         if pos_label is not None:
             columns[0] = checks.positive_labels(columns[0], pos_label)
         rows = len(columns[0])
-        fast = in_halves(lambda first, last: self._fast(columns, first, last), rows)
+        fast = in_parts(lambda first, last: self._fast(columns, first, last), rows)
         clean = [scratch for scratch in fast if scratch is not None]
         if len(clean) == len(fast):
             for scratch in clean:
                 self._add_scratch(scratch)
             return self
         try:
-            parts = in_halves(lambda first, last: self._general(columns, first, last), rows)
+            parts = in_parts(lambda first, last: self._general(columns, first, last), rows)
         except (TypeError, ValueError):
             checks.check_rows(*columns)  # raises the same error for all rows, with correct row numbers and counts
             raise

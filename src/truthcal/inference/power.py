@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_proba, check_report, invalid
-from truthcal.core.parallel import one_blas_thread
+from truthcal.core.parallel import one_blas_thread, random_streams
 from truthcal.core.params import check_choice, check_level, check_number, check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
-from truthcal.inference.laws.redraw import Outcomes, Values, draw_halves, two_streams
+from truthcal.inference.laws.redraw import Outcomes, Values, draw_from_streams
 from truthcal.measures.distcal import distcal_of
 from truthcal.measures.registry import MEASURES
 from truthcal.results.measures import Estimate
@@ -164,10 +164,10 @@ class _Power:
 
     def _draw(self, outcomes: Outcomes, count: int, label: str) -> _Array:
         """The statistic of `count` outcomes, from two streams on both cores."""
-        streams, values = two_streams(self.generator), self._values(outcomes)
+        streams, values = random_streams(self.generator), self._values(outcomes)
         with progress(count, label) as bar:
             redraw, work = (lambda stream, size: values(outcomes.draw(stream, size))), count * len(outcomes.r)
-            return draw_halves(redraw, streams, count, outcomes.block, bar, work)
+            return draw_from_streams(redraw, streams, count, outcomes.block, bar, work)
 
     def _values(self, outcomes: Outcomes) -> Values:
         if self.measure not in _CLASSICAL:

@@ -1,64 +1,72 @@
 """Loops of ATB and ATB_l1: integrals over all thresholds. Input: rows sorted by prediction."""
 
+from typing import TypeAlias
+
 import numpy as np
 
 from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 
+# Two sums, each as a pair of a rounded number and the rounding error.
+Pairs: TypeAlias = tuple[float, float, float, float]
+
 
 @compiled
-def one_sided_integrals(
-    p: Rows, y: Rows, w: Rows, first: int, step: int, count: int, end: float
-) -> tuple[float, float, float, float]:
-    """Kernel of ATB: integrals of x and x^2, x(q) the sum of w c over the rows between the start and q, up or down.
-
-    Visits `count` rows from `first` in direction `step`, then ends at q = `end`. Returns the sum over all of them, as a
-    pair, and the integrals.
-    """
+def bias_sum(p: Rows, y: Rows, w: Rows) -> Pairs:
+    """Sums over rows of w p and of w y, as pairs."""
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
-    linear, square = 0.0, 0.0
-    i = first
-    for done in range(0, count, BLOCK):
-        block_linear, block_square = 0.0, 0.0
-        for k in range(done, min(done + BLOCK, count)):
+    for i in range(p.size):
+        ph, pl = two_sum(ph, pl, w[i] * np.float64(p[i]))
+        yh, yl = two_sum(yh, yl, w[i] * y[i])
+    return ph, pl, yh, yl
+
+
+@compiled
+def bias_sum_binary(p: Rows, y: Rows) -> Pairs:
+    """`bias_sum` without weights and with 0/1 outcomes, in integers."""
+    ph, pl, ones = 0.0, 0.0, 0
+    for i in range(p.size):
+        ph, pl = two_sum(ph, pl, np.float64(p[i]))
+        ones += y[i]
+    return ph, pl, float(ones), 0.0
+
+
+@compiled
+def square_integral(p: Rows, y: Rows, w: Rows, before: Pairs, total: float, end: float) -> float:
+    """Kernel of ATB: integral of C(q)^2 + (total - C(q))^2 over q from the first of these rows to `end`.
+
+    `before` holds the sums of w p and of w y over all earlier rows, as pairs.
+    """
+    ph, pl, yh, yl = before
+    integral = 0.0
+    for first in range(0, p.size, BLOCK):
+        block = 0.0
+        for i in range(first, min(first + BLOCK, p.size)):
             here = np.float64(p[i])
             ph, pl = two_sum(ph, pl, w[i] * here)
             yh, yl = two_sum(yh, yl, w[i] * y[i])
-            i += step
-            there = np.float64(p[i]) if k + 1 < count else end
+            there = np.float64(p[i + 1]) if i + 1 < p.size else end
             x = (ph - yh) + (pl - yl)
-            part = abs(there - here) * x
-            block_linear += part
-            block_square += part * x
-        linear += block_linear
-        square += block_square
-    high, low = two_sum(ph, pl - yl, -yh)
-    return high, low, linear, square
+            block += (there - here) * (x * x + (total - x) * (total - x))
+        integral += block
+    return integral
 
 
 @compiled
-def one_sided_integrals_binary(
-    p: Rows, y: Rows, first: int, step: int, count: int, end: float
-) -> tuple[float, float, float, float]:
-    """Kernel of ATB: `one_sided_integrals` without weights and with 0/1 outcomes, in integers: 1.6 times as fast."""
-    ph, pl, ones = 0.0, 0.0, 0
-    linear, square = 0.0, 0.0
-    i = first
-    for done in range(0, count, BLOCK):
-        block_linear, block_square = 0.0, 0.0
-        for k in range(done, min(done + BLOCK, count)):
+def square_integral_binary(p: Rows, y: Rows, before: Pairs, total: float, end: float) -> float:
+    """`square_integral` without weights and with 0/1 outcomes, in integers: 1.6 times as fast."""
+    ph, pl, yh, _ = before
+    ones, integral = np.int64(yh), 0.0
+    for first in range(0, p.size, BLOCK):
+        block = 0.0
+        for i in range(first, min(first + BLOCK, p.size)):
             here = np.float64(p[i])
             ph, pl = two_sum(ph, pl, here)
             ones += y[i]
-            i += step
-            there = np.float64(p[i]) if k + 1 < count else end
+            there = np.float64(p[i + 1]) if i + 1 < p.size else end
             x = (ph - ones) + pl
-            part = abs(there - here) * x
-            block_linear += part
-            block_square += part * x
-        linear += block_linear
-        square += block_square
-    high, low = two_sum(ph, pl, -float(ones))
-    return high, low, linear, square
+            block += (there - here) * (x * x + (total - x) * (total - x))
+        integral += block
+    return integral
 
 
 @compiled

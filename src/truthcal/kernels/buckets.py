@@ -14,6 +14,9 @@ from truthcal.kernels.jit import Rows, compiled, two_sum
 # Per-bucket scratch of `sketch_binary`, one cache line: (count, sum t, sum t^2) of zeros, the same of ones, min, max.
 SCRATCH_FIELDS = 8
 
+# Groups g, g + 8, g + 16 ... share a table of cells, which one thread fills.
+GROUP_CLASSES = 8
+
 # Rows that `sketch_binary` places at a time, and bits of these places: of the field in the scratch, and of its cell.
 _BLOCK = 512
 _LOW_BITS, _CELL_BITS = np.uint64(2**32 - 1), np.uint64(2**32 - SCRATCH_FIELDS)
@@ -187,16 +190,16 @@ def sketch_weighted(
 
 @compiled
 def fill_cells(
-    p: Rows, y: Rows, w: Rows, grid: GridTables, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int
+    p: Rows, y: Rows, w: Rows, grid: GridTables, starts: Rows, first: int, cell_of: Rows, fields: Rows, used: int
 ) -> int:
-    """Add valid rows, sorted by group, to the buckets (cells) of every second group. Returns the number in use.
+    """Add valid rows, sorted by group, to the buckets (cells) of every eighth group. Returns the number in use.
 
     Rows from starts[g] to starts[g + 1] belong to group g. `cell_of` holds the cell of each bucket of a group, or -1;
     there must be room for all new cells. One group at a time is several times as fast, since its cells fit into the
     processor's cache and those of a hundred groups do not. Without weights, the columns that depend on them stay 0.
     """
     weighted = w.size > 0
-    for g in range(parity, starts.size - 1, 2):
+    for g in range(first, starts.size - 1, GROUP_CLASSES):
         cells = cell_of[g]
         for i in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
             weight = w[i] if weighted else 1.0
@@ -238,14 +241,14 @@ def fill_cells(
 
 @compiled
 def fill_binary_cells(
-    p: Rows, y: Rows, grid: GridTables, starts: Rows, parity: int, cell_of: Rows, fields: Rows, used: int
+    p: Rows, y: Rows, grid: GridTables, starts: Rows, first: int, cell_of: Rows, fields: Rows, used: int
 ) -> int:
     """Add rows to buckets like `fill_cells`, for unweighted rows with labels 0 or 1, in cells of SCRATCH_FIELDS.
 
     An aligned cell is one cache line: a third of the time of `fill_cells` for a hundred groups.
     """
     half, f1, f2, f6, f7 = np.uint64(3), np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(7)
-    for g in range(parity, starts.size - 1, 2):
+    for g in range(first, starts.size - 1, GROUP_CLASSES):
         cells = cell_of[g]
         for i in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
             x = np.float64(p[i])

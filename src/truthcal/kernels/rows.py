@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from truthcal.kernels.grid import GridTables, bucket_in
 from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 
 # --- checking ---------------------------------------------------------------------------------------------------------
@@ -49,24 +50,44 @@ def pack(bits: Rows, y: Rows, keys: Rows) -> None:
 
 
 @compiled
-def pack_lower(bits: Rows, y: Rows, pivot: int, keys: Rows) -> int:
-    """`pack` rows with keys below the pivot, from the front; returns their number. Writes one slot past the last."""
-    count = 0
-    for i in range(bits.size):
-        key = (bits[i] << 1) | y[i]
-        keys[count] = key
-        count += key < pivot
-    return count
+def count_by_bucket(p: Rows, y: Rows, grid: GridTables, bucket: Rows, counts: Rows, value: Rows, mixed: Rows) -> None:
+    """Find the bucket of each row, and count rows by bucket and label.
+
+    `value` gets a prediction of each bucket; `mixed` is set where another one differs from it. Labels count as 0 or 1
+    if they are integers, and as 0 otherwise.
+    """
+    for i in range(p.size):
+        x = np.float64(p[i])
+        k = bucket_in(x, grid)
+        bucket[i] = k
+        side = np.uint64(2) * k + np.uint64(y[i])
+        if counts[np.uint64(2) * k] + counts[np.uint64(2) * k + np.uint64(1)] == 0:
+            value[k] = x
+        mixed[k] |= x != value[k]
+        counts[side] += 1
 
 
 @compiled
-def pack_upper(bits: Rows, y: Rows, pivot: int, keys: Rows) -> None:
-    """`pack` rows with keys from the pivot on, from the back. Writes one slot before the last."""
-    slot = keys.size - 1
+def scatter_keys(bits: Rows, y: Rows, bucket: Rows, part_of: Rows, at: Rows, step: Rows, keys: Rows) -> None:
+    """`pack` rows and write each key to the next place of its part, `at`, which advances by `step`."""
     for i in range(bits.size):
-        key = (bits[i] << 1) | y[i]
-        keys[slot] = key
-        slot -= key >= pivot
+        part = np.uint64(part_of[np.uint64(bucket[i])])
+        keys[np.uint64(at[part])] = (bits[i] << 1) | y[i]
+        at[part] += step[part]
+
+
+@compiled
+def scatter_rows(p: Rows, y: Rows, w: Rows, bucket: Rows, part_of: Rows, at: Rows, out: Rows) -> None:
+    """Write each row (p, y and w) to the next place of its part, `at`. An empty `w` means no weights."""
+    weighted = w.size > 0
+    for i in range(p.size):
+        part = np.uint64(part_of[np.uint64(bucket[i])])
+        place = np.uint64(at[part])
+        out[0, place] = p[i] + 0.0  # turns -0.0 into 0.0
+        out[1, place] = y[i]
+        if weighted:
+            out[2, place] = w[i]
+        at[part] += 1
 
 
 @compiled

@@ -1,11 +1,12 @@
 """ATB, the averaged two-bin calibration error: the number and its summary."""
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.points import excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -59,23 +60,37 @@ def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_la
 def atb_of(sample: Sample) -> float:
     """ATB of sorted rows.
 
-    One core goes up from 0 and the other down from 1; each accumulates the bias x. The remaining bias is C - x, and x^2
-    + (C - x)^2 = 2x^2 - 2Cx + C^2 needs C only at the end. Cancellation costs at most a factor of seven, because the
-    result is at least the integral of x^2 and at least C^2/2.
+    One pass sums up the bias of each part of the rows, a second one integrates over the thresholds of each part.
     """
-    n, p, y, w = sample.n, sample.p, sample.y, sample.w
-    half = n // 2
-    meet = float(p[half])
+    p, y, w, counted = sample.p, sample.y, sample.w, sample.counted
 
-    def walk(first: int, step: int, count: int) -> tuple[float, float, float, float]:
-        if sample.counted:
-            return kernel.one_sided_integrals_binary(p, y, first, step, count, meet)
-        return kernel.one_sided_integrals(p, y, w, first, step, count, meet)
+    def bias(first: int, last: int) -> kernel.Pairs:
+        rows = slice(first, last)
+        return kernel.bias_sum_binary(p[rows], y[rows]) if counted else kernel.bias_sum(p[rows], y[rows], w[rows])
 
-    up, down = run_parts(lambda: walk(0, 1, half), lambda: walk(n - 1, -1, n - half), n)
-    total = math.fsum(up[:2] + down[:2])
-    linear, square = up[2] + down[2], up[3] + down[3]
-    return max(2.0 * square - 2.0 * total * linear + total * total, 0.0) / sample.weight**2
+    sums = in_parts(bias, sample.n)
+    before, total = bias_before_parts(sums)
+
+    def integral(part: int, first: int, last: int) -> float:
+        rows, end = slice(first, last), float(p[last]) if last < sample.n else 1.0
+        if counted:
+            return kernel.square_integral_binary(p[rows], y[rows], before[part], total, end)
+        return kernel.square_integral(p[rows], y[rows], w[rows], before[part], total, end)
+
+    tasks = [partial(integral, part, *rows) for part, rows in enumerate(parts_of(sample.n))]
+    below_first = float(p[0]) * total * total
+    return math.fsum([below_first, *run_tasks(tasks, sample.n)]) / sample.weight**2
+
+
+def bias_before_parts(sums: list[kernel.Pairs]) -> tuple[list[kernel.Pairs], float]:
+    """The sums of w p and of w y before each part of sorted rows, as pairs, and the total bias, for ATB."""
+    before, ph, pl, yh, yl = [], 0.0, 0.0, 0.0, 0.0
+    for part in sums:
+        before.append((ph, pl, yh, yl))
+        predicted, happened = (ph, pl, *part[:2]), (yh, yl, *part[2:])
+        ph, yh = math.fsum(predicted), math.fsum(happened)
+        pl, yl = math.fsum((*predicted, -ph)), math.fsum((*happened, -yh))
+    return before, math.fsum((ph, pl, -yh, -yl))
 
 
 def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

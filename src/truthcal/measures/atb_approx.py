@@ -1,12 +1,13 @@
 """ATB and ATB_l1 in linear time, between certified bounds."""
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
-from truthcal.core.parallel import in_halves, run_parts
+from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.params import check_number
 from truthcal.core.sample import Sample, relative_weights
 from truthcal.kernels import atb_approx as kernel
@@ -17,6 +18,8 @@ from truthcal.results.measures import Bounded
 _FINEST = 1e-10
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_BUCKETS = 1 << 16
+# Parts of the rows that threads take at a time: each has its own cells.
+_MOST_PARTS = 8
 # Shares of the tolerance: for buckets that need no cells, and for those divided into cells. The rest is for rounding.
 _COARSE_SHARE, _FINE_SHARE = 0.125, 0.85
 
@@ -123,9 +126,10 @@ class _Buckets:
         weight = float(len(rows.p)) if rows.w is None else float(rows.w.sum())
         self._unit = weight**2 if squared else weight
         self._row_weight = 1.0 if rows.w is None else float(rows.w @ rows.w) / weight
-        halves = in_halves(self._fill_buckets, len(rows.p))
-        self._rows_of_first_half = halves[0][:, kernel.ROWS].astype(np.int64)
-        self._cells = _merged(halves)
+        parts = in_parts(self._fill_buckets, len(rows.p), _MOST_PARTS)
+        counts = np.stack([part[:, kernel.ROWS] for part in parts]).astype(np.int64)
+        self._rows_before_part = np.cumsum(counts, axis=0) - counts
+        self._cells = _merged(parts)
         self._before, self._bounds = np.empty(n_buckets), np.empty((3, n_buckets))
         self._total, self._size = kernel.sum_before(self._cells, self._before)
         self._between = kernel.integrate_between(self._cells, self._before, self._total, squared)
@@ -192,7 +196,7 @@ class _Buckets:
             kernel.fill_cells(*self._rows(first, last), starts, left, scale, cells)
             return cells
 
-        self._bound(_merged(in_halves(fill, len(self._p))), starts)
+        self._bound(_merged(in_parts(fill, len(self._p), _MOST_PARTS)), starts)
 
     def _refine_gathered(self, wide: NDArray[np.int64], parts: NDArray[np.int64]) -> None:
         """Copy the rows of these buckets, bucket by bucket; then divide each bucket into cells, or order its rows."""
@@ -202,26 +206,27 @@ class _Buckets:
         x, wc = self._gather(wide, starts)
         plan = np.column_stack([wide / self._n_buckets, self._cells[wide][:, kernel.LOW :], self._before[wide]])
         bounds = np.empty((3, len(wide)))
-        # Each thread takes half of the rows. The bucket in the middle belongs to both.
-        half = int(starts[-1]) // 2
-        middle = int(np.searchsorted(starts, half, side="right")) - 1
-        edge, left, right, before = plan[middle].tolist()
 
-        def refine(buckets: slice, first: int, last: int) -> NDArray[np.float64]:
-            if len(parts[buckets]) > 0:
-                own_starts = starts[buckets.start : buckets.stop + 1]
-                own = plan[buckets], parts[buckets], self._total, self._row_weight, bounds[:, buckets]
-                kernel.refine_gathered(x, wc, own_starts, *own)
-            cells = np.empty((parts[middle], kernel.FIELDS))
-            kernel.fill_bucket(x[first:last], wc[first:last], edge, left, parts[middle] / (right - left), cells)
+        def refine(first: int, last: int) -> dict[int, NDArray[np.float64]]:
+            """Bound the buckets whose rows are all from first to last; return cells of those with other rows, too."""
+            whole = slice(int(np.searchsorted(starts, first)), int(np.searchsorted(starts, last, side="right")) - 1)
+            if whole.start < whole.stop:
+                own = plan[whole], parts[whole], self._total, self._row_weight, bounds[:, whole]
+                kernel.refine_gathered(x, wc, starts[whole.start : whole.stop + 1], *own)
+            shared = {int(np.searchsorted(starts, row, side="right")) - 1 for row in (first, last - 1)}
+            return {k: cells_of(k, first, last) for k in sorted(shared) if not whole.start <= k < whole.stop}
+
+        def cells_of(k: int, first: int, last: int) -> NDArray[np.float64]:
+            edge, left, right, _ = plan[k].tolist()
+            cells, rows = np.empty((parts[k], kernel.FIELDS)), slice(max(first, starts[k]), min(last, starts[k + 1]))
+            kernel.fill_bucket(x[rows], wc[rows], edge, left, parts[k] / (right - left), cells)
             return cells
 
-        cells = run_parts(
-            lambda: refine(slice(0, middle), starts[middle], half),
-            lambda: refine(slice(middle + 1, len(wide)), half, starts[middle + 1]),
-            int(starts[-1]),
-        )
-        bounds[:, middle] = kernel.bound_cells(_merged(list(cells)), edge, before, self._total, self._row_weight, False)
+        pieces = in_parts(refine, int(starts[-1]), _MOST_PARTS)
+        for k in {k for piece in pieces for k in piece}:
+            cells = _merged([piece[k] for piece in pieces if k in piece])
+            edge, _, _, before = plan[k].tolist()
+            bounds[:, k] = kernel.bound_cells(cells, edge, before, self._total, self._row_weight, False)
         self._bounds[:, wide] = bounds
 
     def _gather(
@@ -230,17 +235,19 @@ class _Buckets:
         """Copy the rows of these buckets: those of bucket ``wide[j]`` from ``starts[j]``. See `kernel.gather_rows`."""
         rows = int(starts[-1])
         labels_only = len(self._w) == 0 and self._y.dtype == np.uint8
-        # Rows of other buckets are written to one spare place of each half, on a cache line of its own.
-        x, wc = np.empty(rows + 16), np.empty(0 if labels_only else rows + 16)
+        # Rows of other buckets are written to one spare place of each part, on a cache line of its own.
+        spare = rows + 8 * len(parts_of(len(self._p), _MOST_PARTS))
+        x, wc = np.empty(spare), np.empty(0 if labels_only else spare)
         steps = np.zeros(self._n_buckets, np.int64)
         steps[wide] = 1
 
-        def gather(first: int, last: int) -> None:
-            at = np.full(self._n_buckets, rows + (8 if first else 0))
-            at[wide] = starts[:-1] + (self._rows_of_first_half[wide] if first else 0)
+        def gather(part: int, first: int, last: int) -> None:
+            at = np.full(self._n_buckets, rows + 8 * part)
+            at[wide] = starts[:-1] + self._rows_before_part[part, wide]
             kernel.gather_rows(*self._rows(first, last), at, steps, x, wc)
 
-        in_halves(gather, len(self._p))
+        tasks = [partial(gather, k, *part) for k, part in enumerate(parts_of(len(self._p), _MOST_PARTS))]
+        run_tasks(tasks, len(self._p))
         return x, wc
 
 

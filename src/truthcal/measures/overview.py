@@ -1,9 +1,10 @@
 """All measures of one data set at once."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from truthcal.core.checks import invalid
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_choice, shown
 from truthcal.core.sample import Sample
 from truthcal.measures.registry import MEASURES
@@ -56,19 +57,17 @@ def all_measures(
 def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> MeasureTable:
     """Build the table of all measures from sorted rows."""
     wanted = list(MEASURES) if names is None else names
-    _ = sample.groups, sample.moments, sample.repetitions  # shared by both threads: compute them first
-    # Those that take longest start first, so that both cores finish together.
-    waiting = iter(sorted(set(wanted), key=lambda name: -MEASURES[name].relative_time))
-    results: dict[str, float | ValueError] = {}
+    _ = sample.groups, sample.moments, sample.repetitions  # shared by all threads: compute them first
+    # Those that take longest start first, so that all cores finish together.
+    order = sorted(set(wanted), key=lambda name: -MEASURES[name].relative_time)
 
-    def work() -> None:
-        for name in waiting:
-            try:
-                results[name] = MEASURES[name].of_sample(sample)
-            except ValueError as error:
-                results[name] = error
+    def measure(name: str) -> float | ValueError:
+        try:
+            return MEASURES[name].of_sample(sample)
+        except ValueError as error:
+            return error
 
-    run_parts(work, work, sample.n)
+    results = dict(zip(order, run_tasks([partial(measure, name) for name in order], sample.n), strict=True))
     unique = len(sample.groups.r) > sample.n / 2
     return MeasureTable(tuple(_overview_row(name, results[name], names is not None, unique) for name in wanted))
 

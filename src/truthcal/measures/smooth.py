@@ -3,13 +3,14 @@
 import itertools
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_number
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import smece as kernel
@@ -21,6 +22,8 @@ from truthcal.results.measures import SmoothWitness
 _NO_FIT = np.empty(0)
 # Cells of this level are merged into coarser ones; finer ones are built from the rows.
 _BASE = 12
+# Stretches of cells that are integrated in parallel.
+_STRETCHES = 8
 # Work of a cell, in rows.
 _ROWS_A_CELL = 128
 # The narrowest Gaussian tried has a standard deviation of 2^-40, about 1e-12.
@@ -67,13 +70,14 @@ class _Cells(NamedTuple):
         centre, moments, order, signs = (np.concatenate(parts) for parts in zip(*images, strict=True))
         by_place = np.argsort(centre)
         columns = centre[by_place], moments[by_place], order[by_place], signs[by_place]
-        middle = float(np.clip(np.floor(np.median(centre)), 0.0, size))
-        lower, upper = run_parts(
-            lambda: kernel.smoothed_error(*columns, ratio, float(size), -math.inf, middle),
-            lambda: kernel.smoothed_error(*columns, ratio, float(size), middle, math.inf),
-            len(centre) * _ROWS_A_CELL,
-        )
-        return lower + upper
+        # Always the same stretches of cells, so that the result does not depend on the number of threads.
+        inner = np.clip(np.floor(columns[0][:: max(len(centre) // _STRETCHES, 1)][1:]), 0.0, size)
+        edges = [-math.inf, *np.unique(inner).tolist(), math.inf]
+        tasks = [
+            partial(kernel.smoothed_error, *columns, ratio, float(size), first, last)
+            for first, last in itertools.pairwise(edges)
+        ]
+        return math.fsum(run_tasks(tasks, len(centre) * _ROWS_A_CELL))
 
 
 def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:

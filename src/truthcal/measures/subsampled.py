@@ -3,12 +3,13 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import random_streams, run_tasks
 from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import subsampled
@@ -206,7 +207,7 @@ def subsampled_estimate(
 
 
 def _average_over_subsets(sample: Sample, measure: str, n_resamples: int, rng: Any) -> Estimate:
-    """Average a subsampled error over all subsets if there are few, otherwise over random ones, on two cores."""
+    """Average a subsampled error over all subsets if there are few, otherwise over random ones, on all cores."""
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 1), check_rng(rng)
     rows, error = _Rows.of(sample), _ERRORS[measure]
     distinct = np.unique(rows.r)
@@ -222,11 +223,9 @@ def _average_over_subsets(sample: Sample, measure: str, n_resamples: int, rng: A
     def of_draws(stream: np.random.Generator, count: int) -> list[float]:
         return [of_subset(subset) for subset in itertools.islice(rows.draws(stream), count)]
 
-    # Always two streams, so that the result does not depend on the number of cores.
-    one, two = (np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2))
-    half = n_resamples // 2
-    work = len(rows.r) * n_resamples
-    first, second = run_parts(lambda: of_draws(one, half), lambda: of_draws(two, n_resamples - half), work)
-    values = np.array(first + second)
+    streams = random_streams(generator)
+    counts = [n_resamples * (k + 1) // len(streams) - n_resamples * k // len(streams) for k in range(len(streams))]
+    tasks = [partial(of_draws, stream, count) for stream, count in zip(streams, counts, strict=True)]
+    values = np.concatenate(run_tasks(tasks, len(rows.r) * n_resamples))
     deviation = float(values.std(ddof=1)) if n_resamples > 1 else math.nan
     return Estimate(float(values.mean()), deviation / math.sqrt(n_resamples), n_resamples)

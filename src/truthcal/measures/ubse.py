@@ -7,13 +7,14 @@ W^2, and average over the draws. ATB is the member whose partition is one unifor
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_report, invalid, is_missing_object, read_only
-from truthcal.core.parallel import run_parts
+from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_counts, check_number, check_whole, shown
 from truthcal.core.points import information_axis
 from truthcal.core.sample import Sample
@@ -174,8 +175,7 @@ BinningLike = Binning | Callable[[NDArray[np.float64]], Any]
 
 
 def _at_each_grid_width(value: Callable[[float], float], rows: int) -> dict[float, float]:
-    even, odd = run_parts(lambda: [value(w) for w in _WIDTHS[::2]], lambda: [value(w) for w in _WIDTHS[1::2]], rows)
-    return dict(zip(_WIDTHS[::2] + _WIDTHS[1::2], even + odd, strict=True))
+    return dict(zip(_WIDTHS, run_tasks([partial(value, width) for width in _WIDTHS], rows), strict=True))
 
 
 def ubse(

@@ -9,13 +9,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.parallel import WORTH_A_THREAD, run_parts
+from truthcal.core.parallel import WORTH_A_THREAD, random_streams, run_tasks
 from truthcal.core.params import check_counts
 from truthcal.core.points import Points
 from truthcal.core.progress import progress
@@ -287,15 +288,10 @@ def enumerate_tails(outcomes: TiedOutcomes, values: Values, observed: float, sla
     return Tails(min(greater, 1.0), min(less, 1.0), mean, math.sqrt(max(variance, 0.0)), 0)
 
 
-def two_streams(generator: np.random.Generator) -> list[np.random.Generator]:
-    """Two random streams for redraws, always, so that the result does not depend on the number of cores."""
-    return [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(2)]
-
-
-def draw_halves(
+def draw_from_streams(
     redraw: Redraw, streams: list[np.random.Generator], count: int, block: int, bar: progress, work: int
 ) -> _Array:
-    """Redraw `count` values, half from each of two streams, at most `block` at a time. `work`: to decide on threads."""
+    """Redraw `count` values, equally many from each stream, at most `block` at a time. `work`: to decide on threads."""
 
     def draw(stream: np.random.Generator, count: int) -> _Array:
         parts = [np.empty(0)]
@@ -304,8 +300,10 @@ def draw_halves(
             bar.advance(size)
         return np.concatenate(parts)
 
-    half = count // 2
-    return np.concatenate(run_parts(lambda: draw(streams[0], half), lambda: draw(streams[1], count - half), work))
+    ends = [count * k // len(streams) for k in range(len(streams) + 1)]
+    sizes = [last - first for first, last in itertools.pairwise(ends)]
+    tasks = [partial(draw, stream, size) for stream, size in zip(streams, sizes, strict=True)]
+    return np.concatenate(run_tasks(tasks, work))
 
 
 def simulate_tails(
@@ -325,12 +323,12 @@ def simulate_tails(
     (`sides`) are clearly not small: each has `enough` values as extreme, by default 500.
     """
     enough = _ENOUGH if enough is None else enough
-    streams, values = two_streams(generator), np.empty(0)
+    streams, values = random_streams(generator), np.empty(0)
     with progress(n_resamples, "redrawing outcomes") as bar:
         while len(values) < n_resamples:
             count = min(_ROUND, 2 * enough, n_resamples - len(values))
             # A round is worth a thread unless there are very few rows.
-            drawn = draw_halves(redraw, streams, count, block, bar, count * WORTH_A_THREAD // block)
+            drawn = draw_from_streams(redraw, streams, count, block, bar, count * WORTH_A_THREAD // block)
             values = np.concatenate([values, drawn])
             hits = {"greater": values >= observed - slack, "less": values <= observed + slack}
             if all(np.count_nonzero(hits[side]) >= enough for side in sides):

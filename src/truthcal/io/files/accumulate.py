@@ -1,6 +1,7 @@
 """Accumulators: rows of batches added to the buckets of one sketch, or of one for each group."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid, read_only
 from truthcal.core.grid import Grid
 from truthcal.core.group_keys import checked_key
-from truthcal.core.parallel import in_halves, run_parts
+from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.sketch import Sketch, empty_scratch
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups, columns_without_weights
@@ -22,6 +23,7 @@ from truthcal.kernels import rows as kernel
 _Rows = NDArray[Any]
 _NO_WEIGHTS = np.empty(0)
 _PLAIN_ROWS = 1 << 24  # to add up in plain sums before these join sums with compensated rounding errors
+_MOST_PARTS = 8  # of a batch, each with its own sums
 _SORT_ROWS = 1 << 21  # to collect before they are sorted by group
 MAX_CELLS = 1 << 28  # buckets of all groups together, filled or not: their indices take 1 GB
 
@@ -35,7 +37,7 @@ class BucketAccumulator:
 
     def __init__(self, roles: ColumnRoles, n_buckets: int) -> None:
         self._roles, self._n_buckets, self._sketch = roles, n_buckets, Sketch(n_buckets)
-        self._scratch: dict[int, NDArray[np.float64]] = {}  # one for each half of a batch
+        self._scratch: dict[int, NDArray[np.float64]] = {}  # one for each part of a batch
         self._rows = self._plain_rows = 0
         self._cells = {binary: _Cells(n_buckets, binary) for binary in (False, True)}
 
@@ -56,13 +58,15 @@ class BucketAccumulator:
         """Add all valid rows with outcomes 0 or 1; return the indices of the others."""
         y, p, grid = read_only(y), read_only(p), self._sketch.grid.tables
 
-        def half(first: int, last: int) -> int:
-            if (first > 0) not in self._scratch:
-                self._scratch[first > 0] = empty_scratch(self._n_buckets)
-            return buckets.sketch_binary(p[first:last], y[first:last], grid, self._scratch[first > 0])
+        parts = parts_of(len(p), _MOST_PARTS)
+        for part in range(len(self._scratch), len(parts)):
+            self._scratch[part] = empty_scratch(self._n_buckets)
+
+        def add(part: int, first: int, last: int) -> int:
+            return buckets.sketch_binary(p[first:last], y[first:last], grid, self._scratch[part])
 
         self._plain_rows += len(p)
-        skipped = sum(in_halves(half, len(p)))
+        skipped = sum(run_tasks([partial(add, k, *part) for k, part in enumerate(parts)], len(p)))
         if self._plain_rows >= _PLAIN_ROWS:
             self._flush()
         return np.flatnonzero(~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)))) if skipped else np.empty(0, np.int64)
@@ -94,7 +98,7 @@ class BucketAccumulator:
 
 
 class _Cells:
-    """The filled buckets (cells) of all groups. One thread fills the even groups, another the odd ones.
+    """The filled buckets (cells) of all groups. One thread fills those of every eighth group.
 
     `binary` cells take unweighted rows with bytes 0 and 1 as outcomes.
     """
@@ -104,8 +108,8 @@ class _Cells:
         self._n_fields = buckets.SCRATCH_FIELDS if binary else buckets.N_FIELDS
         self.keys: dict[Any, int] = {}
         self._cell_of = np.full((1, n_buckets), -1, np.int32)
-        self._fields = [_new_cells(0, self._n_fields), _new_cells(0, self._n_fields)]
-        self._used = [0, 0]
+        self._fields = [_new_cells(0, self._n_fields) for _ in range(buckets.GROUP_CLASSES)]
+        self._used = [0] * buckets.GROUP_CLASSES
         self._waiting: list[tuple[_Rows, ...]] = []
 
     def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None) -> int:
@@ -132,18 +136,16 @@ class _Cells:
         self._waiting.clear()
         counts = np.sum([np.bincount(group, minlength=len(self.keys)) for group in groups], axis=0)
         starts = np.concatenate([[0], np.cumsum(counts)])
-        ys, ps, ws = columns
-        p, (y, w) = run_parts(
-            lambda: _by_group(ps, groups, starts), lambda: [_by_group(x, groups, starts) for x in (ys, ws)], starts[-1]
-        )
-        self._make_room([int(counts[parity::2].sum()) for parity in (0, 1)])
+        y, p, w = run_tasks([partial(_by_group, column, groups, starts) for column in columns], int(starts[-1]))
+        classes = range(buckets.GROUP_CLASSES)
+        self._make_room([int(counts[first :: len(classes)].sum()) for first in classes])
 
-        def fill(parity: int) -> None:
-            cells = self._grid, starts, parity, self._cell_of, self._fields[parity], self._used[parity]
+        def fill(first: int) -> None:
+            cells = self._grid, starts, first, self._cell_of, self._fields[first], self._used[first]
             used = buckets.fill_binary_cells(p, y, *cells) if self._binary else buckets.fill_cells(p, y, w, *cells)
-            self._used[parity] = used
+            self._used[first] = used
 
-        run_parts(lambda: fill(0), lambda: fill(1), len(p))
+        run_tasks([partial(fill, first) for first in classes], len(p))
 
     def _make_room(self, rows: list[int]) -> None:
         """Allocate for all groups, and for as many new cells as these rows can fill."""
@@ -155,13 +157,12 @@ class _Cells:
             more = np.full((groups, self._n_buckets), -1, np.int32)
             more[: len(self._cell_of)] = self._cell_of
             self._cell_of = more
-        for parity in (0, 1):
-            fields, used = self._fields[parity], self._used[parity]
-            limit = (len(self.keys) + 1 - parity) // 2 * self._n_buckets
-            needed = min(used + rows[parity], limit)
+        for first, (fields, used) in enumerate(zip(self._fields, self._used, strict=True)):
+            limit = len(range(first, len(self.keys), buckets.GROUP_CLASSES)) * self._n_buckets
+            needed = min(used + rows[first], limit)
             if needed > len(fields):
-                self._fields[parity] = _new_cells(min(max(needed, 3 * len(fields) // 2), limit), self._n_fields)
-                self._fields[parity][:used] = fields[:used]
+                self._fields[first] = _new_cells(min(max(needed, 3 * len(fields) // 2), limit), self._n_fields)
+                self._fields[first][:used] = fields[:used]
 
     def filled(self, weighted: bool) -> tuple[_Rows, _Rows, NDArray[np.float64]]:
         """Return the group of each cell, its bucket, and its fields by column."""
@@ -169,9 +170,9 @@ class _Cells:
         group, bucket = np.nonzero(self._cell_of >= 0)
         cell = self._cell_of[group, bucket]
         raw = np.empty((len(cell), self._n_fields))
-        for parity in (0, 1):
-            rows = group % 2 == parity
-            raw[rows] = self._fields[parity][cell[rows]]
+        for first, filled in enumerate(self._fields):
+            rows = group % buckets.GROUP_CLASSES == first
+            raw[rows] = filled[cell[rows]]
         fields = np.empty((buckets.N_FIELDS, len(cell))) if self._binary else raw.T
         if self._binary:
             buckets.finish_binary_cells(raw, bucket, self._grid, fields)
