@@ -46,6 +46,7 @@ def run_parts(first: Callable[[], A], second: Callable[[], B], rows: int) -> tup
             return first(), second()
         return first(), later.result()
 
+
 # --- BLAS -------------------------------------------------------------------------------------------------------------
 
 
