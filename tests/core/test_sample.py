@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 import truthcal as tc
 from truthcal.core import parallel
@@ -120,6 +122,29 @@ def test_the_first_error_wins_whatever_the_timing():
 
     with pytest.raises(ValueError, match="first"):
         parallel.run_parts(lambda: fail("first", 0.1), lambda: fail("second", 0), LARGE)
+
+
+def blas_threads():
+    return {library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()}
+
+
+def test_blas_uses_one_thread_until_the_last_caller_ends():
+    before, inside, done = blas_threads(), threading.Event(), threading.Event()
+
+    @parallel.one_blas_thread()
+    def other():
+        inside.set()
+        done.wait(10)
+
+    thread = threading.Thread(target=other)
+    with parallel.one_blas_thread():
+        thread.start()
+        assert inside.wait(10)
+        assert blas_threads() == {1}
+    assert blas_threads() == {1}
+    done.set()
+    thread.join()
+    assert blas_threads() == before
 
 
 def test_work_at_exit_runs_without_new_threads():

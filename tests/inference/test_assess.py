@@ -292,6 +292,32 @@ def test_more_rows_than_can_be_sorted(monkeypatch):
     assert weighted.n_effective < 20_000
 
 
+def test_many_rows_are_sorted_if_buckets_are_too_coarse(monkeypatch):
+    """Predictions between 0.5 and 0.50001 are all in one bucket, which would hide a wave among them."""
+    rng = np.random.default_rng(0)
+    p = 0.5 + 1e-5 * rng.random(20_000)
+    y = rng.random(20_000) < 0.5 + 0.1 * np.sin(2e6 * p)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 10_000)
+    found = tc.assess(y, p)
+    assert "sketch" not in found.test.why
+    assert found.test.greater < 1e-3
+    ties = tc.assess(y, np.full(20_000, 0.5))
+    assert "from a sketch" in ties.test.why
+    assert "predictions take only one value" in ties.warnings[0]
+
+
+@pytest.mark.parametrize("pos_label", [None, "b"])
+def test_impossible_outcomes_of_many_rows_are_counted(monkeypatch, pos_label):
+    y, p = some_rows("too high", 20_000)
+    p[:4], y[:4] = [0.0, 1.0, 0.0, 1.0], [1, 0, 0, 1]
+    w = np.ones(20_000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 10_000)
+    labels = y if pos_label is None else np.where(y == 1, "b", "a")
+    assert tc.assess(labels, p, pos_label=pos_label).test.impossible == 2
+    w[0] = 0.0
+    assert tc.assess(labels, p, sample_weight=w, pos_label=pos_label).test.impossible == 1
+
+
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 

@@ -103,6 +103,7 @@ def random_streams(generator: np.random.Generator) -> list[np.random.Generator]:
     return [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(_STREAMS)]
 
 
+
 # --- BLAS -------------------------------------------------------------------------------------------------------------
 
 

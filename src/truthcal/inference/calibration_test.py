@@ -44,7 +44,7 @@ ALTERNATIVES = ("greater", "less", "two-sided")
 # From here on the asymptotic distribution is accurate; docs/benchmarks/power.md measures it.
 ENOUGH_INFORMATION = 100.0
 # The extremes of a Brownian motion approach their limit more slowly; fewer rows than this are redrawn in a second.
-_MANY_ROWS = 10_000
+MANY_ROWS = 10_000
 # A Brownian motion seen at fewer times than this has noticeably smaller extremes.
 _MANY_STEPS = 400
 # If many rows have fewer expected surprises (unlikely outcomes) than this, only these are redrawn, in such blocks.
@@ -337,7 +337,7 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
     if far and _needs_no_redraws(statistic, plan):
         return _tails_beyond_redraws(statistic, outcomes, Tails(1.0, 1.0, math.nan, math.nan, 0), plan)
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
-    if statistic.kernel and outcomes.cost > _MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
+    if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
         redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
     tails = simulate_tails(
         redraw, block, observed, slack,
@@ -361,11 +361,9 @@ def _needs_no_redraws(statistic: Statistic, plan: Plan) -> bool:
     The choice depends on the outcomes, which adds at most the probability of such a small p-value to the size of the
     test: 0.000025 with 9,999 redraws.
     """
-    if statistic.far is None or statistic.bound is None:
+    if statistic.bound is None:
         return False
-    enough = statistic.points.effective_information >= ENOUGH_INFORMATION
-    pvalue = statistic.far()[1] if enough else statistic.bound().greater
-    return len(plan.sides) * pvalue < 1.0 / (1 + plan.n_resamples) / _WELL_BELOW
+    return len(plan.sides) * statistic.bound().greater < 1.0 / (1 + plan.n_resamples) / _WELL_BELOW
 
 
 def _tails_beyond_redraws(statistic: Statistic, outcomes: TiedOutcomes, tails: Tails, plan: Plan) -> _Found:
@@ -378,8 +376,7 @@ def _tails_beyond_redraws(statistic: Statistic, outcomes: TiedOutcomes, tails: T
     if statistic.far is None:
         return redrawn
     method, pvalue = statistic.far()
-    little = statistic.points.effective_information < ENOUGH_INFORMATION
-    if tails.draws and (pvalue >= tails.greater or (method == "asymptotic" and little and pvalue > _FAR)):
+    if tails.draws and (pvalue >= tails.greater or (method == "asymptotic" and pvalue > _FAR)):
         return redrawn
     none = f"; {plan.n_resamples:,} redraws cannot give a p-value this small"
     return _Found(method, tails._replace(greater=pvalue), _explain(method, statistic) + none)
@@ -410,7 +407,7 @@ def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
         redraw,
         limit=_path_limit_tails(measure, observed, points),
         # To redraw more different predictions than this would take too long: the limit, which is conservative, must do.
-        close=points.rows > _MANY_ROWS and (_bias_steps(points) >= _MANY_STEPS or len(points) > 2 * _MANY_ROWS),
+        close=points.rows > MANY_ROWS and (_bias_steps(points) >= _MANY_STEPS or len(points) > 2 * MANY_ROWS),
         slack=row.tolerance if row.tolerance > 0.0 else 0.0,  # it may be nan
         quick=row.batched,
     )

@@ -15,7 +15,7 @@ from truthcal.core.checks import check_rows, invalid, refuse_fractional
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.params import check_choice, check_rng, check_whole
 from truthcal.core.sample import Sample
-from truthcal.inference.calibration_test import ALTERNATIVES, Plan, Statistic, run_test
+from truthcal.inference.calibration_test import ALTERNATIVES, MANY_ROWS, Plan, Statistic, run_test
 from truthcal.inference.laws.redraw import Outcomes, Tails, Values
 from truthcal.results.tests import CalibrationTest
 
@@ -88,6 +88,7 @@ def spiegelhalter_of(sample: Sample) -> Statistic:
         _redraw(sample, lambda bias: bias @ slope),
         limit=lambda: Tails(float(special.ndtr(-z)), float(special.ndtr(z)), 0.0, 1.0, 0),
         moments=(0.0, 1.0),
+        close=sample.n > MANY_ROWS,
     )
 
 
@@ -170,7 +171,7 @@ def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Stati
         sample.points(),
         _redraw(sample, statistic_of) if ddof == 0 else None,
         limit=lambda: Tails(*tails, freedom, math.sqrt(2.0 * freedom), 0),
-        close=bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
+        close=sample.n > MANY_ROWS and bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
     )
 
 

@@ -125,12 +125,6 @@ def test_of_too_many_rows_the_sketch_is_left(tmp_path, most, exact):
     assert (loaded.n, loaded.sketch.n, loaded.sketch.n_buckets) == (5, 5, 64)
 
 
-def test_as_many_rows_are_kept_as_assess_would_sort():
-    from truthcal.core import summarize
-
-    assert load_module.EXACT_ROWS == summarize.TOO_MANY_TO_SORT == 2**20
-
-
 def test_labels_become_0_and_1(tmp_path):
     loaded = load(
         files(tmp_path, "csv", y=["no", "yes", "yes", "no", "yes"]), ColumnRoles.of("y", "p", None, None, "yes")
