@@ -13,7 +13,6 @@ import pytest
 
 import truthcal as tc
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files import load as load_module
 from truthcal.io.files import parquet_arrow
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.load import load
