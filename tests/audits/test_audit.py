@@ -188,8 +188,9 @@ def test_draws_agree_with_enumeration(name, weight, monkeypatch):
 def test_draws_do_not_depend_on_the_number_of_cores(monkeypatch):
     report, truth = np.random.default_rng(0).random((2, 40))
     values = []
-    for two in (False, True):
-        monkeypatch.setattr(parallel, "use_threads", lambda rows, two=two: two and rows > 0)
+    monkeypatch.setattr(parallel, "WORTH_A_THREAD", 1)
+    for threads in ("1", "3"):
+        monkeypatch.setenv("TRUTHCAL_NUM_THREADS", threads)
         values.append(expected_score(report, truth, "smece", n_resamples=50).value)
         values.append(audit(truth, ["smcal"], n_resamples=50)["smcal"].gain)
     assert values[:2] == values[2:]

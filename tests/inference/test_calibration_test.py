@@ -179,13 +179,14 @@ def test_monte_carlo_depends_on_the_seed_alone():
 
 
 @pytest.mark.parametrize("measure", ["multiscale_atb", "smcal", "ici"])
-def test_monte_carlo_is_the_same_on_one_core_and_on_two(monkeypatch, measure):
+def test_monte_carlo_is_the_same_for_any_number_of_threads(monkeypatch, measure):
     y, p, w = some_rows(100, weighted=True)
+    monkeypatch.setattr("truthcal.core.parallel.WORTH_A_THREAD", 1)
     found = []
-    for two in (False, True):
-        monkeypatch.setattr("truthcal.core.parallel.use_threads", lambda rows, two=two: two)
+    for threads in ("1", "2", "3", "64"):
+        monkeypatch.setenv("TRUTHCAL_NUM_THREADS", threads)
         found.append(tc.calibration_test(y, p, measure=measure, sample_weight=w, rng=1, n_resamples=1500))
-    assert found[0] == found[1]
+    assert found[1:] == found[:1] * 3
 
 
 def test_monte_carlo_without_formula_reports_the_draws():

@@ -7,6 +7,7 @@ to the last bit for any number of threads.
 import contextlib
 import functools
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ WORTH_A_THREAD = 1 << 17
 # Random streams for simulations.
 _STREAMS = 8
 _VARIABLE = "TRUTHCAL_NUM_THREADS"
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def thread_count() -> int:
@@ -40,14 +42,11 @@ def thread_count() -> int:
 @functools.cache
 def _cgroup_cores() -> int:
     """Return the number of cores that the container may use on average, rounded up; very many without a limit."""
-    for quota, period in (
-        ("/sys/fs/cgroup/cpu.max", ""),
-        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
-    ):
+    for files in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):  # of versions 2 and 1 of cgroups
         with contextlib.suppress(OSError, ValueError):
-            words = Path(quota).read_text().split() + (Path(period).read_text().split() if period else [])
-            if float(words[0]) > 0.0:
-                return -int(-float(words[0]) // float(words[1]))
+            quota, period = (float(word) for name in files for word in (_CGROUP / name).read_text().split())
+            if quota > 0.0:
+                return math.ceil(quota / period)
     return 1 << 16
 
 
@@ -101,7 +100,6 @@ def in_parts(work: Callable[[int, int], A], rows: int, most: int = 256) -> list[
 def random_streams(generator: np.random.Generator) -> list[np.random.Generator]:
     """Return independent random streams to draw from in as many tasks; their number does not depend on the threads."""
     return [np.random.default_rng(generator.integers(0, 2**63, 4)) for _ in range(_STREAMS)]
-
 
 
 # --- BLAS -------------------------------------------------------------------------------------------------------------

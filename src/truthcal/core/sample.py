@@ -48,7 +48,7 @@ class Sample:
     around 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
 
     Memory a row, beyond the input: 9 bytes for 0/1 outcomes without weights (5 for float32); with fractional outcomes
-    16 bytes, with weights 24. While sorting, 2 more.
+    16 bytes, with weights 24. While sorting, 2 bytes more (with weights 10), and two copies of 65,536 rows per thread.
     """
 
     sketched: ClassVar[Literal[False]] = False
