@@ -281,7 +281,8 @@ def consistency_band_of(
     fits = np.empty((n_resamples, len(points)))
     for first in range(0, n_resamples, AT_A_TIME):
         batch = fits[first : first + AT_A_TIME]
-        for fit, positive in zip(batch, read_only(points.redraw_positives(len(batch), generator)), strict=True):
+        drawn = np.clip(points.redraw_positives(len(batch), generator), 0.0, points.weight)
+        for fit, positive in zip(batch, read_only(drawn), strict=True):
             isotonic(points.weight, positive, fit)
     rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
     fits.partition((rank - 1, n_resamples - rank), axis=0)
