@@ -78,7 +78,7 @@ def small_parts(monkeypatch):
     """Let a few rows be enough for a thread."""
     monkeypatch.setattr(parallel, "WORTH_A_THREAD", 1000)
     monkeypatch.setattr(sample_module, "WORTH_A_THREAD", 1000)
-    monkeypatch.setattr(sample_module, "_SORT_ROWS", 500)
+    monkeypatch.setattr(sample_module, "_SORT_ROWS", 1000)
 
 
 def each_thread_count(monkeypatch, function):
@@ -173,7 +173,7 @@ def test_sample_is_read_only_and_sorts_in_few_bytes():
     assert sample.p.itemsize + sample.y.itemsize == 9
 
 
-@pytest.mark.parametrize(("kind", "bytes_a_row"), [("packed", 11), ("fractional", 24), ("weighted", 42)])
+@pytest.mark.parametrize(("kind", "bytes_a_row"), [("packed", 10), ("fractional", 33), ("weighted", 49)])
 def test_memory_is_as_stated(kind, bytes_a_row):
     rng = np.random.default_rng(0)
     p = rng.random(500_000)

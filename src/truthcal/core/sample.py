@@ -1,6 +1,8 @@
 """The exact summary: rows sorted once, shared by every measure."""
 
+import itertools
 import math
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -8,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
-from truthcal.core.grid import Grid
 from truthcal.core.parallel import WORTH_A_THREAD, in_parts, parts_of, run_tasks
 from truthcal.core.points import Points
 from truthcal.kernels import rows as kernel
 
-# Rows are sorted in parts of about this many rows, which fit into the processor's cache, and in so many parts at most.
-# They are found by so many buckets, whose numbers are stored in two bytes.
-_SORT_ROWS, _MOST_SORT_PARTS, _SORT_BUCKETS = 1 << 16, 512, 4096
-# Places between those to which threads write rows that are not needed: a cache line.
-_SPARE = 16
+# Rows are sorted in parts of about so many rows, at most 2^4 parts. Pivots between them are quantiles of so many rows.
+_SORT_ROWS, _MOST_LEVELS, _PIVOT_SAMPLE = 1 << 18, 4, 1001
 
 
 class Moments(NamedTuple):
@@ -48,7 +46,7 @@ class Sample:
     around 1e300 or 1e-300 are as good as any. `exponent` undoes it. Without weights, `w` is a broadcast 1.0.
 
     Memory a row, beyond the input: 9 bytes for 0/1 outcomes without weights (5 for float32); with fractional outcomes
-    16 bytes, with weights 24. While sorting, 2 bytes more (with weights 10), and two copies of 65,536 rows per thread.
+    16 bytes, with weights 24. While sorting, 1 byte more (with weights 9), and a copy of the part that a thread sorts.
     """
 
     sketched: ClassVar[Literal[False]] = False
@@ -166,114 +164,75 @@ def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArra
     A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
     """
     integer = np.int32 if p.dtype == np.float32 else np.int64
-    bits, labels, n = p.view(integer), np.empty(len(p), np.uint8), len(p)
-    if n < WORTH_A_THREAD:
-        keys = np.empty(n, integer)
+    bits, keys, labels = p.view(integer), np.empty(len(p), integer), np.empty(len(p), np.uint8)
+
+    def sort(first: int, last: int) -> None:
+        keys[first:last].sort()
+        kernel.unpack(keys[first:last], labels[first:last])
+
+    if len(p) < WORTH_A_THREAD:
         kernel.pack(bits, y, keys)
-        keys.sort()
-        kernel.unpack(keys, labels)
-        return keys.view(p.dtype), labels
-    parts = _Partition(p, y)
-    keys = np.empty(n + _SPARE * len(parts.chunks), integer)
-
-    def scatter(chunk: int) -> None:
-        # Tied rows, which need no sorting, all go to a spare place.
-        at = np.where(parts.tied, n + _SPARE * chunk, parts.places[chunk])
-        rows = slice(*parts.chunks[chunk])
-        step = (~parts.tied).astype(np.int64)
-        kernel.scatter_keys(bits[rows], y[rows], parts.bucket[rows], parts.part_of, at, step, keys)
-
-    def sort(part: int) -> None:
-        rows = slice(*parts.rows_of(part))
-        if parts.tied[part]:
-            keys[rows] = p.dtype.type(parts.value[part]).view(integer)
-            labels[rows] = 0
-            labels[rows.stop - parts.positives[part] : rows.stop] = 1
-        else:
-            keys[rows].sort()
-            kernel.unpack(keys[rows], labels[rows])
-
-    run_tasks([partial(scatter, chunk) for chunk in range(len(parts.chunks))], n)
-    run_tasks([partial(sort, part) for part in range(len(parts.tied))], n)
-    return keys[:n].view(p.dtype), labels
+        sort(0, len(p))
+    else:
+        parts = _Partition(p)
+        parts.scatter(lambda rows, part, at: kernel.scatter_keys(bits[rows], y[rows], part, at, keys))
+        parts.each(sort)
+    return keys.view(p.dtype), labels
 
 
 def _sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
     """Sort the rows of a sample with weights or fractional outcomes: moved once, then sorted in parts."""
     p, y, w = rows
-    parts = _Partition(p, np.broadcast_to(np.uint8(0), p.shape))
-    columns = np.empty((2 if w is None else 3, len(p)))
-    weights = np.empty(0) if w is None else w
+    columns, weights = np.empty((2 if w is None else 3, len(p))), np.empty(0) if w is None else w
 
-    def scatter(chunk: int) -> None:
-        own = slice(*parts.chunks[chunk])
-        at = parts.places[chunk].copy()
-        kernel.scatter_rows(p[own], y[own], weights[own], parts.bucket[own], parts.part_of, at, columns)
+    def sort(first: int, last: int) -> None:
+        order = np.argsort(columns[0, first:last])
+        for column in columns:
+            column[first:last] = column[first:last][order]
 
-    def sort(part: int) -> None:
-        if not parts.tied[part]:
-            own = slice(*parts.rows_of(part))
-            order = np.argsort(columns[0, own])
-            columns[:, own] = columns[:, own][:, order]
-
-    run_tasks([partial(scatter, chunk) for chunk in range(len(parts.chunks))], len(p))
-    run_tasks([partial(sort, part) for part in range(len(parts.tied))], len(p))
+    parts = _Partition(p)
+    parts.scatter(lambda rows, part, at: kernel.scatter_rows(p[rows], y[rows], weights[rows], part, at, columns))
+    parts.each(sort)
     return columns[0], columns[1], columns[2] if w is not None else None
 
 
 class _Partition:
-    """A division of rows by prediction into parts that fit into the processor's cache: each is sorted by itself.
+    """A division of rows by prediction into parts that are sorted one by one, in parallel.
 
-    Rows are counted in the buckets of a sketch, and parts are runs of neighbouring buckets. A bucket with many equal
-    predictions and no others is a part of its own, which needs no sorting. Chunks of rows are the units of threads.
-
-    Attributes
-    ----------
-    chunks : list of (int, int)
-        First and last row of each chunk.
-    bucket : ndarray of uint16
-        Bucket of each row.
-    part_of : ndarray of int64
-        Part of each bucket.
-    tied : ndarray of bool
-        Whether all predictions of a part are equal: then they are `value`, and so many have the label 1: `positives`.
-    places : ndarray of int64, (chunks, parts)
-        Where the rows of each chunk begin in each part.
+    Pivots between the parts are quantiles of some of the rows, always the same ones. Chunks of rows are moved to the
+    parts in parallel: each chunk has its own places in each part.
     """
 
-    def __init__(self, p: NDArray[Any], y: NDArray[Any]) -> None:
-        self._n, self.chunks = len(p), parts_of(len(p))
-        grid = Grid.of_size(_SORT_BUCKETS)
-        self.bucket = np.empty(len(p), np.uint16)
+    def __init__(self, p: NDArray[Any]) -> None:
+        self._n, self._chunks = len(p), parts_of(len(p))
+        levels = min(max((len(p) // _SORT_ROWS).bit_length(), 1), _MOST_LEVELS)
+        sample = np.sort(np.abs(p[:: max(1, len(p) // _PIVOT_SAMPLE)])).astype(np.float64)
+        tree = sample[(_tree_order(levels) * len(sample)).astype(np.int64)]
+        self._part = np.empty(len(p), np.uint8)
 
-        def count(first: int, last: int) -> tuple[NDArray[Any], ...]:
-            counts, value = np.zeros(2 * _SORT_BUCKETS, np.int64), np.full(_SORT_BUCKETS, np.nan)
-            mixed, rows = np.zeros(_SORT_BUCKETS, np.bool_), slice(first, last)
-            kernel.count_by_bucket(p[rows], y[rows], grid.tables, self.bucket[rows], counts, value, mixed)
-            return counts.reshape(-1, 2), value, mixed
+        def count(first: int, last: int) -> NDArray[np.int64]:
+            even, odd = counts = np.zeros((2, 1 << levels), np.int64)
+            kernel.count_by_part(p[first:last], tree, levels, self._part[first:last], counts)
+            return np.add(even, odd)
 
-        counted = run_tasks([partial(count, *chunk) for chunk in self.chunks], len(p))
-        counts, values, mixed = (np.stack(column) for column in zip(*counted, strict=True))
-        self._assign_parts(counts.sum(axis=2), values, np.logical_or.reduce(mixed))
-        ones = counts[:, :, 1].sum(axis=0)
-        self.positives = np.bincount(self.part_of, ones, len(self.tied)).astype(np.int64)
+        counts = np.stack(in_parts(count, len(p)))
+        self._ends = np.cumsum(counts.sum(axis=0))
+        self._places = np.cumsum(counts, axis=0) - counts + (self._ends - counts.sum(axis=0))
 
-    def _assign_parts(self, sizes: NDArray[np.int64], values: NDArray[np.float64], mixed: NDArray[np.bool_]) -> None:
-        """Assign the buckets to parts. `sizes` and `values` (nan if there is none): for each chunk and bucket."""
-        size = sizes.sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            lowest, highest = np.fmin.reduce(values), np.fmax.reduce(values)
-        target = max(_SORT_ROWS, self._n // _MOST_SORT_PARTS)
-        tied = ~mixed & (lowest == highest) & (size >= target // 8)
-        block = (np.cumsum(size) - size) // target
-        begins = tied | np.r_[True, tied[:-1] | (np.diff(block) > 0)]
-        self.part_of = np.cumsum(begins) - 1
-        first = np.flatnonzero(begins)
-        self.tied, self.value = tied[first], lowest[first] + 0.0  # turns -0.0 into 0.0
-        in_parts = np.add.reduceat(sizes, first, axis=1)
-        self._ends = np.cumsum(in_parts.sum(axis=0))
-        self.places = np.cumsum(in_parts, axis=0) - in_parts + (self._ends - in_parts.sum(axis=0))
+    def scatter(self, move: Callable[[slice, NDArray[np.uint8], NDArray[np.int64]], None]) -> None:
+        """Call `move` with each chunk of rows, the part of each row, and the next place in each part."""
+        tasks = [
+            partial(move, slice(first, last), self._part[first:last], places.copy())
+            for (first, last), places in zip(self._chunks, self._places, strict=True)
+        ]
+        run_tasks(tasks, self._n)
 
-    def rows_of(self, part: int) -> tuple[int, int]:
-        """First and last sorted row of a part."""
-        return (int(self._ends[part - 1]) if part else 0), int(self._ends[part])
+    def each(self, sort: Callable[[int, int], None]) -> None:
+        """Call `sort` with the first and the last row of each part, large parts first."""
+        ranges = sorted(itertools.pairwise([0, *self._ends.tolist()]), key=lambda part: part[0] - part[1])
+        run_tasks([partial(sort, first, last) for first, last in ranges if last > first], self._n)
+
+
+def _tree_order(levels: int) -> NDArray[np.float64]:
+    """Shares of the sample at which the pivots of a partition lie, as a binary tree of so many levels."""
+    return np.concatenate([(np.arange(1 << level) + 0.5) / (1 << level) for level in range(levels)])

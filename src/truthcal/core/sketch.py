@@ -21,6 +21,8 @@ from truthcal.core.points import Points
 from truthcal.kernels import buckets
 from truthcal.results.measures import AtbSummary, Bounded, DistanceBracket
 
+# Parts of the rows of an update, each of which has its own sums for a time.
+_MOST_PARTS = 8
 # Rows that do not take the fast path are checked and added in chunks of this size, to keep copies small.
 _CHUNK = 1 << 16
 
@@ -41,7 +43,7 @@ class Sketch(BinaryFile):
 
     Notes
     -----
-    Memory: 232 bytes per bucket (1 MB by default), plus a few megabytes during an update of any size.
+    Memory: 232 bytes per bucket (1 MB by default), plus 2 MB during an update of any size, with weights 12 MB.
     Two sketches can be merged if they have the same `n_buckets`. Files of format version 1 have buckets of equal width;
     their sketches can be updated and merged among themselves, but not with sketches of graded buckets.
 
@@ -98,14 +100,14 @@ class Sketch(BinaryFile):
         if pos_label is not None:
             columns[0] = checks.positive_labels(columns[0], pos_label)
         rows = len(columns[0])
-        fast = in_parts(lambda first, last: self._fast(columns, first, last), rows)
+        fast = in_parts(lambda first, last: self._fast(columns, first, last), rows, _MOST_PARTS)
         clean = [scratch for scratch in fast if scratch is not None]
         if len(clean) == len(fast):
             for scratch in clean:
                 self._add_scratch(scratch)
             return self
         try:
-            parts = in_parts(lambda first, last: self._general(columns, first, last), rows)
+            parts = in_parts(lambda first, last: self._general(columns, first, last), rows, _MOST_PARTS)
         except (TypeError, ValueError):
             checks.check_rows(*columns)  # raises the same error for all rows, with correct row numbers and counts
             raise

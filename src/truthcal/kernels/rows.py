@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from truthcal.kernels.grid import GridTables, bucket_in
 from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
 
 # --- checking ---------------------------------------------------------------------------------------------------------
@@ -50,44 +49,44 @@ def pack(bits: Rows, y: Rows, keys: Rows) -> None:
 
 
 @compiled
-def count_by_bucket(p: Rows, y: Rows, grid: GridTables, bucket: Rows, counts: Rows, value: Rows, mixed: Rows) -> None:
-    """Find the bucket of each row, and count rows by bucket and label.
+def count_by_part(p: Rows, tree: Rows, levels: int, part: Rows, counts: Rows) -> None:
+    """Find the part of each row between pivots, and count the rows of each part.
 
-    `value` gets a prediction of each bucket; `mixed` is set where another one differs from it. Labels count as 0 or 1
-    if they are integers, and as 0 otherwise.
+    `tree` has the pivots as a binary tree: below entry k are 2k + 1 and, from the pivot on, 2k + 2. A search without
+    branches takes a third of the time of a loop that ends early. Two counters per part, in turn, do not wait for each
+    other if the same part occurs twice.
     """
+    leaves = np.uint64(tree.size)
     for i in range(p.size):
-        x = np.float64(p[i])
-        k = bucket_in(x, grid)
-        bucket[i] = k
-        side = np.uint64(2) * k + np.uint64(y[i])
-        if counts[np.uint64(2) * k] + counts[np.uint64(2) * k + np.uint64(1)] == 0:
-            value[k] = x
-        mixed[k] |= x != value[k]
-        counts[side] += 1
+        x, k = np.float64(p[i]), np.uint64(0)
+        for _ in range(levels):
+            k = np.uint64(2) * k + np.uint64(1) + np.uint64(x >= tree[k])
+        k -= leaves
+        part[i] = k
+        counts[i & 1, k] += 1
 
 
 @compiled
-def scatter_keys(bits: Rows, y: Rows, bucket: Rows, part_of: Rows, at: Rows, step: Rows, keys: Rows) -> None:
-    """`pack` rows and write each key to the next place of its part, `at`, which advances by `step`."""
+def scatter_keys(bits: Rows, y: Rows, part: Rows, at: Rows, keys: Rows) -> None:
+    """`pack` rows and write each key to the next place of its part, `at`, which advances."""
     for i in range(bits.size):
-        part = np.uint64(part_of[np.uint64(bucket[i])])
-        keys[np.uint64(at[part])] = (bits[i] << 1) | y[i]
-        at[part] += step[part]
+        k = np.uint64(part[i])
+        keys[np.uint64(at[k])] = (bits[i] << 1) | y[i]
+        at[k] += 1
 
 
 @compiled
-def scatter_rows(p: Rows, y: Rows, w: Rows, bucket: Rows, part_of: Rows, at: Rows, out: Rows) -> None:
+def scatter_rows(p: Rows, y: Rows, w: Rows, part: Rows, at: Rows, out: Rows) -> None:
     """Write each row (p, y and w) to the next place of its part, `at`. An empty `w` means no weights."""
     weighted = w.size > 0
     for i in range(p.size):
-        part = np.uint64(part_of[np.uint64(bucket[i])])
-        place = np.uint64(at[part])
+        k = np.uint64(part[i])
+        place = np.uint64(at[k])
         out[0, place] = p[i] + 0.0  # turns -0.0 into 0.0
         out[1, place] = y[i]
         if weighted:
             out[2, place] = w[i]
-        at[part] += 1
+        at[k] += 1
 
 
 @compiled
