@@ -33,6 +33,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/linear_time.py
+	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/inference.py
 	$(BIN)/python benchmarks/power.py
