@@ -42,6 +42,7 @@ def calls(n: int) -> dict[str, Callable[[], object]]:
 def seconds(call: Callable[[], object], rounds: int) -> dict[int, float]:
     """Return the smallest time of a call with one and with two threads, measured in turn."""
     best = dict.fromkeys((1, 2), np.inf)
+    call()  # compile first
     for _ in range(rounds):
         for threads in best:
             os.environ["TRUTHCAL_NUM_THREADS"] = str(threads)
