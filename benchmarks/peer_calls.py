@@ -252,7 +252,8 @@ CURVES, TESTS = "Curves, decompositions and fits", "p-values"
 
 _TIES = "Rows that are not a multiple of 15 are divided otherwise among bins of equal count."
 _NO_SORT = "finds the bin of each row by binary search and does not sort"
-_NEIGHBOURS = "also sorts the rows, and tests neighbouring rows for dependence"
+_SUMS = "keeps sums for each different prediction (here, for each row)"
+_NEIGHBOURS = f"also sorts the rows, {_SUMS}, and tests neighbouring rows for dependence"
 _JITTER = "MAPIE adds relative noise of 1e-8 to the predictions to break ties."
 
 COMPARISONS = [
@@ -380,7 +381,7 @@ COMPARISONS = [
         _sklearn_curve("uniform"),
         ("reliability_curve, uniform",),
         9,
-        reason=f"scikit-learn {_NO_SORT}; `reliability_curve` sorts, and computes the band of each bin.",
+        reason=f"scikit-learn {_NO_SORT}; `reliability_curve` sorts, {_SUMS}, and computes a band.",
     ),
     Comparison(
         CURVES,
@@ -391,7 +392,7 @@ COMPARISONS = [
         None,
         _TIES,
         "scikit-learn finds the edges with `np.percentile`, which selects and does not sort; `reliability_curve` "
-        "sorts, and computes the band of each bin.",
+        f"sorts, {_SUMS}, and computes a band.",
     ),
     Comparison(
         CURVES,
@@ -446,7 +447,7 @@ COMPARISONS = [
         ("calibration_test, ks_ce",),
         4,
         _JITTER,
-        "Both sort; `calibration_test` also computes both tails, and tests neighbouring rows for dependence.",
+        f"Both sort; `calibration_test` also {_SUMS}, and tests neighbouring rows for dependence.",
     ),
     Comparison(
         TESTS,
@@ -456,7 +457,7 @@ COMPARISONS = [
         ("calibration_test, kuiper_ce",),
         4,
         _JITTER,
-        "Both sort; `calibration_test` also computes both tails, and tests neighbouring rows for dependence.",
+        f"Both sort; `calibration_test` also {_SUMS}, and tests neighbouring rows for dependence.",
     ),
     Comparison(
         TESTS,

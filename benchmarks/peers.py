@@ -2,7 +2,7 @@
 
 benchmarks/peer_calls.py lists the functions. Each comparison is timed in a process of its own, in which the calls
 alternate; the peak memory of each function is measured in another. A call that takes longer than LIMIT seconds or more
-than MEMORY bytes ends its process, and the page says so.
+than MEMORY bytes ends its process, and the page says so. It takes about a quarter of an hour.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import importlib.util
 import json
 import math
 import os
+import platform
 import resource
 import signal
 import statistics
@@ -19,6 +20,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,9 +47,9 @@ def rows(n: int) -> Rows:
 # --- in a process of its own ------------------------------------------------------------------------------------------
 
 
-def limited(call: Call, data: Rows) -> tuple[float, object]:
+def limited(call: Call, data: Rows, limit: float = LIMIT) -> tuple[float, object]:
     """Return the seconds and the result of a call; SIGALRM ends the process if it takes too long."""
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    signal.setitimer(signal.ITIMER_REAL, limit)
     start = time.perf_counter()
     result = call(*data)
     seconds = time.perf_counter() - start
@@ -108,7 +110,7 @@ def memory_child(call: Call, sizes: list[int]) -> Iterator[dict[str, object]]:
     for n in sizes:
         data = rows(n)
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak of making the rows
-        limited(call, data)
+        limited(call, data, 3 * LIMIT)  # it finished in time before, when no other process was measured
         yield {"n": n, "peak": max(0.0, megabytes("VmHWM") - base - sum(x.nbytes for x in data) / 2**20)}
 
 
@@ -132,6 +134,8 @@ def child(job: str, index: int, sizes: list[int]) -> None:
 
 def run_child(job: str, index: int, sizes: list[int]) -> tuple[dict[int, dict], str]:
     """Return the measurements by size, and what ended the process early, if anything did."""
+    if not sizes:
+        return {}, ""
     command = [sys.executable, __file__, "--child", job, str(index), ",".join(map(str, sizes))]
     # A fixed threshold makes malloc return freed arrays to the system, so that the peak is that of one call.
     own = {"MALLOC_MMAP_THRESHOLD_": "65536"} if job.startswith("memory") else {}
@@ -179,6 +183,11 @@ class Row:
         return None not in (self.peak, self.our_peak) and self.our_peak > self.peak + SAME_MEMORY
 
     @property
+    def memory(self) -> str:
+        """Both peaks in words."""
+        return f"{show_memory(self.peak)} against {show_memory(self.our_peak)}"
+
+    @property
     def disagrees(self) -> bool:
         """Whether results that should agree do not."""
         wanted = self.comparison.digits
@@ -206,22 +215,16 @@ def show_memory(peak: float | None) -> str:
     return "" if peak is None else f"{peak:,.0f}" if peak >= SAME_MEMORY else "<1"
 
 
-def measure(index: int, sizes: list[int], peaks: dict[str, dict[int, dict]]) -> list[Row]:
-    """Measure one comparison. `peaks` keeps the memory of truthcal's functions, which appear in several of them."""
+def time_comparison(index: int, sizes: list[int]) -> list[Row]:
+    """Time one comparison. Where the package does not finish, truthcal is timed alone."""
     comparison = COMPARISONS[index]
     timed, ended = run_child("times", index, sizes)
     rest = [n for n in sizes if n not in timed]
     alone = run_child("times-ours", index, rest)[0] if rest else {}
-    memory = run_child("memory", index, list(timed))[0] if timed else {}
-    for name in comparison.ours:
-        if name not in peaks:
-            peaks[name] = run_child("memory-ours", list(OURS).index(name), sizes)[0]
     found = []
     for name in comparison.ours:
         for n in sizes:
-            row = Row(
-                comparison, name, n, peak=memory.get(n, {}).get("peak"), our_peak=peaks[name].get(n, {}).get("peak")
-            )
+            row = Row(comparison, name, n)
             if n in timed:
                 row.times, row.digits = timed[n]["times"][comparison.package], timed[n]["digits"][name]
             else:
@@ -229,6 +232,23 @@ def measure(index: int, sizes: list[int], peaks: dict[str, dict[int, dict]]) -> 
             row.our_times = (timed | alone).get(n, {"times": {name: []}})["times"][name]
             found.append(row)
     return found
+
+
+def measure_memory(found: list[Row]) -> None:
+    """Add the peak memory of each function to the rows. Processes run two at a time: none is timed."""
+    ours, theirs = {}, {}
+    with ThreadPoolExecutor(2) as pool:
+        for row in found:
+            if row.ours not in ours:
+                sizes = sorted({other.n for other in found if other.ours == row.ours})
+                ours[row.ours] = pool.submit(run_child, "memory-ours", list(OURS).index(row.ours), sizes)
+            if row.comparison not in theirs:
+                sizes = sorted({other.n for other in found if other.comparison == row.comparison and not other.failed})
+                index = COMPARISONS.index(row.comparison)
+                theirs[row.comparison] = pool.submit(run_child, "memory", index, sizes)
+    for row in found:
+        row.peak = theirs[row.comparison].result()[0].get(row.n, {}).get("peak")
+        row.our_peak = ours[row.ours].result()[0].get(row.n, {}).get("peak")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -240,6 +260,14 @@ def versions() -> list[str]:
         installed = importlib.util.find_spec(module) is not None
         lines.append(f"| {package} | {importlib.metadata.version(package) if installed else 'not installed'} |")
     return lines
+
+
+def installed() -> str:
+    """Say whether all packages could be measured."""
+    missing = [package for package, module in PACKAGES.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        return f"\nNot measured, because they are not installed: {', '.join(missing)}."
+    return f"\nAll of them install into one environment with Python {platform.python_version()}."
 
 
 def table(found: list[Row]) -> str:
@@ -262,11 +290,9 @@ def wins(found: list[Row]) -> list[str]:
     """Name every row in which the package is faster or uses less memory."""
     lines = []
     for (package, function, ours), pair in by_pair([row for row in found if row.slower or row.larger]).items():
-        faster = ", ".join(f"{row.n:,} ({1 / row.ratio:.1f} times)" for row in pair if row.slower)
-        less = ", ".join(
-            f"{row.n:,} ({show_memory(row.peak)} against {show_memory(row.our_peak)} MB)" for row in pair if row.larger
-        )
-        parts = [f"faster for {faster} rows"] * bool(faster) + [f"less memory for {less} rows"] * bool(less)
+        faster = ", ".join(f"{row.n:,} rows ({1 / row.ratio:.1f} times)" for row in pair if row.slower)
+        less = ", ".join(f"{row.n:,} rows ({row.memory} MB)" for row in pair if row.larger)
+        parts = [f"faster: {faster}"] * bool(faster) + [f"less memory: {less}"] * bool(less)
         reason = pair[0].comparison.reason
         lines.append(
             f"- **{package} `{function}`** against `{ours}`: {'; '.join(parts)}." + f" {reason}" * bool(reason)
@@ -297,6 +323,7 @@ def page(found: list[Row]) -> str:
     return TEMPLATE.format(
         machine=machine(),
         versions="\n".join(versions()),
+        installed=installed(),
         limit=LIMIT,
         memory=MEMORY >> 30,
         few=f"{FEW:,}",
@@ -322,13 +349,13 @@ def main() -> None:
         child(job, int(index), [int(n) for n in sizes.split(",")])
         return
     found: list[Row] = []
-    peaks: dict[str, dict[int, dict]] = {}
     for index, comparison in enumerate(COMPARISONS):
-        if arguments.only.lower() in f"{comparison.package} {comparison.function}".lower():
-            new = measure(index, list(SIZES[:1] if arguments.quick else SIZES), peaks)
-            print(*(row.cells for row in new), sep="\n", flush=True)
-            found += new
-    print("", *wins(found), sep="\n")
+        wanted = arguments.only.lower() in f"{comparison.package} {comparison.function}".lower()
+        if wanted and importlib.util.find_spec(PACKAGES[comparison.package]) is not None:
+            found += time_comparison(index, list(SIZES[:1] if arguments.quick else SIZES))
+            print(*(row.cells for row in found if row.comparison == comparison), sep="\n", flush=True)
+    measure_memory(found)
+    print("", table(found), "", *wins(found), sep="\n")
     if not (arguments.quick or arguments.only):
         PAGE.write_text(page(found))
     disagreeing = [f"{row.cells} expected {row.comparison.digits} digits" for row in found if row.disagrees]
@@ -360,6 +387,7 @@ outcomes are calibrated int64. The command installs the packages into an environ
 | package | version |
 |---|---|
 {versions}
+{installed}
 
 {tables}
 
