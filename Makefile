@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # One worker per core, with the tests of each external server on one of them (tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8
 # Write .pyc files even where the environment forbids it: without them, each worker spends 7 s more on collecting tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test simulations lint paper bench clean
+.PHONY: demo test simulations lint paper bench bench-peers clean
 
 demo: $(VENV)/.core  ## set everything up, judge three forecasters, and write the report into truthcal-demo/
 	$(BIN)/truthcal demo
@@ -42,6 +43,9 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/best_response.py
 	$(BIN)/python benchmarks/cli.py
 
+bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md; PEERS_ARGS=--quick to try
+	$(PEERS)/bin/python benchmarks/peers.py $(PEERS_ARGS)
+
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "truthcal needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3 ..."; exit 1; }
@@ -56,6 +60,13 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.core
 
+# torch is pinned to a version that installs as a CPU build. Dependency groups need a newer pip than Python 3.11 brings.
+$(PEERS)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' --group bench-peers --editable .
+	@touch $@
+
 clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf truthcal-demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage
+	rm -rf truthcal-demo $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage
