@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 from truthcal.core.checks import invalid
 from truthcal.core.group_keys import printed
 from truthcal.core.params import check_choice, check_level, check_whole, shown
-from truthcal.core.points import Points
+from truthcal.core.points import PointGroups, Points
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import refuse_fractional_buckets
-from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, far_upper_tail, run_test, tent_statistic
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, limit_or_bound, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
-from truthcal.inference.error_size import error_size_of
-from truthcal.inference.intervals import interval_of
+from truthcal.inference.error_size import error_sizes_of
+from truthcal.inference.intervals import bias_intervals
+from truthcal.inference.laws.quadratic_form import Forms
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
 from truthcal.results.intervals import ConfidenceInterval
@@ -33,6 +35,8 @@ _FEW_CELLS = 56
 # Redraws of the outcomes of a segment with little information; the p-value may be smaller (`calibration_test`).
 # Drawing stops once 100 are as extreme as the data: p is then known to 10%, in a third of the time of 500.
 _RESAMPLES, _ENOUGH = 9999, 100
+# Intervals that are computed when the first one is read.
+_FIRST_INTERVALS = 20
 
 
 def assess_segments(
@@ -97,25 +101,29 @@ def assess_segments(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
     check_table_of_sketches(table)
-    tests = [_test_segment(table.points(key), min_rows) for key in table]
+    tests = [test for groups in table.point_groups(range(len(table))) for test in _test_segments(groups, min_rows)]
     adjusted = np.array([test.pvalue for test in tests])
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
-    # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
-    intervals = _Intervals(copy.copy(table), level)
     statistics = table.table()
+    keys, n, p = list(table), statistics["n"].tolist(), adjusted.tolist()
+    # Tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm.
+    order = sorted(range(len(keys)), key=lambda g: (*((False, p[g], tests[g].pvalue) if tested[g] else (True,)), -n[g]))
+    # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
+    intervals = _Intervals(copy.copy(table), [keys[g] for g in order], order, level)
     segments = []
-    for g, (key, test, p) in enumerate(zip(table, tests, adjusted.tolist(), strict=True)):
+    for g in order:
+        key, test = keys[g], tests[g]
         mean_proba, bias = float(statistics["mean_proba"][g]), float(statistics["bias"][g])
         segments.append(
             Segment(
                 key=key,
                 name=", ".join(map(printed, key)) if isinstance(key, tuple) else printed(key),
-                kind=kind_of_error(table.points(key)) if p <= alpha else test.kind_if_not_rejected,
+                kind=kind_of_error(table.points(key)) if p[g] <= alpha else test.kind_if_not_rejected,
                 pvalue=test.pvalue,
-                adjusted=p,
+                adjusted=p[g],
                 method=test.method,
-                n=int(statistics["n"][g]),
+                n=n[g],
                 information=test.information,
                 mean_proba=mean_proba,
                 mean_true=min(max(mean_proba - bias, 0.0), 1.0),
@@ -125,8 +133,7 @@ def assess_segments(
                 _intervals=intervals,
             )
         )
-    ordered = tuple(sorted(segments, key=_segment_order))
-    return SegmentTable(ordered, table.by, alpha, adjust, min_rows, table.neighbour_z)
+    return SegmentTable(tuple(segments), table.by, alpha, adjust, min_rows, table.neighbour_z)
 
 
 class _SegmentTest(NamedTuple):
@@ -143,46 +150,68 @@ class _SegmentTest(NamedTuple):
         return "too few rows" if math.isnan(self.pvalue) or little else "not significant"
 
 
-def _test_segment(points: Points, min_rows: int) -> _SegmentTest:
-    refuse_fractional_buckets(points)
-    tested = 1.0 / points.one_row >= min_rows * (1.0 - 1e-9)
-    return _SegmentTest(*(_segment_pvalue(points) if tested else (math.nan, "none")), points.information)
-
-
 class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
-    """Intervals by segment and quantity, computed when first read. Unlike a cached function, it can be pickled."""
+    """Intervals by segment and quantity, computed when first read. Unlike a cached function, it can be pickled.
 
-    def __init__(self, table: SketchTable, level: float) -> None:
+    Those of segments that are likely to be read next are computed with it, and twice as many each time: all together
+    take a tenth of the time that they would take one by one, and the 20 that are printed do not wait for all.
+    """
+
+    def __init__(self, table: SketchTable, keys: list[Any], places: list[int], level: float) -> None:
         super().__init__()
         self._table, self._level = table, level
+        self._keys, self._places = keys, places
+        self._rank = {key: rank for rank, key in enumerate(keys)}
 
     def __missing__(self, item: tuple[Any, str]) -> ConfidenceInterval:
         key, quantity = item
+        first = self._rank[key]
+        ranks = range(first, min(first + max(len(self), _FIRST_INTERVALS), len(self._keys)))
+        ranks = [rank for rank in ranks if (self._keys[rank], quantity) not in self]
+        groups = next(self._table.point_groups([self._places[rank] for rank in ranks]))
         if quantity == "error":
-            return self.setdefault(item, error_size_of(self._table.points(key), self._level))
-        return self.setdefault(item, interval_of(self._table[key], quantity, self._level, "auto", at_most=_FEW_CELLS))
-
-
-def _segment_order(segment: Segment) -> tuple[bool, float, float, int]:
-    """Sort key of segments: tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm."""
-    if not segment.tested:
-        return True, 0.0, 0.0, -segment.n
-    return False, segment.adjusted, segment.pvalue, -segment.n
+            intervals = error_sizes_of(groups, self._level)
+        else:
+            intervals = bias_intervals(groups.merged(_FEW_CELLS).normalized(), self._level)
+        self.update(((self._keys[rank], quantity), interval) for rank, interval in zip(ranks, intervals, strict=False))
+        return self[item]
 
 
 # --- p-values ---------------------------------------------------------------------------------------------------------
 
 
-def _segment_pvalue(points: Points) -> tuple[float, str]:
-    """The p-value of a segment, from the upper tail, and the method that found it."""
-    if points.effective_information >= ENOUGH_INFORMATION:
-        kernel = TentKernel.of(_MEASURE, points)
-        method, pvalue = far_upper_tail(kernel.measure(points), points, kernel, _FEW_CELLS)
-        return pvalue, method
+def _test_segments(groups: PointGroups, min_rows: int) -> list[_SegmentTest]:
+    """Test segments, as many at once as have enough information for the limit."""
+    segments = list(groups)
+    for points in segments:
+        refuse_fractional_buckets(points)
+    tested = 1.0 / groups.one_row >= min_rows * (1.0 - 1e-9)
+    enough = tested & [points.effective_information >= ENOUGH_INFORMATION for points in segments]
+    far = iter(_far_upper_tails(groups.take(enough), list(compress(segments, enough))) if enough.any() else ())
+    tests = []
+    for points, is_tested, is_far in zip(segments, tested, enough, strict=True):
+        method, pvalue = next(far) if is_far else _redraw(points) if is_tested else ("none", math.nan)
+        tests.append(_SegmentTest(pvalue, method, points.information))
+    return tests
+
+
+def _far_upper_tails(groups: PointGroups, segments: list[Points]) -> list[tuple[str, float]]:
+    """Upper tails of segments, as in `far_upper_tail`, and their methods."""
+    cells = groups.merged(_FEW_CELLS)
+    kernel = TentKernel.of(_MEASURE, groups.points)  # the same for all
+    observed = np.array([kernel.measure(points) for points in segments])
+    scales = kernel.group_null_scales(cells)
+    limits = Forms.of(scales, np.zeros_like(scales), cells.starts).upper_tails(observed)
+    triples = zip(limits.tolist(), observed.tolist(), segments, strict=True)
+    return [limit_or_bound(limit, value, points, kernel) for limit, value, points in triples]
+
+
+def _redraw(points: Points) -> tuple[str, float]:
+    """Test a segment with little information. Return the method, and the p-value of the upper tail."""
     # The same seed for each segment, so that its p-value does not depend on the other segments.
     plan = Plan("auto", "greater", _RESAMPLES, np.random.default_rng(0), enough=_ENOUGH)
     test = run_test(tent_statistic(_MEASURE, points, at_most=_FEW_CELLS), plan)
-    return test.pvalue, test.method
+    return test.method, test.pvalue
 
 
 # --- adjustments ------------------------------------------------------------------------------------------------------

@@ -11,18 +11,21 @@ The weights are eigenvalues, which a few hundred points give to four digits and 
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.points import Points, information_axis
+from truthcal.core.points import PointGroups, Points, information_axis
 from truthcal.kernels.ubse import tent_starts, tent_sums
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Multiscale, MultiscaleInformation
 
 _Array = NDArray[np.float64]
 
+# Entries of the matrices whose eigenvalues are computed together, which should fit into the processor's cache.
+_BLOCK = 1 << 16
 # Directions whose variance is below this share of the largest are left out.
 CERTAIN = 1e-11
 
@@ -63,8 +66,8 @@ class TentKernel:
         return np.zeros(len(points)) if self.information else points.high - points.low
 
     def matrix(self, x: _Array) -> _Array:
-        """The kernel between all pairs of points."""
-        distance = np.abs(x[:, None] - x)
+        """The kernel between all pairs of points, for each row of x if there are several."""
+        distance = np.abs(x[..., :, None] - x[..., None, :])
         k = np.zeros_like(distance)
         for width, share in zip(self.widths, self.shares, strict=True):
             k += share * np.maximum(1.0 - distance / width, 0.0)
@@ -140,9 +143,22 @@ class TentKernel:
 
     def null_scales(self, points: Points) -> _Array:
         """Scales of the null distribution for many rows: a sum of squares of standard normals, each with its scale."""
-        root = np.sqrt(points.wwv) / points.total
-        scaled = root[:, None] * self.matrix(self.positions(points)) * root
-        return np.maximum(np.linalg.eigvalsh(scaled).astype(np.float64), 0.0)
+        return self.group_null_scales(PointGroups.one(points))
+
+    def group_null_scales(self, groups: PointGroups) -> _Array:
+        """Scales of the null distribution of each group, as many as it has points, and in their place."""
+        points, sizes = groups.points, np.diff(groups.starts)
+        parts = [slice(*ends) for ends in pairwise(groups.starts.tolist())]
+        x = np.concatenate([self.positions_of(points.p[part], points.wv[part]) for part in parts])
+        root = np.sqrt(points.wwv) / groups.spread(groups.total)
+        scales = np.empty(len(points))
+        for size in np.unique(sizes):
+            places = groups.starts[:-1][sizes == size, None] + np.arange(size)
+            for first in range(0, len(places), block := 1 + _BLOCK // size**2):
+                place = places[first : first + block]
+                scaled = root[place][:, :, None] * self.matrix(x[place]) * root[place][:, None, :]
+                scales[place] = np.linalg.eigvalsh(scaled)
+        return np.maximum(scales, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
