@@ -135,14 +135,12 @@ class Points:
     @property
     def information(self) -> float:
         """Sum of p(1 - p) over all rows: how much of the outcomes is left to chance."""
-        return float(np.sum(self.wwv / (self.ww / self.n)))
+        return float(PointGroups.one(self).information[0])
 
     @property
     def effective_information(self) -> float:
         """Sum of p(1 - p) of as many rows of equal weight as would know as much."""
-        unit = float(np.max(self.row_ww))  # fourth powers of weights such as 1e90 would overflow
-        noise = float(np.sum(self.wwv / unit)), float(np.sum(self.wwv / unit * (self.row_ww / unit)))
-        return noise[0] ** 2 / noise[1] if noise[1] > 0.0 else 0.0
+        return float(PointGroups.one(self).effective_information[0])
 
     @property
     def largest_weight(self) -> float:
@@ -299,7 +297,11 @@ class PointGroups:
         """Sum of a column of points, for each group."""
         out = np.empty((1, len(self)))
         group_totals(self.starts, column[None], out)
-        return out[0]
+        return np.asarray(out[0])
+
+    def largest(self, column: _Array) -> _Array:
+        """Largest entry of a column of points, for each group."""
+        return np.maximum.reduceat(column, self.starts[:-1])
 
     def cumulative(self, column: _Array) -> _Array:
         """Cumulative sum of a column of points, from the first point of each group on."""
@@ -326,6 +328,27 @@ class PointGroups:
         """Sum of w^2 / W^2: one over the effective number of rows."""
         return np.where(self.rows > 1, self.sums(self.points.ww) / self.total**2, 1.0)
 
+    @property
+    def information(self) -> _Array:
+        """Sum of p(1 - p) over all rows: how much of the outcomes is left to chance."""
+        return self.sums(self.points.wwv / (self.points.ww / self.points.n))
+
+    @property
+    def effective_information(self) -> _Array:
+        """Sum of p(1 - p) of as many rows of equal weight as would know as much."""
+        unit = self.spread(self.largest(self.points.row_ww))  # fourth powers of weights such as 1e90 would overflow
+        noise = self.points.wwv / unit
+        sums, squares = self.sums(noise), self.sums(noise * (self.points.row_ww / unit))
+        return np.where(squares > 0.0, sums**2 / np.where(squares > 0.0, squares, 1.0), 0.0)
+
+    @property
+    def has_fractions(self) -> NDArray[np.bool_]:
+        """Whether outcomes are fractions, which shows without weights only: for 0/1 outcomes sum y^2 = sum y."""
+        points = self.points
+        weighted = np.logical_or.reduceat((points.ww != points.n) | (points.weight != points.n), self.starts[:-1])
+        squares = points.wwcc + (points.wp - points.wwv) - 2.0 * points.wcp  # of y; sum of p^2 = sum p - sum v
+        return ~weighted & (self.sums(points.wp - points.bias - squares) > 1e-6 * self.rows)
+
     def take(self, wanted: NDArray[np.bool_]) -> "PointGroups":
         """Some of the groups."""
         if wanted.all():
@@ -347,7 +370,7 @@ class PointGroups:
         starts = np.flatnonzero(first)
         p = np.add.reduceat(noise * points.p, starts) / np.add.reduceat(noise, starts)
         p = np.where(np.diff(starts, append=len(points)) == 1, points.p[starts], p)
-        merged = points.runs(starts, self.spread(np.maximum.reduceat(points.ww, self.starts[:-1])))
+        merged = points.runs(starts, self.spread(self.largest(points.ww)))
         merged = replace(merged, p=np.clip(p, merged.low, merged.high))
         return PointGroups(merged, np.searchsorted(starts, self.starts))
 
@@ -380,7 +403,7 @@ def equal_cells(noise: _Array, at_most: int) -> NDArray[np.intp]:
 
 def _cells_of(noise: _Array, upto: _Array, total: Any, at_most: int) -> _Ints:
     """Cells of about equal noise, by the middle of the noise of each point; some may be empty."""
-    return np.minimum(((upto - 0.5 * noise) / total * at_most).astype(np.int64), at_most - 1)
+    return np.asarray(np.minimum(((upto - 0.5 * noise) / total * at_most).astype(np.int64), at_most - 1))
 
 
 def thinned_runs(weight: _Array, at_most: int) -> NDArray[np.intp]:

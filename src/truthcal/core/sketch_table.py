@@ -228,14 +228,14 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def point_groups(self, places: Sequence[int]) -> Iterator[PointGroups]:
         """Yield the points of the groups at these places of the table, in blocks that need little memory."""
-        starts, sizes = self._starts[:-1][places], np.diff(self._starts)[places]
-        first, ends = 0, np.cumsum(sizes)
+        starts, ends = self._starts[:-1][places], self._starts[1:][places]
+        upto = np.concatenate([[0], np.cumsum(ends - starts)])
+        first = 0
         while first < len(places):
-            before = ends[first] - sizes[first]
-            last = max(first + 1, int(np.searchsorted(ends, before + _BLOCK, side="right")))
-            of_block = np.concatenate([[0], ends[first:last] - before])
-            cells = np.repeat(starts[first:last] - of_block[:-1], sizes[first:last]) + np.arange(of_block[-1])
-            yield PointGroups.of_buckets(self._columns[:, cells], of_block, self.n_buckets)
+            last = max(first + 1, int(np.searchsorted(upto, upto[first] + _BLOCK, side="right")) - 1)
+            parts = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
+            columns = np.concatenate([self._columns[:, start:end] for start, end in parts], axis=1)
+            yield PointGroups.of_buckets(columns, upto[first : last + 1] - upto[first], self.n_buckets)
             first = last
 
     def _filled(self, key: Any) -> tuple[_Ints, _Floats]:

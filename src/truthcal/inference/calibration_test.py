@@ -456,16 +456,19 @@ def far_upper_tail(observed: float, points: Points, kernel: TentKernel, at_most:
     Both are functions of the observed value that are nowhere below its tail (the limit up to 20%, where p is below
     1e-4; see `correct_for_skewness`), so the smaller one is as valid.
     """
-    return limit_or_bound(upper_tail(observed, kernel.null_scales(points.merged(at_most))), observed, points, kernel)
+    limit = upper_tail(observed, kernel.null_scales(points.merged(at_most)))
+    return limit_or_bound(limit, error_skewness(points), observed, lambda: points, kernel)
 
 
-def limit_or_bound(limit: float, observed: float, points: Points, kernel: TentKernel) -> tuple[str, float]:
+def limit_or_bound(
+    limit: float, skewness: float, observed: float, points_of: Callable[[], Points], kernel: TentKernel
+) -> tuple[str, float]:
     """`far_upper_tail` of a test statistic, given the limit before it is corrected for skewness."""
-    skewness = error_skewness(points)
     if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
         return "bound", float(observed == 0.0)
     corrected = correct_for_skewness(limit, skewness)
     if corrected > _MUCH * limit:
+        points = points_of()
         variance = variance_bound(points, kernel, null_moments(kernel, points))
         bound = min(bound_tails(observed, points, variance).greater, 1.0)
         if bound < corrected:

@@ -219,11 +219,16 @@ def _cut_into_groups(segments: PointGroups, n_groups: _Ints) -> tuple[_Ints, _In
 
 def _made_often(segments: PointGroups) -> _Mask:
     """Which points are a single prediction with many more rows than its neighbours."""
-    points = segments.points
-    below, above = np.concatenate([[0.0], points.weight[:-1]]), np.concatenate([points.weight[1:], [0.0]])
-    below[segments.starts[:-1]] = above[segments.starts[1:] - 1] = 0.0
-    often = (points.weight > _OFTEN_TIMES * np.maximum(below, above)) & (points.weight**2 >= _OFTEN * points.ww)
-    return np.asarray(often & (points.low == points.high))
+    weight = segments.points.weight
+    single = segments.points.low == segments.points.high
+    often = np.flatnonzero(single & (weight**2 >= _OFTEN * segments.points.ww))
+    is_first, is_last = np.zeros(len(weight), np.bool_), np.zeros(len(weight), np.bool_)
+    is_first[segments.starts[:-1]] = is_last[segments.starts[1:] - 1] = True
+    below = np.where(is_first[often], 0.0, weight[often - 1])
+    above = np.where(is_last[often], 0.0, weight[np.minimum(often + 1, len(weight) - 1)])
+    result = np.zeros(len(weight), np.bool_)
+    result[often] = weight[often] > _OFTEN_TIMES * np.maximum(below, above)
+    return result
 
 
 def number_of_groups(segments: PointGroups) -> _Ints:

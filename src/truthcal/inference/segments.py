@@ -2,29 +2,31 @@
 
 import copy
 import math
-from collections.abc import Callable
-from itertools import compress
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import invalid
+from truthcal.core.checks import invalid, refuse_fractional
 from truthcal.core.group_keys import printed
+from truthcal.core.parallel import WORTH_A_THREAD, run_parts
 from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.sketch_table import SketchTable
-from truthcal.core.summarize import refuse_fractional_buckets
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, limit_or_bound, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_sizes_of
 from truthcal.inference.intervals import bias_intervals
 from truthcal.inference.laws.quadratic_form import Forms
+from truthcal.inference.laws.skewness import error_skewnesses
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import Segment, SegmentTable
 
+T = TypeVar("T")
 _Array = NDArray[np.float64]
 
 # The test of `assess`: unlike ATB, it also detects errors that change sign, such as predictions that are too extreme.
@@ -35,8 +37,10 @@ _FEW_CELLS = 56
 # Redraws of the outcomes of a segment with little information; the p-value may be smaller (`calibration_test`).
 # Drawing stops once 100 are as extreme as the data: p is then known to 10%, in a third of the time of 500.
 _RESAMPLES, _ENOUGH = 9999, 100
-# Intervals that are computed when the first one is read.
-_FIRST_INTERVALS = 20
+# Intervals that are computed when the first one is read, and most that are computed at a time.
+_FIRST_INTERVALS, _MOST_INTERVALS = 20, 1000
+# Segments that are worth a second thread.
+_WORTH_A_THREAD = 64
 
 
 def assess_segments(
@@ -101,7 +105,10 @@ def assess_segments(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
     check_table_of_sketches(table)
-    tests = [test for groups in table.point_groups(range(len(table))) for test in _test_segments(groups, min_rows)]
+    tests = _in_two_parts(
+        lambda places: [test for groups in table.point_groups(places) for test in _test_segments(groups, min_rows)],
+        range(len(table)),
+    )
     adjusted = np.array([test.pvalue for test in tests])
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
@@ -166,44 +173,55 @@ class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
     def __missing__(self, item: tuple[Any, str]) -> ConfidenceInterval:
         key, quantity = item
         first = self._rank[key]
-        ranks = range(first, min(first + max(len(self), _FIRST_INTERVALS), len(self._keys)))
-        ranks = [rank for rank in ranks if (self._keys[rank], quantity) not in self]
-        groups = next(self._table.point_groups([self._places[rank] for rank in ranks]))
-        if quantity == "error":
-            intervals = error_sizes_of(groups, self._level)
-        else:
-            intervals = bias_intervals(groups.merged(_FEW_CELLS).normalized(), self._level)
-        self.update(((self._keys[rank], quantity), interval) for rank, interval in zip(ranks, intervals, strict=False))
+        last = min(first + min(max(len(self), _FIRST_INTERVALS), _MOST_INTERVALS), len(self._keys))
+        ranks = [rank for rank in range(first, last) if (self._keys[rank], quantity) not in self]
+        intervals = _in_two_parts(lambda ranks: self._compute(quantity, ranks), ranks)
+        self.update(((self._keys[rank], quantity), interval) for rank, interval in zip(ranks, intervals, strict=True))
         return self[item]
+
+    def _compute(self, quantity: str, ranks: Sequence[int]) -> list[ConfidenceInterval]:
+        intervals: list[ConfidenceInterval] = []
+        for groups in self._table.point_groups([self._places[rank] for rank in ranks]):
+            if quantity == "error":
+                intervals += error_sizes_of(groups, self._level)
+            else:
+                intervals += bias_intervals(groups.merged(_FEW_CELLS).normalized(), self._level)
+        return intervals
+
+
+def _in_two_parts(work: Callable[[Sequence[int]], list[T]], segments: Sequence[int]) -> list[T]:
+    """Work on all segments, on two cores if there are many: most of the time is spent in loops without the GIL."""
+    half = len(segments) // 2
+    first, second = run_parts(
+        lambda: work(segments[:half]), lambda: work(segments[half:]), len(segments) * WORTH_A_THREAD // _WORTH_A_THREAD
+    )
+    return first + second
 
 
 # --- p-values ---------------------------------------------------------------------------------------------------------
 
 
 def _test_segments(groups: PointGroups, min_rows: int) -> list[_SegmentTest]:
-    """Test segments, as many at once as have enough information for the limit."""
-    segments = list(groups)
-    for points in segments:
-        refuse_fractional_buckets(points)
+    """Test segments: those with enough information all at once, the others by redraws."""
+    if groups.has_fractions.any():
+        refuse_fractional(None)
     tested = 1.0 / groups.one_row >= min_rows * (1.0 - 1e-9)
-    enough = tested & [points.effective_information >= ENOUGH_INFORMATION for points in segments]
-    far = iter(_far_upper_tails(groups.take(enough), list(compress(segments, enough))) if enough.any() else ())
+    enough = tested & (groups.effective_information >= ENOUGH_INFORMATION)
+    far = iter(_far_upper_tails(groups.take(enough)) if enough.any() else ())
     tests = []
-    for points, is_tested, is_far in zip(segments, tested, enough, strict=True):
-        method, pvalue = next(far) if is_far else _redraw(points) if is_tested else ("none", math.nan)
-        tests.append(_SegmentTest(pvalue, method, points.information))
+    for g, information in enumerate(groups.information.tolist()):
+        method, pvalue = next(far) if enough[g] else _redraw(groups[g]) if tested[g] else ("none", math.nan)
+        tests.append(_SegmentTest(pvalue, method, information))
     return tests
 
 
-def _far_upper_tails(groups: PointGroups, segments: list[Points]) -> list[tuple[str, float]]:
+def _far_upper_tails(groups: PointGroups) -> list[tuple[str, float]]:
     """Upper tails of segments, as in `far_upper_tail`, and their methods."""
-    cells = groups.merged(_FEW_CELLS)
-    kernel = TentKernel.of(_MEASURE, groups.points)  # the same for all
-    observed = np.array([kernel.measure(points) for points in segments])
-    scales = kernel.group_null_scales(cells)
+    kernel, cells = TentKernel.of(_MEASURE, groups.points), groups.merged(_FEW_CELLS)  # the kernel of all segments
+    observed, scales = kernel.group_measures(groups), kernel.group_null_scales(cells)
     limits = Forms.of(scales, np.zeros_like(scales), cells.starts).upper_tails(observed)
-    triples = zip(limits.tolist(), observed.tolist(), segments, strict=True)
-    return [limit_or_bound(limit, value, points, kernel) for limit, value, points in triples]
+    numbers = zip(limits.tolist(), error_skewnesses(groups).tolist(), observed.tolist(), strict=True)
+    return [limit_or_bound(*three, partial(groups.__getitem__, g), kernel) for g, three in enumerate(numbers)]
 
 
 def _redraw(points: Points) -> tuple[str, float]:

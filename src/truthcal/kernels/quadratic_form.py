@@ -16,8 +16,10 @@ _NEGLIGIBLE = math.exp(-42.0)
 # A contour on which the integrand grows by more than this factor loses digits: another one is tried.
 _TOLERATED = math.exp(1.0)
 # Halving the step squares the error of the trapezoid rule: two results this close differ only by rounding.
-_AGREEMENT = 1e-10
+_AGREEMENT = 1e-8
 _FIRST_STEP, _MOST_NODES, _MOST_HALVINGS, _SHORT = 0.25, 400, 9, 32
+# Factors of a product, and the size from which on a factor is taken alone.
+_FACTORS, _HUGE = 16, 1e15
 _SMALLEST = math.ulp(0.0)
 
 
@@ -28,24 +30,26 @@ def log_factors(z: complex, scales: Rows, squares: Rows, n_near: int) -> complex
     The first `n_near` scales add -1/2 log(1 - r z) + 1/2 d^2 r z / (1 - r z), the others that less 1/2 r z (1 + d^2):
     -1/2 (log(1 - r z) + r z) + 1/2 d^2 (r z)^2 / (1 - r z).
 
-    One logarithm of a product of factors 1 - r z takes a fifth of the time of one for each. In a product, |r z| is at
-    most 1/2 for each factor and 2.5 in total, or there is one factor alone, so that the angle stays below pi.
+    One logarithm of a product of 16 factors 1 - r z takes a fifth of the time of one for each. `circles` counts how
+    often the angle of the product passes pi; a factor turns it by less than pi, to the side of the sign of r. A factor
+    that is so large that the product might overflow is taken alone.
     """
     x, y = z.real, z.imag
     size = math.hypot(x, y)
-    real = lost = imag = shift = turn = reach = 0.0
-    p, q = 1.0, 0.0
+    real = lost = imag = shift = turn = circles = 0.0
+    p, q, factors = 1.0, 0.0, 0
     for j in range(scales.size):
         a, b = x * scales[j], y * scales[j]
-        gap, length = 1.0 - a, abs(scales[j]) * size
-        if reach + length > 2.5 or length > 0.5:
+        gap, huge = 1.0 - a, abs(scales[j]) * size > _HUGE
+        if factors >= _FACTORS or (huge and factors > 0):
             term = -0.5 * math.log(math.hypot(p, q)) - lost
             real, before = real + term, real
             lost = (real - before) - term  # compensated: thousands of near scales would cost three digits
             imag += 0.5 * math.atan2(q, p)
-            p, q, reach = 1.0, 0.0, 0.0
-        p, q = p * gap - q * b, p * b + q * gap
-        reach += length if length <= 0.5 else 3.0
+            p, q, factors = 1.0, 0.0, 0
+        p, q, side = p * gap - q * b, p * b + q * gap, q
+        circles += (side >= 0.0 > q) * (b > 0.0) - (side < 0.0 <= q) * (b < 0.0)
+        factors += _FACTORS if huge else 1
         if j >= n_near:
             shift += a
             turn += b
@@ -58,7 +62,7 @@ def log_factors(z: complex, scales: Rows, squares: Rows, n_near: int) -> complex
             real += inverse.real - 0.5 * squares[j]
             imag += inverse.imag
     real -= 0.5 * math.log(math.hypot(p, q)) + 0.5 * shift + lost
-    imag += 0.5 * math.atan2(q, p) - 0.5 * turn
+    imag += 0.5 * math.atan2(q, p) - 0.5 * turn + math.pi * circles
     return complex(real, imag)
 
 
@@ -104,7 +108,16 @@ def saddlepoint(x: float, scales: Rows, squares: Rows) -> tuple[float, float]:
 
 @compiled
 def contour_value(
-    u: float, angle: float, s: float, width: float, x: float, origin: float, scales: Rows, squares: Rows, n_near: int
+    u: float,
+    cosine: float,
+    sine: float,
+    s: float,
+    width: float,
+    x: float,
+    origin: float,
+    scales: Rows,
+    squares: Rows,
+    n_near: int,
 ) -> complex:
     """Integrand times dz/du on a hyperbola, relative to its absolute value at u = 0, where it is i.
 
@@ -112,7 +125,6 @@ def contour_value(
     angle) - cos(angle)) / sin(angle): it leaves s vertically and bends to the right if the angle is below pi/2, to the
     left if above. Equal steps in u grow with the distance from s, so that power laws decay as fast as exponentials.
     """
-    cosine, sine = math.cos(angle), math.sin(angle)
     up, half = math.sinh(u), math.sinh(0.5 * u)
     rise = 2.0 * half * half  # cosh(u) - 1, without cancellation
     z = complex(s + width / sine * rise * cosine, width * up)
@@ -127,9 +139,9 @@ def first_nodes(
     angle: float, s: float, width: float, x: float, origin: float, scales: Rows, squares: Rows, n_near: int
 ) -> tuple[float, int]:
     """Sum of `contour_value` at the coarsest nodes until it is negligible, and their number; 0 if it grows."""
-    total = 0.0
+    cosine, sine, total = math.cos(angle), math.sin(angle), 0.0
     for k in range(_MOST_NODES):
-        value = contour_value(_FIRST_STEP * k, angle, s, width, x, origin, scales, squares, n_near)
+        value = contour_value(_FIRST_STEP * k, cosine, sine, s, width, x, origin, scales, squares, n_near)
         size = abs(value)
         total += value.imag
         if size < _NEGLIGIBLE:
@@ -164,7 +176,9 @@ def contour_integral(x: float, s: float, width: float, scales: Rows, squares: Ro
     result, change = step * total, math.inf
     for _ in range(_MOST_HALVINGS):
         for k in range(nodes):
-            total += contour_value(step * (k + 0.5), angle, s, width, x, origin, scales, squares, n_near).imag
+            total += contour_value(
+                step * (k + 0.5), math.cos(angle), math.sin(angle), s, width, x, origin, scales, squares, n_near
+            ).imag
         step, nodes = 0.5 * step, 2 * nodes
         before, last = result, change
         result = step * total

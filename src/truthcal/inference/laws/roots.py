@@ -75,4 +75,4 @@ def _brent(
             break
         value = rising(state[X_CUR], active)
         state[F_CUR, active] = value[active]
-    return state[X_CUR]
+    return np.asarray(state[X_CUR])

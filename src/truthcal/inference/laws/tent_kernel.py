@@ -124,7 +124,7 @@ class TentKernel:
         information axis the rows of a bucket count as tied.
         """
         if self.information:
-            return float(self.sums(self.positions(points), points.bias[None, :])[0]) / points.total**2
+            return float(self.group_measures(PointGroups.one(points))[0])
         n = np.maximum(points.n, 2)
         middle, reach = (points.low + points.high) / 2.0, (points.high - points.low) * np.sqrt((n + 1) / (n - 1) / 12.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -132,6 +132,19 @@ class TentKernel:
         x = np.stack([middle - reach, middle + reach], axis=1).ravel()
         c = np.stack([(points.bias - tilt) / 2.0, (points.bias + tilt) / 2.0], axis=1).ravel()
         return float(self.sums(x, c[None, :])[0]) / points.total**2
+
+    def group_measures(self, groups: PointGroups) -> _Array:
+        """The measure with this kernel of each group of points of sketches."""
+        if not self.information:
+            return np.array([self.measure(points) for points in groups])
+        x, bias = self._group_positions(groups), groups.points.bias[None]
+        parts = [slice(*ends) for ends in pairwise(groups.starts.tolist())]
+        return np.array([self.sums(x[part], bias[:, part])[0] for part in parts]) / groups.total**2
+
+    def _group_positions(self, groups: PointGroups) -> _Array:
+        """Positions of the points of each group on the axis of the tents."""
+        points, parts = groups.points, [slice(*ends) for ends in pairwise(groups.starts.tolist())]
+        return np.concatenate([self.positions_of(points.p[part], points.wv[part]) for part in parts])
 
     def axes(self, x: _Array) -> _Array:
         """Coordinates of phi at the points x: inner products of rows are the kernel.
@@ -147,9 +160,7 @@ class TentKernel:
 
     def group_null_scales(self, groups: PointGroups) -> _Array:
         """Scales of the null distribution of each group, as many as it has points, and in their place."""
-        points, sizes = groups.points, np.diff(groups.starts)
-        parts = [slice(*ends) for ends in pairwise(groups.starts.tolist())]
-        x = np.concatenate([self.positions_of(points.p[part], points.wv[part]) for part in parts])
+        points, sizes, x = groups.points, np.diff(groups.starts), self._group_positions(groups)
         root = np.sqrt(points.wwv) / groups.spread(groups.total)
         scales = np.empty(len(points))
         for size in np.unique(sizes):
