@@ -39,6 +39,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/intervals.py
 	$(BIN)/python benchmarks/truthfulness.py
 	$(BIN)/python benchmarks/best_response.py
+	$(BIN)/python benchmarks/segments.py
 	$(BIN)/python benchmarks/cli.py
 
 $(VENV)/.python:

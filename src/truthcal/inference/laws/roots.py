@@ -72,7 +72,7 @@ def _brent(
     for _ in range(_MOST_STEPS):
         brent_steps(state, xtol, rtol, active)
         if not active.any():
-            break
+            return np.asarray(state[X_CUR])
         value = rising(state[X_CUR], active)
         state[F_CUR, active] = value[active]
-    return np.asarray(state[X_CUR])
+    raise ArithmeticError(f"No root was found in {_MOST_STEPS} steps; please report the rows or the sketch.")

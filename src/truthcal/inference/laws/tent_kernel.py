@@ -105,13 +105,14 @@ class TentKernel:
         total = 0.0
         for width, share, first in zip(self.widths, self.shares, self.before(x), strict=True):
             mass, moment, second = distances[:, here] - distances[:, first]
-            d, dd = x * mass - moment, x * x * mass - 2.0 * x * moment + second  # sums of a (x - x') and a (x - x')^2
+            # Sums over pairs of points less than a width apart of a a', of a a' (x - x') and of a a' (x - x')^2.
+            pairs = a @ mass, a @ (x * mass - moment), a @ (x * x * mass - 2.0 * x * moment + second)
             for other, other_share in zip(self.widths, self.shares, strict=True):
                 if other < width:
                     continue
-                near = mass - d * (1.0 / width + 1.0 / other) + dd / (width * other)
+                near = pairs[0] - pairs[1] * (1.0 / width + 1.0 / other) + pairs[2] / (width * other)
                 factor = share * other_share * (1.0 if other == width else 2.0)
-                total += factor * float(np.sum(a * (a + 2.0 * near)))
+                total += factor * float(a @ a + 2.0 * near)
         return max(total, 0.0)
 
     def measure(self, points: Points) -> float:
