@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,10 +16,11 @@ from truthcal.core.parallel import WORTH_A_THREAD, run_parts
 from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.sketch_table import SketchTable
-from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, limit_or_bound, run_test, tent_statistic
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_sizes_of
 from truthcal.inference.intervals import bias_intervals
+from truthcal.inference.laws.bounds import limit_or_bound
 from truthcal.inference.laws.quadratic_form import Forms
 from truthcal.inference.laws.skewness import error_skewnesses
 from truthcal.inference.laws.tent_kernel import TentKernel
@@ -112,35 +114,43 @@ def assess_segments(
     adjusted = np.array([test.pvalue for test in tests])
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
-    statistics = table.table()
-    keys, n, p = list(table), statistics["n"].tolist(), adjusted.tolist()
-    # Tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm.
-    order = sorted(range(len(keys)), key=lambda g: (*((False, p[g], tests[g].pvalue) if tested[g] else (True,)), -n[g]))
+    segments = _list_segments(table, tests, adjusted.tolist(), alpha, level)
+    return SegmentTable(segments, table.by, alpha, adjust, min_rows, table.neighbour_z)
+
+
+def _list_segments(
+    table: SketchTable, tests: "list[_SegmentTest]", adjusted: list[float], alpha: float, level: float
+) -> tuple[Segment, ...]:
+    """List segments in the order of their results."""
+    keys, statistics, names = list(table), table.table(), ("n", "mean_proba", "bias", "atb", "noise_floor")
+    n, mean_proba, bias, atb, noise_floor = (statistics[name].tolist() for name in names)
+    order = sorted(range(len(keys)), key=lambda g: _segment_order(adjusted[g], tests[g].pvalue, n[g]))
     # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
     intervals = _Intervals(copy.copy(table), [keys[g] for g in order], order, level)
-    segments = []
-    for g in order:
-        key, test = keys[g], tests[g]
-        mean_proba, bias = float(statistics["mean_proba"][g]), float(statistics["bias"][g])
-        segments.append(
-            Segment(
-                key=key,
-                name=", ".join(map(printed, key)) if isinstance(key, tuple) else printed(key),
-                kind=kind_of_error(table.points(key)) if p[g] <= alpha else test.kind_if_not_rejected,
-                pvalue=test.pvalue,
-                adjusted=p[g],
-                method=test.method,
-                n=n[g],
-                information=test.information,
-                mean_proba=mean_proba,
-                mean_true=min(max(mean_proba - bias, 0.0), 1.0),
-                bias=bias,
-                atb=float(statistics["atb"][g]),
-                noise_floor=float(statistics["noise_floor"][g]),
-                _intervals=intervals,
-            )
+    return tuple(
+        Segment(
+            key=keys[g],
+            name=", ".join(map(printed, keys[g])) if isinstance(keys[g], tuple) else printed(keys[g]),
+            kind=kind_of_error(table.points(keys[g])) if adjusted[g] <= alpha else tests[g].kind_if_not_rejected,
+            pvalue=tests[g].pvalue,
+            adjusted=adjusted[g],
+            method=tests[g].method,
+            n=n[g],
+            information=tests[g].information,
+            mean_proba=mean_proba[g],
+            mean_true=min(max(mean_proba[g] - bias[g], 0.0), 1.0),
+            bias=bias[g],
+            atb=atb[g],
+            noise_floor=noise_floor[g],
+            _intervals=intervals,
         )
-    return SegmentTable(tuple(segments), table.by, alpha, adjust, min_rows, table.neighbour_z)
+        for g in order
+    )
+
+
+def _segment_order(adjusted: float, pvalue: float, n: int) -> tuple[bool, float, float, int]:
+    """Sort key of segments: tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm."""
+    return (True, 0.0, 0.0, -n) if math.isnan(pvalue) else (False, adjusted, pvalue, -n)
 
 
 class _SegmentTest(NamedTuple):
@@ -160,8 +170,8 @@ class _SegmentTest(NamedTuple):
 class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
     """Intervals by segment and quantity, computed when first read. Unlike a cached function, it can be pickled.
 
-    Those of segments that are likely to be read next are computed with it, and twice as many each time: all together
-    take a tenth of the time that they would take one by one, and the 20 that are printed do not wait for all.
+    Those of the segments that follow are computed with it, and each time twice as many: together they take a tenth of
+    the time that they would take one by one, and the 20 that are printed do not wait for all.
     """
 
     def __init__(self, table: SketchTable, keys: list[Any], places: list[int], level: float) -> None:
@@ -172,9 +182,9 @@ class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
 
     def __missing__(self, item: tuple[Any, str]) -> ConfidenceInterval:
         key, quantity = item
-        first = self._rank[key]
-        last = min(first + min(max(len(self), _FIRST_INTERVALS), _MOST_INTERVALS), len(self._keys))
-        ranks = [rank for rank in range(first, last) if (self._keys[rank], quantity) not in self]
+        many, first = min(max(len(self), _FIRST_INTERVALS), _MOST_INTERVALS), self._rank[key]
+        next_ones = chain(range(first, len(self._keys)), reversed(range(first)))
+        ranks = list(islice((rank for rank in next_ones if (self._keys[rank], quantity) not in self), many))
         intervals = _in_two_parts(lambda ranks: self._compute(quantity, ranks), ranks)
         self.update(((self._keys[rank], quantity), interval) for rank, interval in zip(ranks, intervals, strict=True))
         return self[item]
