@@ -124,6 +124,8 @@ def _list_segments(
     """List segments in the order of their results."""
     keys, statistics, names = list(table), table.table(), ("n", "mean_proba", "bias", "atb", "noise_floor")
     n, mean_proba, bias, atb, noise_floor = (statistics[name].tolist() for name in names)
+    wrong = [g for g in range(len(keys)) if adjusted[g] <= alpha]
+    kinds = dict(zip(wrong, _in_two_parts(lambda places: _kinds_of_errors(table, places), wrong), strict=True))
     order = sorted(range(len(keys)), key=lambda g: _segment_order(adjusted[g], tests[g].pvalue, n[g]))
     # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
     intervals = _Intervals(copy.copy(table), [keys[g] for g in order], order, level)
@@ -131,7 +133,7 @@ def _list_segments(
         Segment(
             key=keys[g],
             name=", ".join(map(printed, keys[g])) if isinstance(keys[g], tuple) else printed(keys[g]),
-            kind=kind_of_error(table.points(keys[g])) if adjusted[g] <= alpha else tests[g].kind_if_not_rejected,
+            kind=kinds.get(g) or tests[g].kind_if_not_rejected,
             pvalue=tests[g].pvalue,
             adjusted=adjusted[g],
             method=tests[g].method,
@@ -146,6 +148,10 @@ def _list_segments(
         )
         for g in order
     )
+
+
+def _kinds_of_errors(table: SketchTable, places: Sequence[int]) -> list[str]:
+    return [kind_of_error(points) for groups in table.point_groups(places) for points in groups]
 
 
 def _segment_order(adjusted: float, pvalue: float, n: int) -> tuple[bool, float, float, int]:
