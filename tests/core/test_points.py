@@ -1,6 +1,7 @@
 """Points of sorted rows and of sketches: sums, merging; and the eigenvalues and coordinates of their tent kernel."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from oracles import measures as oracles
 from support.strategies import weighted_rows
 
 import truthcal as tc
-from truthcal.core.points import excess
+from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.registry import TENTS
@@ -335,3 +336,69 @@ def test_redrawn_weight_classes_have_the_moments_of_redrawn_rows():
     assert np.mean(errors) == pytest.approx(0.0, abs=4 * np.sqrt(variance / 400_000))
     assert np.var(errors) == pytest.approx(variance, rel=0.02)
     assert np.mean(errors**3) == pytest.approx(third, rel=0.05)
+
+
+# --- many groups at once ----------------------------------------------------------------------------------------------
+
+
+def some_groups():
+    """Sketches of different sizes, one of a single row, one with predictions of 0 and 1, one with weights of 1e60."""
+    rng = np.random.default_rng(0)
+    sketches = []
+    for n, scale in ((1, 1.0), (7, 1.0), (400, 1e60), (900, 1.0), (60, 1.0)):
+        p = rng.random(n) if n != 60 else rng.integers(0, 3, n) / 2
+        w = None if n in (7, 900) else scale * rng.exponential(1.0, n)
+        sketches.append(tc.Sketch(1024).update(rng.random(n) < p, p, w))
+    return [sketch.points() for sketch in sketches], tc.SketchTable.from_sketches(dict(enumerate(sketches)), by="g")
+
+
+ALL_COLUMNS = [field.name for field in fields(Points) if field.name not in ("n_buckets", "impossible")]
+
+
+@pytest.mark.parametrize("at_most", [1, 5, 56, 192, 5000])
+def test_groups_are_merged_like_each_alone(at_most):
+    alone, table = some_groups()
+    (groups,) = table.point_groups(range(5))
+    for points, one in zip(groups.merged(at_most).normalized(), alone, strict=True):
+        expected = one.merged(at_most).normalized()
+        assert len(points) <= at_most
+        for name in ALL_COLUMNS:
+            largest = np.max(np.abs(getattr(expected, name)))
+            np.testing.assert_allclose(
+                getattr(points, name), getattr(expected, name), rtol=1e-12, atol=1e-13 * largest, err_msg=name
+            )
+
+
+def test_totals_of_groups_are_those_of_each_alone():
+    alone, table = some_groups()
+    (groups,) = table.point_groups(range(5))
+    for name in ("rows", "total", "one_row", "information", "effective_information"):
+        np.testing.assert_allclose(getattr(groups, name), [getattr(points, name) for points in alone], rtol=1e-13)
+    assert groups.sums(groups.points.wwcc) == pytest.approx([np.sum(points.wwcc) for points in alone], rel=1e-13)
+    cumulative = np.concatenate([np.cumsum(points.bias) for points in alone])
+    np.testing.assert_array_equal(groups.cumulative(groups.points.bias), cumulative)
+    np.testing.assert_array_equal(groups.points.cumulative, cumulative)
+    assert groups.largest(groups.points.top).tolist() == [points.largest_weight for points in alone]
+    some = groups.take(np.array([True, False, False, True, True]))
+    assert some.total.tolist() == groups.total[[0, 3, 4]].tolist()
+    assert [len(points) for points in some] == [len(alone[g]) for g in (0, 3, 4)]
+
+
+def test_information_by_hand():
+    p, w = np.array([0.1, 0.5, 0.5, 0.8]), np.array([1.0, 3.0, 3.0, 2.0])
+    points, v = tc.Sketch().update([0, 1, 0, 1], p, w).points(), p * (1 - p)
+    assert points.information == pytest.approx(np.sum(v), rel=1e-12)
+    assert points.effective_information == pytest.approx(np.sum(w**2 * v) ** 2 / np.sum(w**4 * v), rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", TENTS)
+def test_null_scales_of_groups_are_those_of_each_alone(measure):
+    alone, table = some_groups()
+    (groups,) = table.point_groups(range(5))
+    kernel, cells = TentKernel.of(measure, alone[3]), groups.merged(40)
+    scales, values = kernel.group_null_scales(cells), kernel.group_measures(groups)
+    for g, points in enumerate(alone):
+        part = slice(cells.starts[g], cells.starts[g + 1])
+        expected = kernel.null_scales(points.merged(40))
+        np.testing.assert_allclose(scales[part], expected, rtol=1e-9, atol=1e-14 * np.max(expected))
+        assert values[g] == pytest.approx(kernel.measure(points), rel=1e-12)

@@ -983,3 +983,28 @@ def test_what_was_written_is_never_refused(rows):
         doubled = table + table
         assert SketchTable.from_bytes(doubled.to_bytes()).to_bytes() == doubled.to_bytes()
         assert dict(doubled).keys() == set(keys)
+
+
+# --- points and copies ------------------------------------------------------------------------------------------------
+
+
+def test_points_of_groups_in_any_order_and_in_small_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    sketches = {g: tc.Sketch(256).update(rng.integers(0, 2, n), rng.random(n)) for g, n in enumerate((3, 200, 50, 1))}
+    table = tc.SketchTable.from_sketches(sketches, by="g")
+    for block in (1, 60, 1 << 18):
+        monkeypatch.setattr("truthcal.core.sketch_table._BLOCK", block)
+        blocks = list(table.point_groups([2, 0, 3, 1]))
+        assert all(len(groups) == 1 or len(groups.points) <= block for groups in blocks)
+        for points, key in zip((points for groups in blocks for points in groups), (2, 0, 3, 1), strict=True):
+            for name in ("p", "weight", "bias", "cumulative", "wwv"):
+                np.testing.assert_array_equal(getattr(points, name), getattr(table.points(key), name))
+
+
+def test_a_copy_is_quick_and_independent(monkeypatch):
+    table = tc.SketchTable.from_sketches({"a": tc.Sketch().update([0, 1], [0.2, 0.9])}, by="g")
+    monkeypatch.setattr(tc.SketchTable, "to_bytes", None)  # compressing all cells would take longer than any test
+    other = copy.copy(table)
+    table.merge(other)
+    assert (int(table.n[0]), int(other.n[0])) == (4, 2)
+    assert (other.by, other.n_buckets, list(other)) == (table.by, table.n_buckets, ["a"])

@@ -12,8 +12,10 @@ from support.simulation import REPEATS, assert_covered
 from support.strategies import weighted_rows
 
 import truthcal as tc
+from truthcal.core.points import PointGroups
 from truthcal.core.summarize import summarize
 from truthcal.inference.error_size import number_of_groups
+from truthcal.kernels.point_groups import break_at_odds
 from truthcal.results.text import upper_limit
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
@@ -232,12 +234,16 @@ def test_interval_grows_with_the_level_and_shrinks_with_rows():
     assert few.high - few.low > 1.5 * (tc.error_size(y, p).high - tc.error_size(y, p).low)
 
 
+def usual_groups(y, p):
+    return number_of_groups(PointGroups.one(summarize(y, p).points()))[0]
+
+
 def test_number_of_groups_depends_on_predictions_and_weights_alone():
     rng = np.random.default_rng(0)
     for n, k in ((2, 1), (100, 5), (300, 9), (1000, 16), (10_000, 50), (100_000, 107), (10**6, 230)):
-        assert number_of_groups(summarize(np.zeros(n, int), rng.random(n)).points()) == pytest.approx(k, abs=1)
+        assert usual_groups(np.zeros(n, int), rng.random(n)) == pytest.approx(k, abs=1)
     p = rng.beta(1, 99, 10_000)
-    few, many = (number_of_groups(summarize(y, p).points()) for y in (np.zeros(10_000, int), np.ones(10_000, int)))
+    few, many = (usual_groups(y, p) for y in (np.zeros(10_000, int), np.ones(10_000, int)))
     assert few == many < 20
 
 
@@ -287,3 +293,36 @@ def test_no_error_is_printed_as_a_bare_0():
     assert found.estimate == 0.0
     assert str(found) == f"error: none detected, at most {upper_limit(found.high, 4)} (95% confidence)"
     assert found.noise_removed
+
+
+# --- breaks at odds ---------------------------------------------------------------------------------------------------
+
+
+def slow_breaks(p, weight, ww, breaks):
+    """Break stretches at odds of powers of 10 if odds differ 10 times and both pieces have 10 rows."""
+    breaks = breaks.copy()
+    odds = 10.0 ** np.arange(-6, 7)
+    for at in np.unique(np.searchsorted(p, odds / (1.0 + odds))):
+        if 0 < at < len(p) and not breaks[at]:
+            begin = np.flatnonzero(breaks[:at])[-1]
+            end = at + next(iter(np.flatnonzero(breaks[at:])), len(p) - at)
+            rows = min(np.sum(weight[side]) ** 2 / np.sum(ww[side]) for side in (slice(begin, at), slice(at, end)))
+            first, last = np.clip(p[[begin, end - 1]], 1e-7, 1.0 - 1e-7)
+            breaks[at] = rows >= 10.0 and last / (1.0 - last) > 10.0 * first / (1.0 - first)
+    return breaks
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_breaks_at_odds_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(1, 120, 5))])
+    odds = 10.0 ** rng.uniform(-9, 9, starts[-1])
+    p = np.concatenate([np.sort((odds / (1 + odds))[a:b]) for a, b in itertools.pairwise(starts)])
+    weight, ww = rng.integers(1, 5, len(p)) * 1.0, rng.integers(1, 9, len(p)) * 1.0
+    breaks = rng.random(len(p)) < 0.05
+    breaks[starts[:-1]] = True
+    parts = [slice(*ends) for ends in itertools.pairwise(starts)]
+    expected = np.concatenate([slow_breaks(p[part], weight[part], ww[part], breaks[part]) for part in parts])
+    levels = 10.0 ** np.arange(-6, 7)
+    break_at_odds(starts, p, weight, ww, levels / (1.0 + levels), 10.0, 1e-7, breaks)
+    np.testing.assert_array_equal(breaks, expected)

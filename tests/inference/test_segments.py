@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from datetime import date
 
 import numpy as np
@@ -442,6 +443,53 @@ def test_rows_that_come_later_change_nothing():
     table.merge(table_of({"a": sketch_of(5000, TRUTHS["too high"])}))
     assert result["a"].error.high == pytest.approx(before.high, rel=1e-2)
     assert result["a"].error is result["a"].error
+
+
+# --- many segments at once --------------------------------------------------------------------------------------------
+
+
+def test_segments_together_are_those_of_each_alone(monkeypatch):
+    """Numbers, kinds and reasons do not depend on the block, the order of reading, or the other segments."""
+    monkeypatch.setattr("truthcal.core.sketch_table._BLOCK", 1500)
+    sketches = {
+        (shape, truth, n, weighted): sketch_of(n, TRUTHS[truth], shape=shape, seed=n, weighted=weighted)
+        for shape in SHAPES
+        for truth in ("calibrated", "too high", "miscalibrated")
+        for n, weighted in ((1, False), (40, True), (600, False), (2000, True))
+    }
+    by = ["shape", "truth", "size", "weighted"]
+    together = assess_segments(table_of(sketches, by=by), adjust="none")
+    for key in reversed(list(together)):
+        segment, alone = together[key], assess_segments(table_of({key: sketches[key]}, by=by))[key]
+        assert (segment.kind, segment.method, segment.n, segment.name) == (
+            alone.kind,
+            alone.method,
+            alone.n,
+            alone.name,
+        )
+        assert segment.pvalue == pytest.approx(alone.pvalue, rel=1e-12, abs=0, nan_ok=True)
+        assert segment.information == pytest.approx(alone.information, rel=1e-13, abs=0)
+        for own, expected in ((segment.error, alone.error), (segment.bias_interval, alone.bias_interval)):
+            ends = (expected.low, expected.high, expected.estimate)
+            assert (own.low, own.high, own.estimate) == pytest.approx(ends, rel=1e-11, abs=1e-15, nan_ok=True)
+            assert (own.method, own.why, own.measure) == (expected.method, expected.why, expected.measure)
+
+
+def test_segments_together_have_the_intervals_of_their_sketches():
+    sketches = {n: sketch_of(n, TRUTHS["overconfident"], seed=n) for n in (100, 500, 1500)}
+    for n, segment in assess_segments(table_of(sketches)).items():
+        assert segment.error == tc.error_size(sketches[n])
+
+
+def test_few_intervals_are_computed_for_few_readers():
+    result = assess_segments(table_of(calibrated(60, n=50)))
+    intervals = result.segments[0]._intervals
+    assert len(intervals) == 0
+    str(result)
+    assert 40 <= len(intervals) <= 100
+    other = pickle.loads(pickle.dumps(result))
+    assert other.segments[-1].error == result.segments[-1].error
+    assert len(result.frame()) == 60
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------

@@ -50,25 +50,36 @@ def _cgroup_cores() -> int:
     return 1 << 16
 
 
+class _Thread(threading.local):
+    """Whether this thread runs a task, one of several at a time: then the tasks within it start no more threads."""
+
+    busy = False
+
+
+_THREAD = _Thread()
+
+
 def run_tasks(tasks: Sequence[Callable[[], A]], rows: int) -> list[A]:
     """Return the results of all tasks, in order; on several threads if there are enough rows.
 
     Threads take the next task from a queue. If tasks fail, the error of the first one in order is raised, so that it
     does not depend on timing. The threads end before this returns: a process that forks later inherits none.
     """
-    threads = min(thread_count(), len(tasks)) if rows >= WORTH_A_THREAD else 1
+    threads = min(thread_count(), len(tasks)) if rows >= WORTH_A_THREAD and not _THREAD.busy else 1
     results: dict[int, A] = {}
     errors: dict[int, BaseException] = {}
     waiting = iter(range(len(tasks)))
 
     def work() -> None:
+        was_busy, _THREAD.busy = _THREAD.busy, _THREAD.busy or threads > 1
         for k in waiting:
             try:
                 results[k] = tasks[k]()
-            except BaseException as error:
+            except BaseException as error:  # raised below
                 errors[k] = error
             if errors:
-                return
+                break
+        _THREAD.busy = was_busy
 
     with contextlib.ExitStack() as stack:
         if threads > 1:

@@ -1,5 +1,6 @@
 """One sketch per group of rows. Only filled buckets are stored; statistics are computed for all groups at once."""
 
+import copy
 import json
 import struct
 import zlib
@@ -16,7 +17,7 @@ from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
 from truthcal.core.params import check_power_of_two, shown
-from truthcal.core.points import Points
+from truthcal.core.points import PointGroups, Points
 from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid
 from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
@@ -27,6 +28,8 @@ _Floats = NDArray[np.float64]
 
 # Groups that `str` shows.
 _SHOWN = 20
+# Most points of a block of groups: 60 MB with everything that is computed from them.
+_BLOCK = 1 << 18
 
 
 class SketchTable(BinaryFile, Mapping[Any, Sketch]):
@@ -181,14 +184,14 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def __add__(self, other: object) -> "SketchTable":
         if not isinstance(other, SketchTable):
             return NotImplemented
-        return self._copy().merge(other)
+        return copy.copy(self).merge(other)
 
     def __radd__(self, other: object) -> "SketchTable":
         if isinstance(other, int) and other == 0:  # the start value of sum(tables)
-            return self._copy()
+            return copy.copy(self)
         return NotImplemented
 
-    def _copy(self) -> "SketchTable":
+    def __copy__(self) -> "SketchTable":  # without it, copy.copy would compress all cells, as pickle does
         table = SketchTable(self.by)
         vars(table).update(vars(self))  # arrays may be shared: `_fill` replaces them and never changes them
         return table
@@ -222,6 +225,18 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     def points(self, key: Any) -> Points:
         """Return the points of one group: the same as ``table[key].points()``, without building a sketch."""
         return Points.of_buckets(self._filled(key)[1], self.n_buckets)
+
+    def point_groups(self, places: Sequence[int]) -> Iterator[PointGroups]:
+        """Yield the points of the groups at these places of the table, in blocks that need little memory."""
+        starts, ends = self._starts[:-1][places], self._starts[1:][places]
+        upto = np.concatenate([[0], np.cumsum(ends - starts)])
+        first = 0
+        while first < len(places):
+            last = max(first + 1, int(np.searchsorted(upto, upto[first] + _BLOCK, side="right")) - 1)
+            parts = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
+            columns = np.concatenate([self._columns[:, start:end] for start, end in parts], axis=1)
+            yield PointGroups.of_buckets(columns, upto[first : last + 1] - upto[first], self.n_buckets)
+            first = last
 
     def _filled(self, key: Any) -> tuple[_Ints, _Floats]:
         """Return the numbers of the filled buckets of one group, and their COLUMNS."""

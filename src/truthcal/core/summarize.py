@@ -15,7 +15,7 @@ from truthcal.core.checks import (
     refuse_fractional,
 )
 from truthcal.core.neighbours import neighbour_z
-from truthcal.core.points import Points
+from truthcal.core.points import PointGroups, Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 
@@ -118,9 +118,6 @@ def refuse_labels(points: Points, hard: bool, name: str = "y_proba") -> None:
 
 
 def refuse_fractional_buckets(points: Points) -> None:
-    """Reject buckets with fractional outcomes. They show without weights only: for 0/1 outcomes sum y^2 = sum y."""
-    if (points.ww != points.n).any() or (points.weight != points.n).any():
-        return
-    squares = points.wwcc + (points.wp - points.wwv) - 2.0 * points.wcp  # of y; sum of p^2 = sum p - sum v
-    if float(np.sum(points.wp - points.bias - squares)) > 1e-6 * points.rows:
+    """Reject buckets with fractional outcomes. They show without weights only."""
+    if PointGroups.one(points).has_fractions.any():
         refuse_fractional(None)

@@ -18,7 +18,7 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_labels, summarize
 from truthcal.inference.intervals import interval_of
-from truthcal.inference.laws.bounds import bound_tails, variance_bound
+from truthcal.inference.laws.bounds import bound_tails, limit_or_bound, variance_bound
 from truthcal.inference.laws.brownian import PATH_LIMITS
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import (
@@ -57,8 +57,6 @@ _WELL_BELOW = 4.0
 _FAR = 1e-4
 # Lower tails up to this are redrawn where the limit may be wrong, in so many cells.
 _SMALL, _LOWER_TAIL_CELLS = 0.05, 64
-# If skewness increases the asymptotic p-value by more than this factor, a bound may be smaller.
-_MUCH = 2.0
 
 Interval = Callable[[float, str], ConfidenceInterval]
 
@@ -457,17 +455,8 @@ def far_upper_tail(observed: float, points: Points, kernel: TentKernel, at_most:
     Both are functions of the observed value that are nowhere below its tail (the limit up to 20%, where p is below
     1e-4; see `correct_for_skewness`), so the smaller one is as valid.
     """
-    skewness = error_skewness(points)
-    if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
-        return "bound", float(observed == 0.0)
     limit = upper_tail(observed, kernel.null_scales(points.merged(at_most)))
-    corrected = correct_for_skewness(limit, skewness)
-    if corrected > _MUCH * limit:
-        variance = variance_bound(points, kernel, null_moments(kernel, points))
-        bound = min(bound_tails(observed, points, variance).greater, 1.0)
-        if bound < corrected:
-            return "bound", bound
-    return "asymptotic", corrected
+    return limit_or_bound(limit, error_skewness(points), observed, lambda: points, kernel)
 
 
 def _tails_if_certain(observed: float) -> Tails:

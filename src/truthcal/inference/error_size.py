@@ -1,7 +1,6 @@
 """The size of the calibration error: its root mean square over groups of equal weight, without noise."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -11,16 +10,20 @@ from numpy.typing import NDArray
 from truthcal.core.checks import invalid
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_whole
-from truthcal.core.points import CELLS, Points, excess
+from truthcal.core.points import CELLS, PointGroups, Points, excess
 from truthcal.core.summarize import summarize
-from truthcal.inference.intervals import bias_interval
-from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
-from truthcal.inference.laws.squared_length import Axes, interval_end, why_no_interval
+from truthcal.inference.intervals import bias_intervals
+from truthcal.inference.laws.quadratic_form import Forms
+from truthcal.inference.laws.roots import interval_ends
+from truthcal.inference.laws.squared_length import why_no_interval
+from truthcal.inference.laws.tent_kernel import CERTAIN
+from truthcal.kernels.point_groups import break_at_odds
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import count
 
 _Array = NDArray[np.float64]
-_Indices = NDArray[np.intp]
+_Ints = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
 
 # Groups: half the square root of the number of rows up to the first number, then a multiple of the cube root.
 _FEW_GROUPS, _MANY_GROUPS, _PER_CUBE_ROOT = 50, 400, 2.3
@@ -41,6 +44,7 @@ _FINER, _LEAST_ROWS, _SIGNIFICANT = 4, 8.0, 2.5
 _WIDE_BUCKET = 0.02
 # A sum of w^2 / W^2 this close to 1 is that of a single row.
 _ROUNDING = 1e-9
+_HIDDEN = "the buckets of this sketch are too wide: errors within them are not known"
 # A mean square error below this quantile of its null distribution is replaced by it in the upper end of the interval.
 _UNUSUALLY_SMALL = 0.1
 
@@ -111,138 +115,165 @@ def error_size(
 @one_blas_thread()
 def error_size_of(points: Points, confidence_level: float, n_groups: int | None = None) -> ConfidenceInterval:
     """The size of the error, from sorted rows or a sketch."""
-    groups = _choose_groups(points) if n_groups is None else _Groups.of(points, n_groups)
-    estimate = groups.estimate
-    why = why_no_interval(points) or _why_buckets_hide_errors(points, len(groups.weight))
-    if why:
-        return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why)
+    return error_sizes_of(PointGroups.one(points), confidence_level, n_groups)[0]
+
+
+def error_sizes_of(
+    segments: PointGroups, confidence_level: float, n_groups: int | None = None
+) -> list[ConfidenceInterval]:
+    """The sizes of the errors of several sets of rows: segments."""
+    groups = _choose_groups(segments) if n_groups is None else _Groups.of(segments, np.array([n_groups]))
+    estimates, numbers = groups.estimate, np.diff(groups.starts)
+    hidden = _buckets_hide_errors(segments, numbers)
     low, high = groups.interval(confidence_level)
-    least, largest = _bias_limits(points, confidence_level)
-    ends = min(max(low, least), estimate), min(max(high, estimate, largest), 1.0)
-    why = f"approximation: all sizes of the error that are consistent with {count(len(groups.weight), 'group')} of rows"
-    return ConfidenceInterval(*ends, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
+    least, largest = _bias_limits(segments, confidence_level)
+    low, high = np.minimum(np.maximum(low, least), estimates), np.clip(high, np.maximum(estimates, largest), 1.0)
+    sizes = []
+    for g, estimate in enumerate(estimates.tolist()):
+        why = why_no_interval(int(segments.rows[g]), float(segments.one_row[g])) or (_HIDDEN if hidden[g] else "")
+        ends, method = (math.nan, math.nan), "none"
+        if not why:
+            ends, method = (float(low[g]), float(high[g])), "quadratic"
+            groups_of_rows = f"{count(int(numbers[g]), 'group')} of rows"
+            why = f"approximation: all sizes of the error that are consistent with {groups_of_rows}"
+        removed = method == "quadratic"
+        sizes.append(ConfidenceInterval(*ends, confidence_level, "error", estimate, method, why, removed))
+    return sizes
 
 
 def estimated_error(points: Points) -> float:
     """The estimate of the size of the error, without its interval."""
-    return _choose_groups(points).estimate
+    return float(_choose_groups(PointGroups.one(points)).estimate[0])
 
 
-def _why_buckets_hide_errors(points: Points, n_groups: int) -> str:
-    """Reason why a sketch has no interval: errors may differ within buckets that are wide and hold many rows."""
-    wide = (points.high - points.low > _WIDE_BUCKET) & (points.weight >= _HEAVY * points.total / n_groups)
-    return "the buckets of this sketch are too wide: errors within them are not known" if wide.any() else ""
+def _buckets_hide_errors(segments: PointGroups, n_groups: _Ints) -> _Mask:
+    """Which sketches have no interval: errors may differ within buckets that are wide and hold many rows."""
+    points = segments.points
+    heavy = points.weight >= segments.spread(_HEAVY * segments.total / n_groups)
+    return np.logical_or.reduceat((points.high - points.low > _WIDE_BUCKET) & heavy, segments.starts[:-1])
 
 
-def _bias_limits(points: Points, confidence_level: float) -> tuple[float, float]:
+def _bias_limits(segments: PointGroups, confidence_level: float) -> tuple[_Array, _Array]:
     """Limits of the size of the error that follow from the bias, which is never larger.
 
     The upper limit follows also from the bias with the signs of predictions above 1/2 reversed, which shows events that
     could have happened but did not if all predictions are near 0 or 1. The lower limit has half the chance of error of
     the interval, so that both lower limits together hold.
     """
-    cells = points.merged().normalized()
+    groups = segments.merged().normalized()
+    cells = groups.points
     sign = np.where(cells.p > 0.5, -1.0, 1.0)
     reverse = replace(cells, p=np.minimum(cells.p, 1.0 - cells.p), bias=sign * cells.bias, wwc=sign * cells.wwc)
-    limits = [bias_interval(x, confidence_level) for x in (cells, reverse)]
-    largest = max(max(-limit.low, limit.high) for limit in limits)
-    surer = bias_interval(cells, (1.0 + confidence_level) / 2.0)
-    return max(surer.low, -surer.high, 0.0), largest
+
+    def ends(cells: Points, level: float) -> tuple[_Array, _Array]:
+        intervals = bias_intervals(PointGroups(cells, groups.starts), level)
+        return np.array([interval.low for interval in intervals]), np.array([interval.high for interval in intervals])
+
+    limits = [ends(x, confidence_level) for x in (cells, reverse)]
+    largest = np.maximum.reduce([np.maximum(-low, high) for low, high in limits])
+    low, high = ends(cells, (1.0 + confidence_level) / 2.0)
+    return np.maximum(np.maximum(low, -high), 0.0), largest
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _choose_groups(points: Points) -> "_Groups":
-    """Groups for these points: finer ones than usual if the error changes within groups."""
-    n_groups = number_of_groups(points)
-    groups = _Groups.of(points, n_groups)
-    while n_groups * _FINER * _LEAST_ROWS * points.one_row <= 1.0:
-        n_groups *= _FINER
-        finer = _Groups.of(points, n_groups)
-        if finer.mean_square - groups.mean_square <= _SIGNIFICANT * finer.standard_error:
-            break
-        groups = finer
-    return groups
+def _choose_groups(segments: PointGroups) -> "_Groups":
+    """Groups of the points of segments: finer ones than usual where the error changes within groups."""
+    n_groups = usual = chosen = number_of_groups(segments)
+    groups = _Groups.of(segments, usual)
+    square, trying = groups.mean_square.copy(), np.ones(len(segments), np.bool_)
+    while (trying := trying & (n_groups * _FINER * _LEAST_ROWS * segments.one_row <= 1.0)).any():
+        n_groups = np.where(trying, n_groups * _FINER, n_groups)
+        finer = _Groups.of(segments.take(trying), n_groups[trying])
+        better = finer.mean_square - square[trying] > _SIGNIFICANT * finer.standard_error
+        square[trying] = finer.mean_square
+        trying[trying] = better
+        chosen = np.where(trying, n_groups, chosen)
+    return groups if np.array_equal(chosen, usual) else _Groups.of(segments, chosen)
 
 
-def _cut_into_groups(points: Points, n_groups: int) -> tuple[_Indices, _Indices]:
+def _cut_into_groups(segments: PointGroups, n_groups: _Ints) -> tuple[_Ints, _Ints]:
     """Cut neighbouring points into groups of about equal weight, and these into cells.
 
     Returns the first point of each cell, and the group of each cell. A prediction made often is a group of its own; for
     the others, the middle of their weight decides.
     """
-    weight = points.weight
-    ends = np.cumsum(weight)
-    ends *= n_groups / ends[-1]
+    points, first = segments.points, segments.starts[:-1]
+    ends = segments.cumulative(points.weight)
+    ends *= segments.spread(n_groups / ends[segments.starts[1:] - 1])
     begins = np.concatenate([[0.0], ends[:-1]])
-    breaks = (ends - begins >= _HEAVY) | _made_often(points)
+    begins[first] = 0.0
+    breaks = (ends - begins >= _HEAVY) | _made_often(segments)
     breaks[1:] |= breaks[:-1].copy()  # a group begins at a prediction made often and after it
-    fine = max(1, CELLS // n_groups)
-    cell = np.minimum((begins + ends) * (fine / 2.0), fine * n_groups - 1.0).astype(np.intp)
+    breaks[first] = True
+    fine = np.maximum(1, CELLS // n_groups)
+    most = segments.spread(fine * n_groups - 1.0)
+    fine = segments.spread(fine)
+    cell = np.minimum((begins + ends) * (fine / 2.0), most).astype(np.int64)
     breaks |= np.diff(cell // fine, prepend=-1) > 0
-    _break_wide_groups(breaks, points)
+    odds = 10.0 ** np.arange(-_LARGEST_POWER, _LARGEST_POWER + 1)
+    levels = odds / (1.0 + odds)
+    break_at_odds(segments.starts, points.p, points.weight, points.ww, levels, _LEAST_PIECE, _SMALLEST, breaks)
     starts = np.flatnonzero(breaks | (np.diff(cell, prepend=-1) > 0))
     return starts, np.cumsum(breaks[starts]) - 1
 
 
-def _made_often(points: Points) -> NDArray[np.bool_]:
+def _made_often(segments: PointGroups) -> _Mask:
     """Which points are a single prediction with many more rows than its neighbours."""
-    neighbours = np.zeros_like(points.weight)
-    neighbours[1:], neighbours[:-1] = points.weight[:-1], np.maximum(neighbours[:-1], points.weight[1:])
-    often = (points.weight > _OFTEN_TIMES * neighbours) & (points.weight**2 >= _OFTEN * points.ww)
-    return np.asarray(often & (points.low == points.high))
+    weight = segments.points.weight
+    single = segments.points.low == segments.points.high
+    often = np.flatnonzero(single & (weight**2 >= _OFTEN * segments.points.ww))
+    is_first, is_last = np.zeros(len(weight), np.bool_), np.zeros(len(weight), np.bool_)
+    is_first[segments.starts[:-1]] = is_last[segments.starts[1:] - 1] = True
+    below = np.where(is_first[often], 0.0, weight[often - 1])
+    above = np.where(is_last[often], 0.0, weight[np.minimum(often + 1, len(weight) - 1)])
+    result = np.zeros(len(weight), np.bool_)
+    result[often] = weight[often] > _OFTEN_TIMES * np.maximum(below, above)
+    return result
 
 
-def _break_wide_groups(breaks: NDArray[np.bool_], points: Points) -> None:
-    """Add breaks at odds of powers of 10, within groups that span more than that."""
-    odds = 10.0 ** np.arange(-_LARGEST_POWER, _LARGEST_POWER + 1)
-    for at in np.unique(np.searchsorted(points.p, odds / (1.0 + odds))):
-        if 0 < at < len(points) and not breaks[at]:
-            begin = int(np.flatnonzero(breaks[:at])[-1])
-            later = np.flatnonzero(breaks[at:])
-            end = int(at + later[0]) if len(later) else len(points)
-            sides = (slice(begin, at), slice(at, end))
-            rows = min(np.sum(points.weight[side]) ** 2 / np.sum(points.ww[side]) for side in sides)
-            first, last = np.clip(points.p[[begin, end - 1]], _SMALLEST, 1.0 - _SMALLEST)
-            breaks[at] = rows >= _LEAST_PIECE and last / (1.0 - last) > 10.0 * first / (1.0 - first)
-
-
-def number_of_groups(points: Points) -> int:
-    """Number of groups of the error size, which depends on predictions and weights alone.
+def number_of_groups(segments: PointGroups) -> _Ints:
+    """Number of groups of the error size of each segment, which depends on predictions and weights alone.
 
     Rows with a small p(1 - p) carry little information about the error of a group, and count less: one with p = 0.01
     counts as a ninth, and all of them fully if predictions are spread evenly over [0, 1].
     """
-    rows = min(1.0, 6.0 * points.noise_floor / points.one_row + _LEAST_COUNT) / points.one_row
-    most_groups = max(_FEW_GROUPS, min(_PER_CUBE_ROOT * rows ** (1.0 / 3.0), _MANY_GROUPS))
-    return int(np.clip(round(math.sqrt(rows) / 2.0), 1, round(most_groups)))
+    noise_floor = segments.sums(segments.points.wwv) / segments.total**2
+    rows = np.minimum(1.0, 6.0 * noise_floor / segments.one_row + _LEAST_COUNT) / segments.one_row
+    most_groups = np.maximum(_FEW_GROUPS, np.minimum(_PER_CUBE_ROOT * rows ** (1.0 / 3.0), _MANY_GROUPS))
+    return np.clip(np.round(np.sqrt(rows) / 2.0), 1, np.round(most_groups)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
     """Groups of neighbouring points, and the cells from which the variances of their errors are computed.
 
-    `weight` and `bias`: share of the weight of each group, and its mean of c = p - y. `mean_square`: the mean over
-    groups of the squared error without noise. Each cell belongs to one `group`; `p` is its mean prediction, `ww` and
-    `wwv` its sums of w^2 and w^2 v.
+    The groups of segment s stand from ``starts[s]`` to ``starts[s + 1]``. `weight` and `bias`: share of the weight of
+    its segment of each group, and its mean of c = p - y. `mean_square`: for each segment, the mean over groups of the
+    squared error without noise. Each cell belongs to one `group`; `p` is its mean prediction, `ww` and `wwv` its sums
+    of w^2 and w^2 v.
     """
 
+    starts: _Ints
     weight: _Array
     bias: _Array
-    mean_square: float
-    group: _Indices
+    mean_square: _Array
+    group: _Ints
     p: _Array
     ww: _Array
     wwv: _Array
 
     @classmethod
-    def of(cls, points: Points, n_groups: int) -> Self:
-        """Cut points into groups, and add up what is needed of each."""
-        starts, group = _cut_into_groups(points, n_groups)
+    def of(cls, segments: PointGroups, n_groups: _Ints) -> Self:
+        """Cut the points of segments into groups, and add up what is needed of each."""
+        points = segments.points
+        first, group = _cut_into_groups(segments, n_groups)
+        segment = np.searchsorted(segments.starts, first, side="right") - 1  # of each cell
+        total = segments.total[segment]
 
         def cells(column: _Array, power: int) -> _Array:
-            return np.asarray(np.add.reduceat(column, starts) / points.total**power)
+            return np.asarray(np.add.reduceat(column, first) / total**power)
 
         ww, wwv = cells(points.ww, 2), cells(points.wwv, 2)
         weight = np.bincount(group, cells(points.weight, 1)).astype(np.float64)
@@ -250,24 +281,29 @@ class _Groups:
         self_pairs = np.bincount(group, cells(points.wwcc, 2)) / weight**2
         one_row = np.bincount(group, ww) / weight**2
         known = one_row < 1.0 - _ROUNDING  # a group of a single row has no pairs of rows
-        squares = excess(bias**2, self_pairs, np.where(known, one_row, 1.0))
-        mean_square = float(np.average(squares[known], weights=weight[known])) if known.any() else 0.0
-        return cls(weight, bias, mean_square, group, cells(points.ww * points.p, 2) / ww, ww, wwv)
+        squares = np.where(known, excess(bias**2, self_pairs, np.where(known, one_row, 0.0)), 0.0)
+        starts = np.searchsorted(segment[np.flatnonzero(np.diff(group, prepend=-1))], np.arange(len(segments) + 1))
+        sums = [np.add.reduceat(terms, starts[:-1]) for terms in (squares * weight * known, weight * known)]
+        mean_square = np.where(sums[1] > 0.0, sums[0] / np.where(sums[1] > 0.0, sums[1], 1.0), 0.0)
+        return cls(starts, weight, bias, mean_square, group, cells(points.ww * points.p, 2) / ww, ww, wwv)
+
+    def _sums(self, terms: _Array) -> _Array:
+        """Sum over the groups of each segment."""
+        return np.add.reduceat(terms, self.starts[:-1])
+
+    def _spread(self, values: _Array) -> _Array:
+        """Values of segments, for each group."""
+        return np.repeat(values, np.diff(self.starts))
 
     @property
-    def mean(self) -> float:
-        """Mean error of all rows: the bias."""
-        return float(self.weight @ self.bias)
+    def estimate(self) -> _Array:
+        """Root mean square error of each segment, at least the absolute bias."""
+        return np.maximum(np.sqrt(np.maximum(self.mean_square, 0.0)), np.abs(self._sums(self.weight * self.bias)))
 
     @property
-    def estimate(self) -> float:
-        """Root mean square error, at least the absolute bias."""
-        return max(math.sqrt(max(self.mean_square, 0.0)), abs(self.mean))
-
-    @property
-    def standard_error(self) -> float:
+    def standard_error(self) -> _Array:
         """Standard error of `mean_square` if there is no error."""
-        return math.sqrt(2.0 * float(np.sum(self.variances(np.zeros_like(self.bias)) ** 2)))
+        return np.sqrt(2.0 * self._sums(self.variances(np.zeros_like(self.bias)) ** 2))
 
     def variances(self, error: _Array) -> _Array:
         """Variances of `bias` times the root of `weight`, if these are the true errors of the groups.
@@ -279,28 +315,50 @@ class _Groups:
         variance = np.where((self.p > error) & (self.p < 1.0 + error), np.maximum(variance, 0.0), 0.0)
         return np.asarray(np.bincount(self.group, variance) / self.weight)
 
-    def interval(self, confidence_level: float) -> tuple[float, float]:
-        """All sizes that neither tail rejects.
+    def interval(self, confidence_level: float) -> tuple[_Array, _Array]:
+        """All sizes of the error of each segment that neither tail rejects.
 
         The lower end is sought in the direction of the observed errors, the upper end in one that is turned towards the
         largest variance as far as the observed errors may be noise: there, noise hides an error best. Errors that look
         smaller than chance allows must not make the interval short, so that their mean square is at least the 10%
         quantile of that of noise.
         """
-        chance, root = (1.0 - confidence_level) / 2.0, np.sqrt(self.weight)
-        observed = root * self.bias
-        square = float(observed @ observed)
-        direction = observed / math.sqrt(square) if square > 0.0 else np.zeros_like(observed)
-
-        def tail(mean: _Array, side: Callable[..., float]) -> float:
-            axes = Axes.of(mean, self.variances(mean / root))
-            return axes.tail(square, axes.observed, side)
-
-        low = interval_end(lambda size: tail(size * direction, upper_tail) - chance) if square > 0.0 else 0.0
+        chance, observed = (1.0 - confidence_level) / 2.0, np.sqrt(self.weight) * self.bias
+        square = self._sums(observed**2)
+        some = square > 0.0
+        direction = observed / self._spread(np.sqrt(np.where(some, square, 1.0)))
+        low = interval_ends(
+            lambda size, wanted: self._tails(size, direction, square, wanted, upper=True) - chance, some
+        )
         noise = self.variances(np.zeros_like(observed))
-        signal = max(0.0, 1.0 - float(np.sum(noise)) / square) if square > 0.0 else 0.0
-        largest, hidden = np.argmax(noise), math.sqrt(signal) * direction
-        hidden[largest] += math.copysign(math.sqrt(1.0 - signal), observed[largest])
-        hidden /= math.sqrt(float(hidden @ hidden))
-        square = max(square, upper_quantile(1.0 - _UNUSUALLY_SMALL, self.variances(self.bias)))
-        return low, interval_end(lambda size: chance - tail(size * hidden, lower_tail))
+        signal = np.where(some, np.maximum(0.0, 1.0 - self._sums(noise) / np.where(some, square, 1.0)), 0.0)
+        hidden = self._spread(np.sqrt(signal)) * direction
+        largest = self._first_largest(noise)
+        hidden[largest] += np.copysign(np.sqrt(1.0 - signal), observed[largest])
+        hidden /= self._spread(np.sqrt(self._sums(hidden**2)))
+        square = np.maximum(square, self._usual_square(square))
+        return low, interval_ends(
+            lambda size, wanted: chance - self._tails(size, hidden, square, wanted, upper=False), np.ones_like(some)
+        )
+
+    def _tails(self, size: _Array, direction: _Array, square: _Array, wanted: _Mask, *, upper: bool) -> _Array:
+        """Tail probability of the mean square of each segment at `square`, for errors of a size in a direction."""
+        mean = self._spread(size) * direction
+        scales = self.variances(mean / np.sqrt(self.weight))
+        largest = np.maximum.reduceat(scales, self.starts[:-1])
+        free = scales > self._spread(CERTAIN * np.maximum(largest, 1e-12 * square))
+        rest = square - self._sums(np.where(free, 0.0, mean**2))
+        shifts = np.where(free, mean, 0.0) / np.sqrt(np.where(free, scales, 1.0))
+        forms = Forms.of(np.where(free, scales, 0.0), shifts, self.starts)
+        return forms.upper_tails(rest, wanted) if upper else forms.lower_tails(rest, wanted)
+
+    def _usual_square(self, square: _Array) -> _Array:
+        """Quantile of the mean square of noise alone, where `square` is smaller; 0 elsewhere."""
+        forms = Forms.of(self.variances(self.bias), np.zeros_like(self.bias), self.starts)
+        usual = 1.0 - _UNUSUALLY_SMALL
+        return forms.upper_quantiles(usual, forms.upper_tails(square) > usual)
+
+    def _first_largest(self, values: _Array) -> _Ints:
+        """The first group of each segment that has its largest value."""
+        places = np.flatnonzero(values == self._spread(np.maximum.reduceat(values, self.starts[:-1])))
+        return places[np.searchsorted(places, self.starts[:-1])]

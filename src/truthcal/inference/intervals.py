@@ -21,13 +21,14 @@ from scipy import special
 
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
-from truthcal.core.points import CELLS, Points, excess
+from truthcal.core.points import PointGroups, Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import blocks
-from truthcal.inference.laws.squared_length import Axes, interval_end, why_no_interval
+from truthcal.inference.laws.roots import interval_end, interval_ends
+from truthcal.inference.laws.squared_length import Axes, why_no_interval
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
 from truthcal.results.intervals import ConfidenceInterval
@@ -199,21 +200,18 @@ def interval_of(
     method: str,
     n_resamples: int = _DRAWS,
     rng: Any = 0,
-    *,
-    at_most: int = CELLS,
 ) -> ConfidenceInterval:
-    """Confidence interval from sorted rows or a sketch, with neighbouring points merged down to a maximum number."""
+    """Confidence interval from sorted rows or a sketch."""
     if summary.sketched:
         check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
     known = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
     check_choice(method, "method", ("auto", known), f" for {measure}")
     points = summary.points()
-    cells = points.merged(at_most).normalized()
-    if why := why_no_interval(points):
-        estimate = float(np.sum(cells.bias)) if measure == "bias" else math.nan
-        return _no_interval(measure, estimate, confidence_level, why)
+    cells = points.merged().normalized()
     if measure == "bias":
         return bias_interval(cells, confidence_level)
+    if why := why_no_interval(points.rows, points.one_row):
+        return _no_interval(measure, math.nan, confidence_level, why)
     if measure in NORMS and not summary.sketched:
         return _norm_interval(summary, cells, measure, confidence_level, n_resamples, rng)
     if measure in TENTS or measure in _OTHERS:
@@ -227,24 +225,42 @@ def _no_interval(measure: str, estimate: float, level: float, why: str) -> Confi
 
 
 def bias_interval(cells: Points, level: float) -> ConfidenceInterval:
-    """Confidence interval of the bias: all that are consistent with these rows, by Student's quantile of a score.
+    """Confidence interval of the bias, from normalized cells (see `bias_intervals`)."""
+    return bias_intervals(PointGroups.one(cells), level)[0]
+
+
+def bias_intervals(cells: PointGroups, level: float) -> list[ConfidenceInterval]:
+    """Confidence intervals of biases, from normalized cells: all that Student's quantile of a score does not reject.
 
     The variance is the estimated one or, if larger, that of outcomes with the assumed bias: if few or no events
     occurred, the estimated variance is too small.
     """
-    bias, one_row = float(np.sum(cells.bias)), cells.one_row
-    squares = float(np.sum(cells.wwcc) - 2.0 * bias * np.sum(cells.wwc)) + one_row * bias**2
-    variance = max(squares, 0.0) / (1.0 - one_row)
-    quantile = float(special.stdtrit(max(1.0 / one_row - 1.0, 1e-9), (1.0 + level) / 2.0))
+    points, one_row = cells.points, cells.one_row
+    reasons = [why_no_interval(*group) for group in zip(cells.rows.tolist(), one_row.tolist(), strict=True)]
+    known = np.array([not why for why in reasons])
+    bias = cells.sums(points.bias)
+    squares = cells.sums(points.wwcc) - 2.0 * bias * cells.sums(points.wwc) + one_row * bias**2
+    variance = np.maximum(squares, 0.0) / np.where(known, 1.0 - one_row, 1.0)
+    quantile = special.stdtrit(np.maximum(1.0 / one_row - 1.0, 1e-9), (1.0 + level) / 2.0)
+    unbiased = points.p - cells.spread(bias)
 
-    def beyond(distance: float, sign: float) -> float:
-        distance = max(distance, 1e-12)  # at 0, both terms are 0 if all outcomes are certain
-        truth = np.clip(cells.p - bias - sign * distance, 0.0, 1.0)
-        return distance - quantile * math.sqrt(max(variance, float(np.sum(cells.ww * truth * (1.0 - truth)))))
+    def end(sign: float) -> _Array:
+        def beyond(distance: _Array, _: NDArray[np.bool_]) -> _Array:
+            distance = np.maximum(distance, 1e-12)  # at 0, both terms are 0 if all outcomes are certain
+            truth = np.clip(unbiased - sign * cells.spread(distance), 0.0, 1.0)
+            assumed = np.add.reduceat(points.ww * truth * (1.0 - truth), cells.starts[:-1])
+            return np.asarray(distance - quantile * np.sqrt(np.maximum(variance, assumed)))
 
-    low, high = (bias + sign * interval_end(lambda d, sign=sign: beyond(d, sign)) for sign in (-1.0, 1.0))  # type: ignore[misc]
+        return np.clip(bias + sign * interval_ends(beyond, known), -1.0, 1.0)
+
     why = "approximation: all biases that are consistent with the mean of these rows, by Student's quantile"
-    return ConfidenceInterval(max(low, -1.0), min(high, 1.0), level, "bias", bias, "score", why)
+    ends = np.stack([end(-1.0), end(1.0), bias], axis=1).tolist()
+    return [
+        _no_interval("bias", estimate, level, reason)
+        if reason
+        else ConfidenceInterval(low, high, level, "bias", estimate, "score", why)
+        for (low, high, estimate), reason in zip(ends, reasons, strict=True)
+    ]
 
 
 def _square_interval(

@@ -340,8 +340,8 @@ def merge_buckets(order: Rows, starts: Rows, columns: Rows, out: Rows) -> None:
 
 @compiled
 def group_totals(starts: Rows, columns: Rows, out: Rows) -> None:
-    """For each group of buckets, the totals of all sums (N_SUMS x groups)."""
-    for field in range(N_SUMS):
+    """For each group of buckets, the totals of the first sums: as many as `out` has rows."""
+    for field in range(out.shape[0]):
         for g in range(starts.size - 1):
             total, lost = 0.0, 0.0
             for k in range(starts[g], starts[g + 1]):

@@ -1,5 +1,6 @@
 """Weighted sums of squared normals, against other formulas in many digits."""
 
+import itertools
 import math
 from functools import lru_cache
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
+from truthcal.inference.laws.quadratic_form import Forms, lower_tail, upper_quantile, upper_tail
 
 
 @pytest.fixture(autouse=True)
@@ -295,3 +296,28 @@ def test_far_beyond_floats_is_zero_and_never_nan():
 def test_known_values():
     assert lower_tail(1e-9, [1.0, 1.0]) == pytest.approx(5e-10, rel=5e-6)  # 1 - exp(-5e-10)
     assert upper_quantile(0.05, [1.0]) == pytest.approx(3.8415, abs=5e-5)  # chi-square with one degree of freedom
+
+
+# --- many forms at once -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_forms_together_are_those_of_each_alone(signed):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 30, 40)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    scales, shifts = rng.exponential(1.0, starts[-1]) * 10.0 ** rng.integers(-9, 9), rng.normal(size=starts[-1])
+    scales[rng.random(len(scales)) < 0.2] = 0.0
+    scales[: sizes[0]] = 0.0
+    if signed:
+        scales *= rng.choice([-1.0, 1.0], len(scales))
+    forms, parts = Forms.of(scales, shifts, starts), [slice(*ends) for ends in itertools.pairwise(starts)]
+    x = np.array([np.sum(scales[part]) * rng.exponential(2.0) for part in parts])
+    for many, one in ((forms.upper_tails, upper_tail), (forms.lower_tails, lower_tail)):
+        alone = [one(value, scales[part], shifts[part]) for value, part in zip(x, parts, strict=True)]
+        assert many(x).tolist() == alone
+        some = np.arange(len(x)) % 3 == 0
+        assert many(x, some).tolist() == np.where(some, alone, 0.0).tolist()
+    for chance in (0.01, 0.9):
+        alone = [upper_quantile(chance, scales[part], shifts[part]) for part in parts]
+        np.testing.assert_allclose(forms.upper_quantiles(chance), alone, rtol=1e-13, atol=0)

@@ -1,12 +1,17 @@
 """Bounds on tails of measures with a tent kernel: valid for any number of rows (docs/theory/inference.md)."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from truthcal.core.points import Points
 from truthcal.inference.laws.redraw import Tails
-from truthcal.inference.laws.tent_kernel import NullMoments, TentKernel
+from truthcal.inference.laws.skewness import correct_for_skewness
+from truthcal.inference.laws.tent_kernel import NullMoments, TentKernel, null_moments
+
+# If skewness increases the asymptotic p-value by more than this factor, a bound may be smaller.
+_MUCH = 2.0
 
 
 def variance_bound(points: Points, kernel: TentKernel, moments: NullMoments) -> float:
@@ -38,3 +43,19 @@ def bound_tails(observed: float, points: Points, variance: float) -> Tails:
         bernstein = 2.0 * math.exp(-observed / (2.0 * (floor + largest * length / 3.0)))
         greater = min(floor / observed, cantelli, mcdiarmid, bernstein)
     return Tails(greater, less, floor, math.sqrt(variance), 0)
+
+
+def limit_or_bound(
+    limit: float, skewness: float, observed: float, points_of: Callable[[], Points], kernel: TentKernel
+) -> tuple[str, float]:
+    """Upper tail of a test statistic, and its method: the limit corrected for skewness, or a bound if smaller."""
+    if math.isinf(skewness):  # all predictions are 0 or 1: right, or impossible
+        return "bound", float(observed == 0.0)
+    corrected = correct_for_skewness(limit, skewness)
+    if corrected > _MUCH * limit:
+        points = points_of()
+        variance = variance_bound(points, kernel, null_moments(kernel, points))
+        bound = min(bound_tails(observed, points, variance).greater, 1.0)
+        if bound < corrected:
+            return "bound", bound
+    return "asymptotic", corrected

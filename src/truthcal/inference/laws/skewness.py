@@ -3,21 +3,27 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.points import Points
+from truthcal.core.points import PointGroups, Points
 
 
 def error_skewness(points: Points) -> float:
-    """Skewness of the sum of errors if all rows were skewed to the same side; inf without noise.
+    """Skewness of the sum of errors if all rows were skewed to the same side; inf without noise."""
+    return float(error_skewnesses(PointGroups.one(points))[0])
+
+
+def error_skewnesses(groups: PointGroups) -> NDArray[np.float64]:
+    """`error_skewness` of each group.
 
     The rows of a bucket are taken to have its mean weight, in squares, and its mean prediction.
     """
-    variance = float(np.sum(points.wwv))
-    if not variance > 0.0:
-        return math.inf
-    share, weight = points.wwv / variance, np.sqrt(points.row_ww / variance)
-    return float(np.sum(share * weight * np.abs(1.0 - 2.0 * points.p)))
+    points, variance = groups.points, groups.sums(groups.points.wwv)
+    noisy = variance > 0.0
+    each = groups.spread(np.where(noisy, variance, 1.0))
+    skewness = groups.sums(points.wwv / each * np.sqrt(points.row_ww / each) * np.abs(1.0 - 2.0 * points.p))
+    return np.where(noisy, skewness, np.inf)
 
 
 def correct_for_skewness(limit: float, skewness: float) -> float:

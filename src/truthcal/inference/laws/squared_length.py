@@ -1,15 +1,12 @@
-"""The squared length of a normal vector: its tails, and the ends of an interval of the length of its mean."""
+"""The squared length of a normal vector: its tails, and when its mean has an interval."""
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
-from truthcal.core.points import Points
 from truthcal.inference.laws.tent_kernel import CERTAIN
 
 _Array = NDArray[np.float64]
@@ -27,10 +24,7 @@ class Axes:
 
     @classmethod
     def of(cls, observed: _Array, covariance: _Array) -> Self:
-        """Find the principal axes. A covariance that is a vector is the diagonal of a matrix."""
-        if covariance.ndim == 1:
-            order = np.argsort(covariance)
-            return cls(observed[order], covariance[order])
+        """Find the principal axes."""
         scales, axes = np.linalg.eigh(covariance)
         return cls(observed @ axes, np.maximum(scales, 0.0))
 
@@ -46,25 +40,9 @@ class Axes:
         return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
 
 
-def interval_end(rising: Callable[[float], float]) -> float:
-    """End of a confidence interval: root of an increasing function on [0, 1], or an end of [0, 1] if it has none.
-
-    Lengths are much smaller than 1, so dividing by 4 brackets the root faster than Brent's method alone.
-    """
-    rising = functools.cache(rising)  # a tail takes a millisecond, and brentq evaluates both ends again
-    if rising(0.0) >= 0.0:
-        return 0.0
-    if rising(1.0) <= 0.0:
-        return 1.0
-    high = 1.0
-    while high > 1e-12 and rising(high / 4.0) > 0.0:
-        high /= 4.0
-    return float(optimize.brentq(rising, high / 4.0 if high > 1e-12 else 0.0, high, xtol=1e-12, rtol=1e-6))
-
-
-def why_no_interval(points: Points) -> str:
-    """Reason why these points have no confidence interval; empty if they have one."""
-    if points.rows < 2:
+def why_no_interval(rows: int, one_row: float) -> str:
+    """Reason why rows of this number and sum of w^2 / W^2 have no confidence interval; empty if they have one."""
+    if rows < 2:
         return "an interval needs two rows"
-    uneven = points.one_row * points.rows > 2.0 and points.one_row * _FEW > 1.0
-    return "a few rows have nearly all of the weight" if uneven or points.one_row >= 1.0 else ""
+    uneven = one_row * rows > 2.0 and one_row * _FEW > 1.0
+    return "a few rows have nearly all of the weight" if uneven or one_row >= 1.0 else ""

@@ -11,18 +11,21 @@ The weights are eigenvalues, which a few hundred points give to four digits and 
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.points import Points, information_axis
+from truthcal.core.points import PointGroups, Points, information_axis
 from truthcal.kernels.ubse import tent_starts, tent_sums
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Multiscale, MultiscaleInformation
 
 _Array = NDArray[np.float64]
 
+# Entries of the matrices whose eigenvalues are computed together, which should fit into the processor's cache.
+_BLOCK = 1 << 16
 # Directions whose variance is below this share of the largest are left out.
 CERTAIN = 1e-11
 
@@ -63,8 +66,8 @@ class TentKernel:
         return np.zeros(len(points)) if self.information else points.high - points.low
 
     def matrix(self, x: _Array) -> _Array:
-        """The kernel between all pairs of points."""
-        distance = np.abs(x[:, None] - x)
+        """The kernel between all pairs of points, for each row of x if there are several."""
+        distance = np.abs(x[..., :, None] - x[..., None, :])
         k = np.zeros_like(distance)
         for width, share in zip(self.widths, self.shares, strict=True):
             k += share * np.maximum(1.0 - distance / width, 0.0)
@@ -102,13 +105,14 @@ class TentKernel:
         total = 0.0
         for width, share, first in zip(self.widths, self.shares, self.before(x), strict=True):
             mass, moment, second = distances[:, here] - distances[:, first]
-            d, dd = x * mass - moment, x * x * mass - 2.0 * x * moment + second  # sums of a (x - x') and a (x - x')^2
+            # Sums over pairs of points less than a width apart of a a', of a a' (x - x') and of a a' (x - x')^2.
+            pairs = a @ mass, a @ (x * mass - moment), a @ (x * x * mass - 2.0 * x * moment + second)
             for other, other_share in zip(self.widths, self.shares, strict=True):
                 if other < width:
                     continue
-                near = mass - d * (1.0 / width + 1.0 / other) + dd / (width * other)
+                near = pairs[0] - pairs[1] * (1.0 / width + 1.0 / other) + pairs[2] / (width * other)
                 factor = share * other_share * (1.0 if other == width else 2.0)
-                total += factor * float(np.sum(a * (a + 2.0 * near)))
+                total += factor * float(a @ a + 2.0 * near)
         return max(total, 0.0)
 
     def measure(self, points: Points) -> float:
@@ -121,7 +125,7 @@ class TentKernel:
         information axis the rows of a bucket count as tied.
         """
         if self.information:
-            return float(self.sums(self.positions(points), points.bias[None, :])[0]) / points.total**2
+            return float(self.group_measures(PointGroups.one(points))[0])
         n = np.maximum(points.n, 2)
         middle, reach = (points.low + points.high) / 2.0, (points.high - points.low) * np.sqrt((n + 1) / (n - 1) / 12.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -129,6 +133,19 @@ class TentKernel:
         x = np.stack([middle - reach, middle + reach], axis=1).ravel()
         c = np.stack([(points.bias - tilt) / 2.0, (points.bias + tilt) / 2.0], axis=1).ravel()
         return float(self.sums(x, c[None, :])[0]) / points.total**2
+
+    def group_measures(self, groups: PointGroups) -> _Array:
+        """The measure with this kernel of each group of points of sketches."""
+        if not self.information:
+            return np.array([self.measure(points) for points in groups])
+        x, bias = self._group_positions(groups), groups.points.bias[None]
+        parts = [slice(*ends) for ends in pairwise(groups.starts.tolist())]
+        return np.array([self.sums(x[part], bias[:, part])[0] for part in parts]) / groups.total**2
+
+    def _group_positions(self, groups: PointGroups) -> _Array:
+        """Positions of the points of each group on the axis of the tents."""
+        points, parts = groups.points, [slice(*ends) for ends in pairwise(groups.starts.tolist())]
+        return np.concatenate([self.positions_of(points.p[part], points.wv[part]) for part in parts])
 
     def axes(self, x: _Array) -> _Array:
         """Coordinates of phi at the points x: inner products of rows are the kernel.
@@ -140,9 +157,20 @@ class TentKernel:
 
     def null_scales(self, points: Points) -> _Array:
         """Scales of the null distribution for many rows: a sum of squares of standard normals, each with its scale."""
-        root = np.sqrt(points.wwv) / points.total
-        scaled = root[:, None] * self.matrix(self.positions(points)) * root
-        return np.maximum(np.linalg.eigvalsh(scaled).astype(np.float64), 0.0)
+        return self.group_null_scales(PointGroups.one(points))
+
+    def group_null_scales(self, groups: PointGroups) -> _Array:
+        """Scales of the null distribution of each group, as many as it has points, and in their place."""
+        points, sizes, x = groups.points, np.diff(groups.starts), self._group_positions(groups)
+        root = np.sqrt(points.wwv) / groups.spread(groups.total)
+        scales = np.empty(len(points))
+        for size in np.unique(sizes):
+            places = groups.starts[:-1][sizes == size, None] + np.arange(size)
+            for first in range(0, len(places), block := 1 + _BLOCK // size**2):
+                place = places[first : first + block]
+                scaled = root[place][:, :, None] * self.matrix(x[place]) * root[place][:, None, :]
+                scales[place] = np.linalg.eigvalsh(scaled)
+        return np.maximum(scales, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
