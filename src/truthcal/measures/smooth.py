@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from truthcal.core.checks import read_only
 from truthcal.core.parallel import run_parts
 from truthcal.core.params import check_number
+from truthcal.core.roots import find_root
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import smece as kernel
 from truthcal.kernels.laplace import laplace_square
@@ -246,7 +247,6 @@ def smece_of(sample: Sample) -> float:
 
 def _smece_crossing(cells: _Cells, weight: float) -> float:
     """Find smECE: the standard deviation, of one to two cells, that equals the smoothed error, on a log scale."""
-    from scipy.optimize import brentq
 
     def above(log_sigma: float) -> float:
         return math.log(cells.smoothed(math.exp(log_sigma)) / weight) - log_sigma
@@ -255,7 +255,7 @@ def _smece_crossing(cells: _Cells, weight: float) -> float:
     wide = narrow + math.log(2.0)
     if above(wide) >= 0.0:  # through rounding
         return math.exp(wide)
-    return math.exp(brentq(above, narrow, wide, xtol=1e-9))
+    return math.exp(find_root(above, narrow, wide, xtol=1e-9))
 
 
 def _smece_levels(groups: Groups, first: int) -> Iterator[_Cells]:

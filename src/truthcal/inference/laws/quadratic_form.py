@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truthcal.core.roots import find_root
 from truthcal.kernels.quadratic_form import log_factors, slope_and_curvature
 
 _Reals = NDArray[np.float64]
@@ -288,7 +289,6 @@ def _quantile_of_form(form: _Form, log_chance: float) -> float:
 
 def _find_root(rising: Callable[[float], float], start: float, step: float) -> float:
     """Root of a rising tail of a quadratic form: doubling steps find a bracket, Brent's method the root."""
-    from scipy.optimize import brentq
 
     def bounded(x: float) -> float:
         return min(max(rising(x), -1e9), 1e9)
@@ -299,5 +299,5 @@ def _find_root(rising: Callable[[float], float], start: float, step: float) -> f
         there = start - math.copysign(step, here)
         value = bounded(there)
         if value == 0.0 or (value > 0.0) != (here > 0.0):
-            return float(brentq(bounded, start, there, xtol=precision, rtol=1e-15))
+            return find_root(bounded, start, there, xtol=precision, rtol=1e-15)
         start, here, step = there, value, 2.0 * step

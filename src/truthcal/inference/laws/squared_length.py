@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from truthcal.core.points import Points
+from truthcal.core.roots import find_root
 from truthcal.inference.laws.tent_kernel import CERTAIN
 
 _Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ def interval_end(rising: Callable[[float], float]) -> float:
 
     Lengths are much smaller than 1, so dividing by 4 brackets the root faster than Brent's method alone.
     """
-    rising = functools.cache(rising)  # a tail takes a millisecond, and brentq evaluates both ends again
+    rising = functools.cache(rising)  # a tail takes a millisecond, and `find_root` evaluates both ends again
     if rising(0.0) >= 0.0:
         return 0.0
     if rising(1.0) <= 0.0:
@@ -59,7 +59,7 @@ def interval_end(rising: Callable[[float], float]) -> float:
     high = 1.0
     while high > 1e-12 and rising(high / 4.0) > 0.0:
         high /= 4.0
-    return float(optimize.brentq(rising, high / 4.0 if high > 1e-12 else 0.0, high, xtol=1e-12, rtol=1e-6))
+    return find_root(rising, high / 4.0 if high > 1e-12 else 0.0, high, xtol=1e-12, rtol=1e-6)
 
 
 def why_no_interval(points: Points) -> str:
