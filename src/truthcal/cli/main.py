@@ -28,6 +28,8 @@ _WRONG, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line: the entry point. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Matrices are small: threads of BLAS do not make them faster, and take a hundred times as long on a busy machine.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):  # characters that cannot be encoded are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

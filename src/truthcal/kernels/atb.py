@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
+from truthcal.kernels.jit import BLOCK, Rows, interpreted_first, two_sum
 
 
-@compiled
+@interpreted_first
 def one_sided_integrals(
     p: Rows, y: Rows, w: Rows, first: int, step: int, count: int, end: float
 ) -> tuple[float, float, float, float]:
@@ -35,7 +35,7 @@ def one_sided_integrals(
     return high, low, linear, square
 
 
-@compiled
+@interpreted_first
 def one_sided_integrals_binary(
     p: Rows, y: Rows, first: int, step: int, count: int, end: float
 ) -> tuple[float, float, float, float]:
@@ -48,7 +48,7 @@ def one_sided_integrals_binary(
         for k in range(done, min(done + BLOCK, count)):
             here = np.float64(p[i])
             ph, pl = two_sum(ph, pl, here)
-            ones += y[i]
+            ones += int(y[i])
             i += step
             there = np.float64(p[i]) if k + 1 < count else end
             x = (ph - ones) + pl
@@ -61,7 +61,7 @@ def one_sided_integrals_binary(
     return high, low, linear, square
 
 
-@compiled
+@interpreted_first
 def absolute_integral(p: Rows, y: Rows, w: Rows, total: float) -> float:
     """Kernel of ATB_l1: integral of |C(q)| + |total - C(q)| over thresholds q in [0, 1]."""
     ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
