@@ -1,11 +1,11 @@
 """Compilation of kernels, and definitions shared by all of them."""
 
+import contextlib
 import functools
 import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -33,18 +33,20 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], interpreted: int) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._left = interpreted  # elements
-        self._compiled: Callable[..., Any] | None = None
+        self._left = interpreted  # elements to visit in Python
+        self._in_use: Callable[..., Any] | None = None  # the compiled loop, once it is preferred
 
     def __call__(self, *args: Any) -> Any:
         """Run the loop."""
-        if self._compiled is None:
-            size = max((arg.size for arg in args if isinstance(arg, np.ndarray)), default=0)
-            if size <= self._left and not _settings.compile_at_once:
-                self._left -= size
-                with np.errstate(all="ignore"):  # as in compiled code
-                    return self.plain(*args)
-        return self.compiled(*args)
+        if self._in_use is not None:
+            return self._in_use(*args)
+        size = max((arg.size for arg in args if isinstance(arg, np.ndarray)), default=1)
+        if size <= self._left and not _settings.compile_at_once and not (_settings.numba_in_use and self._is_cached):
+            self._left -= size
+            with np.errstate(all="ignore"):  # as in compiled code
+                return self.plain(*args)
+        self._in_use, _settings.numba_in_use = self.compiled, True
+        return self._in_use(*args)
 
     @functools.cached_property
     def plain(self) -> Callable[..., Any]:
@@ -55,9 +57,19 @@ class Kernel:
     def compiled(self) -> Callable[..., Any]:
         """The loop as numba's dispatcher, which compiles it for each new combination of types."""
         with _settings.lock:  # two threads must not compile the same kernel twice
-            if self._compiled is None:
-                self._compiled = _dispatcher(self._with_helpers("compiled"))
-            return self._compiled
+            return self._dispatcher
+
+    @functools.cached_property
+    def _dispatcher(self) -> Callable[..., Any]:
+        return _make_dispatcher(self._with_helpers("compiled"))
+
+    @functools.cached_property
+    def _is_cached(self) -> bool:
+        """Whether machine code is on disk: then it takes 10 ms to load, if numba has been imported."""
+        cache: Any = getattr(self.compiled, "_cache", None)
+        with contextlib.suppress(Exception):  # a damaged cache, or another version of numba
+            return bool(cache._cache_file._load_index())
+        return False
 
     def _with_helpers(self, attribute: str) -> Callable[..., Any]:
         """Copy the function; kernels that it calls become their attribute of this name."""
@@ -76,10 +88,11 @@ class Kernel:
 
 
 class _Settings:
-    """State of this process: whether kernels may be interpreted, and whether `notice.on_compile` is called."""
+    """State of this process: whether kernels must be compiled, whether some are, and whether this is announced."""
 
     lock = threading.RLock()
     compile_at_once = False
+    numba_in_use = False
     listening = False
 
 
@@ -92,14 +105,14 @@ def compiled(function: F) -> F:
 
 
 def interpreted_first(function: F) -> F:
-    """Make a kernel that runs in Python until it has visited 2^16 elements, and is then compiled.
+    """Make a kernel that runs in Python until it has visited 2^16 elements in this process, and is then compiled.
 
     Its time must be linear in the size of its largest array, up to a factor of about 10.
     """
     return cast(F, Kernel(function, INTERPRETED))
 
 
-@contextmanager
+@contextlib.contextmanager
 def compile_at_once() -> Iterator[None]:
     """Interpret no kernels within this context."""
     before, _settings.compile_at_once = _settings.compile_at_once, True
@@ -109,7 +122,7 @@ def compile_at_once() -> Iterator[None]:
         _settings.compile_at_once = before
 
 
-def _dispatcher(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_dispatcher(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile without the GIL, and cache the machine code on disk if there is a writable directory."""
     import numba
 

@@ -19,7 +19,7 @@ from truthcal.kernels.smcal import smooth_error, witness
 from truthcal.measures.binned import unbinned_ece_of
 from truthcal.results.measures import SmoothWitness
 
-_NO_FIT = np.empty(0)
+NO_FIT = np.empty(0)
 # Cells of this level are merged into coarser ones; finer ones are built from the rows.
 _BASE = 12
 # Work of a cell, in rows.
@@ -111,13 +111,13 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 
 def smcal_of(sample: Sample) -> float:
     """Smooth calibration error of sorted rows."""
-    return smooth_error(sample.groups.r, sample.groups.cumulative, _NO_FIT) / sample.weight
+    return smooth_error(sample.groups.r, sample.groups.cumulative, NO_FIT) / sample.weight
 
 
 def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
     """Smooth calibration error of each row of `bias` at the predictions `r`."""
     curves = read_only(np.cumsum(bias, axis=1))  # as in smcal_of, so that the kernel compiles once for both
-    return np.array([smooth_error(r, curve, _NO_FIT) for curve in curves])
+    return np.array([smooth_error(r, curve, NO_FIT) for curve in curves])
 
 
 def smcal_witness(

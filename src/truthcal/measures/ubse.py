@@ -157,7 +157,7 @@ class MultiscaleInformation(Binning):
     def ubse_of(self, sample: Sample) -> float:
         """The mixture."""
         points, widths, out = sample.points(), np.array(_WIDTHS), np.empty(1)
-        x = information_axis(points.p, points.wv)
+        x = read_only(information_axis(points.p, points.wv))
         before = tent_starts(x, widths)
         kernel.tent_sums(x, points.bias[None, :], before, 1.0 / widths, np.array(list(self.shares().values())), out)
         return max(float(out[0]), 0.0) / points.total**2

@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import read_only
 from truthcal.core.points import Points, information_axis
 from truthcal.kernels.ubse import tent_sums
 from truthcal.measures.registry import MEASURES
@@ -77,6 +78,7 @@ class TentKernel:
     def sums(self, x: _Array, c: _Array, before: NDArray[np.intp] | None = None) -> _Array:
         """For each row of `c`, the sum over all pairs of points of c c' k."""
         out = np.empty(len(c))
+        x, c = read_only(x), read_only(c)  # so that the kernel compiles once
         tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
         return out
 
