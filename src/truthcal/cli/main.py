@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from truthcal.cli.errors import error_text
-from truthcal.cli.output import discard_output, print_error, print_warnings_as_messages
+from truthcal.cli.output import announce_compiling, discard_output, print_error, print_warnings_as_messages
 from truthcal.cli.parser import COMMANDS, build_parser, parse_arguments
 from truthcal.cli.request import Request
 
@@ -72,6 +72,7 @@ def _run_command(request: Request) -> int:
     try:
         with warnings.catch_warnings():
             print_warnings_as_messages(request.quiet)
+            announce_compiling(request)
             # Loaded only now: help must not wait for numpy.
             module = importlib.import_module(f"truthcal.cli.commands.{request.command}")
             status: int = module.run(request)

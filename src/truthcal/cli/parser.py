@@ -330,6 +330,12 @@ COMMANDS = (
         "folder",
     ),
     Command(
+        "warmup",
+        "compile all code now instead of at first use, for example while a container is built",
+        (("in a Dockerfile, after the installation: RUN ...", "truthcal warmup"),),
+        "",
+    ),
+    Command(
         "completion",
         "print a shell script that completes commands, options and file names",
         (("bash", 'eval "$(truthcal completion bash)"'), ("zsh", 'eval "$(truthcal completion zsh)"')),

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import sys
 import threading
 import types
 import warnings
@@ -71,6 +72,11 @@ class Kernel:
             return bool(cache._cache_file._load_index())
         return False
 
+    @property
+    def cache_folder(self) -> str | None:
+        """Folder with the machine code of this kernel; None if it is not cached."""
+        return str(getattr(self.compiled, "_cache").cache_path) if self._is_cached else None  # noqa: B009
+
     def _with_helpers(self, attribute: str) -> Callable[..., Any]:
         """Copy the function; kernels that it calls become their attribute of this name."""
         function: Any = self._function
@@ -97,6 +103,13 @@ class _Settings:
 
 
 _settings = _Settings()
+
+
+def kernels() -> list[Kernel]:
+    """Return the kernels of all modules that were imported."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("truthcal.kernels.")]
+    found = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, Kernel)}
+    return list(found.values())
 
 
 def compiled(function: F) -> F:
