@@ -12,7 +12,8 @@ import pytest
 import truthcal as tc
 
 ROOT = Path(__file__).parent.parent
-ATB = "import truthcal; print(truthcal.atb([0, 1], [0.25, 0.75]))"
+ATB = "truthcal.atb([0, 1], [0.25, 0.75])"
+ATB_COMPILED = f"import truthcal, truthcal.kernels.jit as jit\nwith jit.compile_at_once(): print({ATB})"
 
 
 def run(code, **env):
@@ -64,6 +65,17 @@ def test_names_for_type_checkers_and_readers_agree():
     assert documented == declared
 
 
+def test_few_rows_load_no_numba():
+    """Compiling, or only importing numba, would take longer than running the loops in Python."""
+    code = (
+        "import sys, numpy as np, truthcal as tc; p = np.linspace(0.1, 0.9, 3000); y = np.arange(3000) % 2\n"
+        "tc.calibration_test(y, p, method='asymptotic'); tc.error_size(y, p); tc.brier_decomposition(y, p)\n"
+        "print('numba' in sys.modules); tc.atb(np.resize(y, 100_000), np.resize(p, 100_000))\n"
+        "print('numba' in sys.modules)"
+    )
+    assert run(code).split() == ["False", "True"]
+
+
 def copied_package(folder):
     shutil.copytree(ROOT / "src" / "truthcal", folder / "truthcal", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -73,8 +85,10 @@ def test_compiled_code_is_kept_on_disk(tmp_path):
     """The second process finds what the first compiled, and compiles nothing."""
     package = copied_package(tmp_path)
     cache = tmp_path / "cache"
-    stats = "from truthcal.kernels.rows import pack; s = pack.stats; print(len(s.cache_hits), len(s.cache_misses))"
-    code = f"{ATB}; {stats}"
+    stats = (
+        "from truthcal.kernels.rows import pack; s = pack.compiled.stats; print(len(s.cache_hits), len(s.cache_misses))"
+    )
+    code = f"{ATB_COMPILED}\n{stats}"
     env = {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
     assert run(code, **env).split() == ["0.015625", "0", "1"]
     assert any(cache.rglob("*.nbc"))
@@ -87,7 +101,7 @@ def test_where_no_cache_can_be_written_it_compiles_and_goes_on(tmp_path):
     code = (
         "import numba.core.caching as c\n"
         "def refuse(self): raise OSError('read-only')\n"
-        "c._CacheLocator.ensure_cache_path = refuse\n" + ATB
+        "c._CacheLocator.ensure_cache_path = refuse\n" + ATB_COMPILED
     )
     assert run(code, PYTHONPATH=str(package)) == "0.015625"
     assert not any(tmp_path.rglob("*.nbc"))
@@ -96,12 +110,12 @@ def test_where_no_cache_can_be_written_it_compiles_and_goes_on(tmp_path):
 def test_a_disk_that_fills_up_while_caching_is_a_warning(tmp_path):
     package = copied_package(tmp_path)
     code = (
-        "import warnings, numba.core.caching as c\n"
+        "import truthcal, truthcal.kernels.jit as jit, warnings, numba.core.caching as c\n"
         "def full(self, *args): raise OSError(28, 'No space left on device')\n"
         "c.IndexDataCacheFile.save = full\n"
-        "with warnings.catch_warnings(record=True) as caught:\n"
+        "with warnings.catch_warnings(record=True) as caught, jit.compile_at_once():\n"
         "    warnings.simplefilter('always')\n"
-        f"    {ATB}\n"
+        f"    print({ATB})\n"
         "print(any('could not cache compiled code' in str(w.message) for w in caught))"
     )
     assert run(code, PYTHONPATH=str(package)).split() == ["0.015625", "True"]

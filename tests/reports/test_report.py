@@ -197,7 +197,7 @@ def test_texts_say_what_atb_and_scales_are(single):
 def test_measures_are_those_of_the_rows(models, several):
     outcome, proba = forecasts()
     table = tc.all_measures(outcome, proba["honest"])
-    assert rows_of(several.html) == {row.name: f"{row.value:.3g}" for row in table.rows}
+    assert rows_of(several.html) == {row.name: f"{row.value:.3g}" for row in table.rows} | {"distcal": "\N{EN DASH}"}
     text = text_of(several)
     for row in table.rows:
         what = tc.MEASURES[row.name].function.__doc__.strip().splitlines()[0].replace("`", "")
@@ -346,9 +346,14 @@ def test_sketch_makes_a_report_with_certified_bounds():
 def test_weighted_rows_make_a_report_with_the_measures_of_these_weights():
     outcome, proba = forecasts(300)
     weight = np.arange(300) % 4
-    made = tc.report(tc.assess(outcome, proba["honest"], sample_weight=weight))
+    assessment = tc.assess(outcome, proba["honest"], sample_weight=weight)
+    made = tc.report(assessment, exact_distcal=True)
     expected = tc.all_measures(outcome, proba["honest"], sample_weight=weight)
     assert rows_of(made.html) == {row.name: f"{row.value:.3g}" for row in expected.rows}
+    (low, high) = re.findall(
+        r"distcal: between ([\d.]+) and ([\d.]+), by atb_l1, smcal", text_of(tc.report(assessment))
+    )[0]
+    assert float(low) <= expected["distcal"] <= float(high)
 
 
 def test_six_models_with_sixty_segments_each_stay_small_and_show_fifty(reuse_figures):

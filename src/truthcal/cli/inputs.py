@@ -67,7 +67,7 @@ class Data:
 
 def rows_in_memory(y: Any, p: Any, w: Any = None) -> Loaded:
     """Wrap input rows that are in memory already."""
-    return Loaded(y, p, w, Sketch().update(y, p, w), None, len(p))
+    return Loaded(y, p, w, None, None, len(p))
 
 
 def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool = False) -> Data:

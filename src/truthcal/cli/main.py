@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from truthcal.cli.errors import error_text
-from truthcal.cli.output import discard_output, print_error, print_warnings_as_messages
+from truthcal.cli.output import announce_compiling, discard_output, print_error, print_warnings_as_messages
 from truthcal.cli.parser import COMMANDS, build_parser, parse_arguments
 from truthcal.cli.request import Request
 
@@ -28,6 +28,8 @@ _WRONG, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line: the entry point. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Matrices are small: threads of BLAS do not make them faster, and take a hundred times as long on a busy machine.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):  # characters that cannot be encoded are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -70,6 +72,7 @@ def _run_command(request: Request) -> int:
     try:
         with warnings.catch_warnings():
             print_warnings_as_messages(request.quiet)
+            announce_compiling(request)
             # Loaded only now: help must not wait for numpy.
             module = importlib.import_module(f"truthcal.cli.commands.{request.command}")
             status: int = module.run(request)

@@ -67,4 +67,4 @@ def rows_or_sketch(loaded: Loaded) -> tuple[tuple[Any, ...], Any]:
 
 def certified_atb(loaded: Loaded) -> tc.Bounded | None:
     """Return the bounds of one model's ATB if only a sketch of its rows was kept."""
-    return None if loaded.exact else loaded.sketch.atb()
+    return None if loaded.sketch is None else loaded.sketch.atb()

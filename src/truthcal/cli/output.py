@@ -11,6 +11,8 @@ from typing import Any
 
 from truthcal import __version__
 from truthcal.cli.request import Request
+from truthcal.core.progress import watched_stderr
+from truthcal.kernels import notice
 from truthcal.results.base import to_plain
 from truthcal.results.text import escape_control_characters, mood
 
@@ -30,6 +32,16 @@ def print_message(request: Request, message: str) -> None:
     """Print a message to stderr, unless the user asked for none."""
     if not request.quiet:
         sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
+
+
+def announce_compiling(request: Request) -> None:
+    """From now on, print a message on a terminal before code is compiled, once: otherwise a long wait has no reason."""
+
+    def announce() -> None:
+        notice.on_compile = None
+        print_message(request, "compiling (first run only; `truthcal warmup` does it in advance) ...")
+
+    notice.on_compile = announce if watched_stderr() is not None and request.command != "warmup" else None
 
 
 def print_error(message: str) -> None:

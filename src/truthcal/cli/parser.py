@@ -163,6 +163,9 @@ _OPTIONS = {
     ),
     "report": _option("also write the HTML report", "--report", metavar="OUT.html"),
     "title": _option("title of the report", "--title", metavar="TEXT"),
+    "exact-distcal": _option(
+        "compute the distance to calibration for the report, instead of bounds", "--exact-distcal", action="store_true"
+    ),
     "page": _option("file to write (default: the input's name with .html)", "-o", "--output", metavar="OUT.html"),
     "output": _option("file to write", "-o", "--output", metavar="OUT", required=True),
     "summary": _option("append the result as Markdown, e.g. to $GITHUB_STEP_SUMMARY", "--summary", metavar="FILE"),
@@ -236,7 +239,8 @@ COMMANDS = (
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        "files label probas weight pos-label hard by report title json markdown alpha confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by report title exact-distcal json markdown alpha confidence-level "
+        "adjust min-rows",
     ),
     Command(
         "test",
@@ -255,7 +259,8 @@ COMMANDS = (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
         ),
-        "rows label probas weight pos-label hard key compared confidence-level report title json markdown",
+        "rows label probas weight pos-label hard key compared confidence-level report title exact-distcal "
+        "json markdown",
     ),
     Command(
         "measures",
@@ -302,7 +307,7 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files label probas weight pos-label hard by page title alpha confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by page title exact-distcal alpha confidence-level adjust min-rows",
     ),
     Command(
         "check",
@@ -316,13 +321,19 @@ COMMANDS = (
             ),
         ),
         "files label proba weight pos-label hard by gate-alpha max-error confidence-level summary report title "
-        "adjust min-rows json markdown",
+        "exact-distcal adjust min-rows json markdown",
     ),
     Command(
         "demo",
         "assess three example forecasters: honest, overconfident, and one that games its metric",
         (("write the data and a report into truthcal-demo/", "truthcal demo"),),
         "folder",
+    ),
+    Command(
+        "warmup",
+        "compile all code now instead of at first use, for example while a container is built",
+        (("in a Dockerfile, after the installation: RUN ...", "truthcal warmup"),),
+        "",
     ),
     Command(
         "completion",

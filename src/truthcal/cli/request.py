@@ -30,6 +30,7 @@ class Request:
     output: str | None = None
     report: str | None = None
     title: str | None = None
+    exact_distcal: bool = False
     summary: str | None = None
     format: Literal["text", "json", "markdown"] = "text"
     alpha: float | None = 0.05

@@ -43,7 +43,7 @@ class progress:
         self._start = time.monotonic()
         self._next = self._start + _PATIENCE
         self._drawn = 0
-        self._stream = _watched_stderr()
+        self._stream = watched_stderr()
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +91,7 @@ class progress:
             self._stream = None
 
 
-def _watched_stderr() -> TextIO | None:
+def watched_stderr() -> TextIO | None:
     """Return stderr for the progress bar if it is a terminal."""
     with contextlib.suppress(Exception):  # a closed stream raises; a replaced one may raise anything
         if sys.stderr is not None and sys.stderr.isatty():

@@ -381,7 +381,7 @@ def refuse_other_grid(other: Grid, grid: Grid, noun: str) -> None:
 def cells_are_possible(grid: Grid, bucket: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return whether each filled bucket of a sketch can come from rows. A checksum proves only unchanged bytes."""
     out = np.empty(len(bucket), np.bool_)
-    buckets.possible_cells(columns, out)
+    buckets.possible_cells(np.ascontiguousarray(columns), out)  # columns may be transposed; compile for one layout
     for extreme in (buckets.LOW, buckets.HIGH):
         out[out] &= grid.index(columns[extreme, out]) == bucket[out]
     return out

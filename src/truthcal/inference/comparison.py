@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import equal_cells
+from truthcal.core.roots import find_root
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
 from truthcal.core.summarize import refuse_labels
@@ -304,7 +305,7 @@ def _root_of_steps(falling: Callable[[float], float], direction: float) -> float
         inner, outer = outer, (1.0 + outer) / 2.0
     if falling(direction * inner) <= 0.0:
         return direction * inner
-    return float(optimize.brentq(falling, direction * inner, direction * outer, xtol=1e-12, rtol=1e-8))
+    return find_root(falling, direction * inner, direction * outer, xtol=1e-12, rtol=1e-8)
 
 
 # --- the Brier score --------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import special
 
 from truthcal.core.checks import check_proba, invalid
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import Points, equal_cells
+from truthcal.core.roots import find_root
 from truthcal.core.summarize import summarize_predictions
 from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
@@ -148,7 +149,7 @@ class Design:
         def surplus(intercept: float) -> float:
             return float(np.sum(self.share * (special.expit(intercept + slope * log_odds) - self.x)))
 
-        intercept = optimize.brentq(surplus, -reach, reach, xtol=1e-12)
+        intercept = find_root(surplus, -reach, reach, xtol=1e-12)
         return np.asarray(special.expit(intercept + slope * log_odds), np.float64)
 
 
@@ -267,7 +268,7 @@ def _detectable(
     above = next((k for k, strength in enumerate(strengths) if nearly(strength) >= 0.0), 0)
     if above == 0:
         return math.nan, math.nan
-    start = math.log(optimize.brentq(nearly, strengths[above - 1], strengths[above], rtol=1e-2))
+    start = math.log(find_root(nearly, strengths[above - 1], strengths[above], rtol=1e-2))
     strength = math.exp(_secant_root(missing, start, start + 0.05))
     if not strength <= strongest:
         return math.nan, math.nan
@@ -280,6 +281,8 @@ def _binomial_shift(points: Points, power: float, alpha: float, sign: float) -> 
     The level of such a test is below alpha, because numbers of events are whole: the asymptotic distribution would
     promise a power of 0.8 where it is 0.55 (300 rows of 0.02).
     """
+    from scipy import stats  # takes 0.4 s, and few predictions are constant
+
     n, p = points.rows, float(points.p[0])
     distance = np.abs(np.arange(n + 1) - n * p)
     farthest = np.argsort(-distance, kind="stable")
@@ -298,7 +301,7 @@ def _binomial_shift(points: Points, power: float, alpha: float, sign: float) -> 
     longest = p if sign > 0.0 else 1.0 - p
     if missing(longest) < 0.0 or missing(0.0) >= 0.0:
         return math.nan, math.nan
-    shift = float(optimize.brentq(missing, 0.0, longest, xtol=1e-12))
+    shift = find_root(missing, 0.0, longest, xtol=1e-12)
     return shift, shift
 
 
@@ -372,7 +375,7 @@ def required_sample_size(
         return 1
     if missing(most) < 0.0:
         raise invalid("effect", f"is too small to plan for: more than {_MOST_ROWS:g} rows are needed; got {effect:g}.")
-    return math.ceil(math.exp(optimize.brentq(missing, fewest, most, xtol=1e-6)) * points.rows * (1.0 - 1e-9))
+    return math.ceil(math.exp(find_root(missing, fewest, most, xtol=1e-6)) * points.rows * (1.0 - 1e-9))
 
 
 def _truth_at(design: Design, wrong: Family, strongest: float, effect: float) -> _Array:
@@ -383,7 +386,7 @@ def _truth_at(design: Design, wrong: Family, strongest: float, effect: float) ->
 
     # At the largest slope all truths are 1/2, but just below it predictions of 0 and 1 are still right.
     refuse_unreachable(effect, min(error(strongest), error(strongest * (1.0 - 1e-9))), "effect")
-    strength = optimize.brentq(lambda strength: error(strength) - effect, 0.0, strongest, xtol=1e-6 * min(effect, 1e-6))
+    strength = find_root(lambda strength: error(strength) - effect, 0.0, strongest, xtol=1e-6 * min(effect, 1e-6))
     truth = wrong(design.x, float(strength))
     if abs(design.error(truth) - effect) > 0.01 * effect:
         raise invalid("effect", f"cannot be reached: the errors of this family jump over {effect:g}.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from truthcal.core.checks import check_proba, check_report, invalid
 from truthcal.core.params import check_choice, check_number, check_positive, check_rng, check_whole, shown
@@ -282,6 +282,8 @@ def best_possible_gap(distance: float, n_rows: int, *, alternative: str = "two-s
     0.5656 0.1385
     0.5656 0.0586
     """
+    from scipy import stats  # takes 0.4 s, which other functions of this file do not need
+
     distance, n = check_number(distance, "distance", 0.0), check_whole(n_rows, "n_rows", 1, _MOST_TRIALS)
     if distance > 0.5:
         raise invalid("distance", f"must be at most 1/2, the largest one from the prediction 1/2; got {distance:g}.")

@@ -209,8 +209,9 @@ def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enou
     z, s, dz, ds = np.empty((5, n)), np.empty((5, n)), np.empty((5, n)), np.empty((5, n))
     d, aim, none, inverse = np.empty((5, n)), np.empty((5, n)), np.zeros((5, n)), np.empty((3, n))
     df, dg, rf, rg = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    f[:] = -0.5
-    g[:] = -0.5
+    # Loops, here and below: to assign arrays to slices, numba would compile the text of an error message, for 3 s.
+    for i in range(n):
+        f[i], g[i] = -0.5, -0.5
     set_start(x, z, s)
     for _ in range(at_most):
         gap = duality_gap(z, s, d)
@@ -227,11 +228,14 @@ def interior_point(x: Rows, a: Rows, b: Rows, f: Rows, g: Rows, mass: Rows, enou
             break
         newton_steps(z, d, aim, dz, ds)
         primal, dual = 0.995 * longest_step(z, dz), 0.995 * longest_step(s, ds)
-        z += primal * dz
-        s += dual * ds
-        f += dual * df
-        g += dual * dg
-    mass[:] = z[4]
+        for i in range(n):
+            for k in range(5):
+                z[k, i] += primal * dz[k, i]
+                s[k, i] += dual * ds[k, i]
+            f[i] += dual * df[i]
+            g[i] += dual * dg[i]
+    for i in range(n):
+        mass[i] = z[4, i]
 
 
 @compiled

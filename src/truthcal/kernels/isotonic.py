@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import Rows, compiled
+from truthcal.kernels.jit import Rows, interpreted_first
 
 
-@compiled
+@interpreted_first
 def isotonic(mass: Rows, positive: Rows, fit: Rows) -> None:
     """Kernel of isotonic regression: pool adjacent violators."""
     n = mass.size

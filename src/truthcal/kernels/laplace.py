@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import Rows, compiled, two_sum
+from truthcal.kernels.jit import Rows, interpreted_first, two_sum
 
 
-@compiled
+@interpreted_first
 def laplace_square(r: Rows, c: Rows, bandwidth: float) -> float:
     """Laplace kernel error: the sum over pairs of c c' exp(-|r - r'|/bandwidth), as a sum of squares.
 

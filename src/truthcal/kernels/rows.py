@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
+from truthcal.kernels.jit import BLOCK, Rows, compiled, interpreted_first, two_sum
 
 # --- checking ---------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@interpreted_first
 def count_outside_unit(x: Rows) -> int:
     """Count rows with a value outside [0, 1], NaN included."""
     bad = 0
@@ -16,7 +16,7 @@ def count_outside_unit(x: Rows) -> int:
     return bad
 
 
-@compiled
+@interpreted_first
 def binary_labels(y: Rows, out: Rows) -> int:
     """Write the 0/1 labels of rows as bytes; returns the number of rows whose label is neither 0 nor 1."""
     bad = 0
@@ -26,7 +26,7 @@ def binary_labels(y: Rows, out: Rows) -> int:
     return bad
 
 
-@compiled
+@interpreted_first
 def count_invalid(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) -> int:
     """Count rows with an invalid prediction, outcome or weight. An empty `w` means no weights."""
     bad = 0
@@ -41,7 +41,7 @@ def count_invalid(p: Rows, y: Rows, w: Rows, smallest: float, largest: float) ->
 # --- sorting ----------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@interpreted_first
 def pack(bits: Rows, y: Rows, keys: Rows) -> None:
     """Write the sort key of each row, (bits of p << 1) | label: sorts like (p, label), exact, turns -0.0 into 0.0."""
     for i in range(bits.size):
@@ -89,7 +89,7 @@ def scatter_rows(p: Rows, y: Rows, w: Rows, part: Rows, at: Rows, out: Rows) -> 
         at[k] += 1
 
 
-@compiled
+@interpreted_first
 def unpack(keys: Rows, y: Rows) -> None:
     """Undo `pack` of sorted rows in place: keys become the bits of p again, labels go to y."""
     for i in range(keys.size):
@@ -98,7 +98,7 @@ def unpack(keys: Rows, y: Rows) -> None:
         keys[i] = key >> 1
 
 
-@compiled
+@interpreted_first
 def sort_by_group(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
     """Sort the values of rows by group: `at` holds the next position of each group, and is advanced."""
     for i in range(values.size):
@@ -110,7 +110,7 @@ def sort_by_group(values: Rows, group: Rows, at: Rows, out: Rows) -> None:
 # --- sums over rows ---------------------------------------------------------------------------------------------------
 
 
-@compiled
+@interpreted_first
 def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, float, float, float]:
     """Sums over rows of w, w^2, w c^2, w^2 c^2, w^2 v; and of w c, as a pair."""
     sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -137,7 +137,7 @@ def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, floa
     return sum_w, sum_ww, sum_wcc, sum_wwcc, sum_wwv, high, low
 
 
-@compiled
+@interpreted_first
 def bin_sums(p: Rows, y: Rows, w: Rows, edges: Rows, first: Rows, out: Rows) -> None:
     """Add the rows of each bin to `out`, (bins, 4): sums of w, w y and, as a pair, of w c.
 
@@ -155,7 +155,7 @@ def bin_sums(p: Rows, y: Rows, w: Rows, edges: Rows, first: Rows, out: Rows) -> 
         out[k, 2], out[k, 3] = two_sum(out[k, 2], out[k, 3], weight * (x - y[i]))
 
 
-@compiled
+@interpreted_first
 def count_distinct(p: Rows) -> int:
     """Count the distinct predictions of sorted rows."""
     count = 1
@@ -164,7 +164,7 @@ def count_distinct(p: Rows) -> int:
     return count
 
 
-@compiled
+@interpreted_first
 def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
     """Group rows by prediction: its value, sums of w, w y and w c, and the sum of w c up to it, inclusive.
 

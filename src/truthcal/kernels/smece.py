@@ -96,15 +96,14 @@ def gaussian_sum(x: float, centre: Rows, moments: Rows, order: Rows, first: int,
 def absolute_quadratic(left: float, middle: float, right: float) -> float:
     """Integral of |quadratic through three equally spaced values| over [0, 1], for steps of smECE in a cell."""
     a, b = 2.0 * (left + right - 2.0 * middle), 4.0 * middle - 3.0 * left - right
-    cuts = np.array([0.0, 1.0, 1.0, 1.0])
+    lower, upper = 1.0, 1.0
     under = b * b - 4.0 * a * left
     if under > 0.0:
         q = -0.5 * (b + (np.sqrt(under) if b >= 0.0 else -np.sqrt(under)))
         one, two = (q / a if a != 0.0 else 2.0), (left / q if q != 0.0 else 2.0)
-        cuts[1], cuts[2] = min(max(min(one, two), 0.0), 1.0), min(max(max(one, two), 0.0), 1.0)
+        lower, upper = min(max(min(one, two), 0.0), 1.0), min(max(max(one, two), 0.0), 1.0)
     total = 0.0
-    for k in range(3):
-        s, t = cuts[k], cuts[k + 1]
+    for s, t in ((0.0, lower), (lower, upper), (upper, 1.0)):
         total += abs(left * (t - s) + b * (t * t - s * s) / 2.0 + a * (t * t * t - s * s * s) / 3.0)
     return total
 

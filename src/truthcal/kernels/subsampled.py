@@ -1,9 +1,9 @@
 """Loops of the calibration errors of a random half of the rows."""
 
-from truthcal.kernels.jit import Rows, compiled, two_sum
+from truthcal.kernels.jit import Rows, interpreted_first, two_sum
 
 
-@compiled
+@interpreted_first
 def subset_bias(r: Rows, y: Rows, counts: Rows, cumulative: Rows) -> None:
     """Kernel of subsampling: sum of counts * (r - y) over the rows up to each distinct r, inclusive."""
     high, low = 0.0, 0.0
@@ -15,7 +15,7 @@ def subset_bias(r: Rows, y: Rows, counts: Rows, cumulative: Rows) -> None:
         cumulative[group] = high + low
 
 
-@compiled
+@interpreted_first
 def merge_groups(r: Rows, mass: Rows, positive: Rows, steps: int, out: Rows) -> int:
     """Kernel of subsampling: merge groups into mean r, zeros, ones. Returns the number of merged groups.
 

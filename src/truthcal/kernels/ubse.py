@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, compiled, two_sum
+from truthcal.kernels.jit import BLOCK, Rows, interpreted_first, two_sum
 
 
-@compiled
+@interpreted_first
 def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> float:
     """Kernel of shifted-grid UBSE: (1/width) * integral over q of (sum of w c, q < p <= q + width)^2, or absolute.
 
@@ -47,7 +47,7 @@ def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> f
     return (total + block) / width
 
 
-@compiled
+@interpreted_first
 def tent_pairs(p: Rows, w: Rows, width: float) -> float:
     """Noise of UBSE with a tent kernel k: sum over pairs (s, t) of k^2 a_s a_t.
 
@@ -81,7 +81,7 @@ def tent_pairs(p: Rows, w: Rows, width: float) -> float:
     return total + lost
 
 
-@compiled
+@interpreted_first
 def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float:
     """Kernel of UBSE in quantile bins: expected sum of (sum of c)^2 over bins of equal counts, ties split at random.
 
@@ -123,7 +123,7 @@ def quantile_squares(p: Rows, y: Rows, w: Rows, size: int, n_bins: int) -> float
     return total
 
 
-@compiled
+@interpreted_first
 def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> float:
     """Kernel of UBSE in given bins: sum over bins of (sum of w c)^2, for rows with labels 0 to n_bins - 1."""
     sums = np.zeros((n_bins, 4))
@@ -137,18 +137,7 @@ def labelled_squares(p: Rows, y: Rows, w: Rows, bins: Rows, n_bins: int) -> floa
     return total
 
 
-@compiled
-def tent_starts(x: Rows, widths: Rows, before: Rows) -> None:
-    """For UBSE with tent kernels: before[h, t] is the first point that is less than widths[h] below x[t]."""
-    for h in range(widths.size):
-        first = 0
-        for t in range(x.size):
-            while x[first] <= x[t] - widths[h]:
-                first += 1
-            before[h, t] = first
-
-
-@compiled
+@interpreted_first
 def tent_sums(x: Rows, c: Rows, before: Rows, slopes: Rows, shares: Rows, out: Rows) -> None:
     """UBSE with a mixture of tent kernels, for each row k of c: sum over s, t of c[k, s] c[k, t] sum_h share_h tent_h.
 

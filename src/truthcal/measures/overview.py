@@ -1,6 +1,6 @@
 """All measures of one data set at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from truthcal.core.checks import invalid
@@ -54,9 +54,9 @@ def all_measures(
     return all_measures_of(Sample.of(y_true, y_proba, sample_weight, pos_label), chosen)
 
 
-def all_measures_of(sample: Sample, names: Sequence[str] | None = None) -> MeasureTable:
-    """Build the table of all measures from sorted rows."""
-    wanted = list(MEASURES) if names is None else names
+def all_measures_of(sample: Sample, names: Sequence[str] | None = None, omit: Collection[str] = ()) -> MeasureTable:
+    """Build the table of these measures, or of all but those to omit, from sorted rows."""
+    wanted = [name for name in MEASURES if name not in omit] if names is None else names
     _ = sample.groups, sample.moments, sample.repetitions  # shared by all threads: compute them first
     # Those that take longest start first, so that all cores finish together.
     order = sorted(set(wanted), key=lambda name: -MEASURES[name].relative_time)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from truthcal.core.checks import read_only
 from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_number
+from truthcal.core.roots import find_root
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import smece as kernel
 from truthcal.kernels.laplace import laplace_square
@@ -19,7 +20,7 @@ from truthcal.kernels.smcal import smooth_error, witness
 from truthcal.measures.binned import unbinned_ece_of
 from truthcal.results.measures import SmoothWitness
 
-_NO_FIT = np.empty(0)
+NO_FIT = np.empty(0)
 # Cells of this level are merged into coarser ones; finer ones are built from the rows.
 _BASE = 12
 # Stretches of cells that are integrated in parallel.
@@ -114,13 +115,13 @@ def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 
 def smcal_of(sample: Sample) -> float:
     """Smooth calibration error of sorted rows."""
-    return smooth_error(sample.groups.r, sample.groups.cumulative, _NO_FIT) / sample.weight
+    return smooth_error(sample.groups.r, sample.groups.cumulative, NO_FIT) / sample.weight
 
 
 def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
     """Smooth calibration error of each row of `bias` at the predictions `r`."""
     curves = read_only(np.cumsum(bias, axis=1))  # as in smcal_of, so that the kernel compiles once for both
-    return np.array([smooth_error(r, curve, _NO_FIT) for curve in curves])
+    return np.array([smooth_error(r, curve, NO_FIT) for curve in curves])
 
 
 def smcal_witness(
@@ -250,7 +251,6 @@ def smece_of(sample: Sample) -> float:
 
 def _smece_crossing(cells: _Cells, weight: float) -> float:
     """Find smECE: the standard deviation, of one to two cells, that equals the smoothed error, on a log scale."""
-    from scipy.optimize import brentq
 
     def above(log_sigma: float) -> float:
         return math.log(cells.smoothed(math.exp(log_sigma)) / weight) - log_sigma
@@ -259,7 +259,7 @@ def _smece_crossing(cells: _Cells, weight: float) -> float:
     wide = narrow + math.log(2.0)
     if above(wide) >= 0.0:  # through rounding
         return math.exp(wide)
-    return math.exp(brentq(above, narrow, wide, xtol=1e-9))
+    return math.exp(find_root(above, narrow, wide, xtol=1e-9))
 
 
 def _smece_levels(groups: Groups, first: int) -> Iterator[_Cells]:

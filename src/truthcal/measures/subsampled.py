@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import read_only
 from truthcal.core.parallel import random_streams, run_tasks
 from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels import subsampled
 from truthcal.kernels.smcal import smooth_error
+from truthcal.measures.smooth import NO_FIT
 from truthcal.results.measures import Estimate
 
 _Array = NDArray[np.float64]
@@ -27,7 +29,7 @@ _MOST_GROUPS = 1 << 14
 _WORD = 64
 # Error of different predictions with their cumulative bias.
 _ERRORS: dict[str, Callable[[_Array, _Array], float]] = {
-    "smcal": lambda r, cumulative: smooth_error(r, cumulative, r[:0]),
+    "smcal": lambda r, cumulative: smooth_error(read_only(r), read_only(cumulative), NO_FIT),
     "step_ce": lambda r, cumulative: float(np.max(np.abs(cumulative))),
 }
 

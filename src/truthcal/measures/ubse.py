@@ -158,9 +158,8 @@ class MultiscaleInformation(Binning):
     def ubse_of(self, sample: Sample) -> float:
         """The mixture."""
         points, widths, out = sample.points(), np.array(_WIDTHS), np.empty(1)
-        x = information_axis(points.p, points.wv)
-        before = np.empty((len(widths), len(x)), np.int64)
-        kernel.tent_starts(x, widths, before)
+        x = read_only(information_axis(points.p, points.wv))
+        before = tent_starts(x, widths)
         kernel.tent_sums(x, points.bias[None, :], before, 1.0 / widths, np.array(list(self.shares().values())), out)
         return max(float(out[0]), 0.0) / points.total**2
 
@@ -168,6 +167,11 @@ class MultiscaleInformation(Binning):
         """Width -> its share of the mixture."""
         shares = {width: (2.0 * width / 3.0 - width**2 / 6.0) ** -0.25 for width in _WIDTHS}
         return {width: share / math.fsum(shares.values()) for width, share in shares.items()}
+
+
+def tent_starts(x: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.intp]:
+    """For UBSE with tent kernels: for each width and point, the first point less than a width below; x increases."""
+    return np.stack([np.searchsorted(x, x - width, side="right") for width in widths])
 
 
 _ATB = RandomThreshold()

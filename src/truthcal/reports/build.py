@@ -71,6 +71,7 @@ def report(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
+    exact_distcal: bool = False,
 ) -> Report:
     """Make a report on whether these probabilities can be trusted: one HTML file that needs nothing else.
 
@@ -88,6 +89,9 @@ def report(
         How to reproduce it: file, command, checksum of the data. Versions and the date are added.
     notes : sequence of str, optional
         Assumptions, for example which columns were guessed.
+    exact_distcal : bool, default False
+        Whether to compute the distance to calibration, `distcal`, instead of bounds of it. It takes longer than all
+        other measures together, and its code takes 10 s to compile when it is first used on a machine.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def report(
     tables, pairs = check_segments(segments, list(named)), check_comparisons(comparisons, list(named))
     check_texts(title, provenance, notes)
     template, figures = page_template(), Figures()
-    models = report_data(named, tables)
+    models = report_data(named, tables, exact_distcal=exact_distcal)
     labels = {model.name: model.label for model in models}
     several = len(models) > 1
     heading = title if title is not None else _build_title(list(named))

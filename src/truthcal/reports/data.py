@@ -1,10 +1,12 @@
 """Data of a report: everything that is computed for it, once for each model. Figures and pages only show it."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.inference.scale_profile import scale_profile_of
 from truthcal.measures.bias_curve import bias_band_of, cumulative_bias_curve_of
@@ -15,11 +17,12 @@ from truthcal.results.assessment import Assessment
 from truthcal.results.curves import BiasBand, BiasCurve, ConsistencyBand, ReliabilityCurve, ScaleProfile
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import LONGEST_LABEL, one_line
+from truthcal.results.text import LONGEST_LABEL, interval, one_line
 
 _SEED = 0
 # With more models, each has two figures of its own, which keeps the file small.
 _MANY_MODELS = 6
+_EXACT_DISTCAL = "exact_distcal=True (--exact-distcal) computes it"
 # Characters of a segment's name: 50 long names would fill the page.
 _LONGEST_SEGMENT = 60
 
@@ -46,7 +49,9 @@ class ModelData:
     binned: ReliabilityCurve | None
 
 
-def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, SegmentTable]) -> list[ModelData]:
+def report_data(
+    assessments: Mapping[str, Assessment], tables: Mapping[str, SegmentTable], *, exact_distcal: bool
+) -> list[ModelData]:
     """Compute the data that the report shows of each model."""
     labels = unique_labels(assessments) if list(assessments) != [""] else [""]
     few = len(assessments) <= _MANY_MODELS
@@ -61,7 +66,7 @@ def report_data(assessments: Mapping[str, Assessment], tables: Mapping[str, Segm
                 assessment=assessment,
                 sketch=sketch,
                 segments=None if table is None else _with_short_names(table),
-                measures=all_measures_of(summary) if sketch is None else _compute_measures_of_sketch(sketch),
+                measures=_compute_measures(summary, exact_distcal),
                 curve=reliability_curve_of(summary),
                 band=consistency_band_of(summary, rng=_SEED),
                 density=density_of(summary),
@@ -95,12 +100,24 @@ def _with_short_names(table: SegmentTable) -> SegmentTable:
     return dataclasses.replace(table, segments=tuple(segments), by=by)
 
 
-def _compute_measures_of_sketch(sketch: Sketch) -> MeasureTable:
-    flags = ("scale", "truthful", "continuous", "complete", "sound")
-    return MeasureTable(
-        tuple(
-            MeasureValue(name, float(getattr(sketch, name)()), *(getattr(measure, flag) for flag in flags))
-            for name, measure in MEASURES.items()
-            if measure.sketchable
-        )
-    )
+def _compute_measures(summary: Any, exact_distcal: bool) -> MeasureTable:
+    if isinstance(summary, Sketch):
+        names = (name for name, measure in MEASURES.items() if measure.sketchable)
+        return MeasureTable(tuple(_measure_row(name, float(getattr(summary, name)())) for name in names))
+    if exact_distcal:
+        return all_measures_of(summary)
+    table = all_measures_of(summary, omit=["distcal"])
+    note = f"between {_bound_distcal(summary, table)}, by atb_l1, smcal and the bias; {_EXACT_DISTCAL}"
+    return MeasureTable((*table.rows, _measure_row("distcal", math.nan, note)))
+
+
+def _measure_row(name: str, value: float, note: str = "") -> MeasureValue:
+    row = MEASURES[name]
+    return MeasureValue(name, value, row.scale, row.truthful, row.continuous, row.complete, row.sound, note)
+
+
+def _bound_distcal(sample: Sample, table: MeasureTable) -> str:
+    """Bound distCal for the report by measures that take less time (docs/theory/foundations.md)."""
+    bias, smcal, atb_l1 = abs(sample.moments.wc) / sample.weight, table["smcal"], table["atb_l1"]
+    low, high = max(bias, smcal / 2.0, atb_l1 / 3.0), min(atb_l1, 2.0 * smcal - bias)
+    return interval(min(low, high), high, 3).replace(" to ", " and ")

@@ -50,7 +50,8 @@ def test_rows_are_kept_in_the_order_of_the_files(tmp_path, monkeypatch, ending, 
     assert loaded.y.tolist() == TRUE
     assert loaded.p.tolist() == PROBA
     assert loaded.w.tolist() == WEIGHT
-    assert loaded.table is None
+    assert (loaded.sketch, loaded.table) == (None, None)
+    loaded = load(files(tmp_path, ending), ColumnRoles.of("y", "p", "w", None, None), exact_rows=4)["p"]
     assert loaded.sketch.n == 4  # one has no weight
     expected = tc.scan(tmp_path / f"*.{ending}", y_true="y", y_proba="p", sample_weight="w", n_buckets=16384)
     assert loaded.sketch.to_bytes() == expected.to_bytes()
@@ -121,7 +122,10 @@ def test_of_too_many_rows_the_sketch_is_left(tmp_path, most, exact):
     assert loaded.exact is exact
     assert (loaded.y is None, loaded.p is None) == (not exact, not exact)
     assert loaded.w is None
-    assert (loaded.n, loaded.sketch.n, loaded.sketch.n_buckets) == (5, 5, 64)
+    assert loaded.n == 5
+    assert (loaded.sketch is None) is exact
+    if not exact:
+        assert (loaded.sketch.n, loaded.sketch.n_buckets) == (5, 64)
 
 
 def test_labels_become_0_and_1(tmp_path):
@@ -133,12 +137,13 @@ def test_labels_become_0_and_1(tmp_path):
 
 @pytest.mark.parametrize(("n_buckets", "kept"), [(None, 4096), (16384, 16384), (256, 256)])
 def test_groups_come_with_their_total(tmp_path, n_buckets, kept):
-    loaded = load(files(tmp_path, "parquet"), ColumnRoles.of("y", "p", None, "g", None), n_buckets=n_buckets)["p"]
+    sources, roles = files(tmp_path, "parquet"), ColumnRoles.of("y", "p", None, "g", None)
+    assert load(sources, roles)["p"].p.tolist() == PROBA
+    loaded = load(sources, roles, n_buckets=n_buckets, exact_rows=4)["p"]
     assert list(loaded.table) == ["a", "b"]
     assert loaded.table.n.tolist() == [3, 2]
     assert loaded.table.n_buckets == loaded.sketch.n_buckets == kept
     assert loaded.sketch.brier() == pytest.approx(np.mean((np.array(PROBA) - TRUE) ** 2), rel=1e-12)
-    assert loaded.p.tolist() == PROBA
 
 
 def test_rows_of_files_with_other_types_are_put_together(tmp_path):
@@ -158,3 +163,20 @@ def test_bad_rows_are_named_as_scan_names_them(tmp_path):
     (tmp_path / "none.csv").write_text("y,p\n")
     with pytest.raises(ValueError, match=r"none\.csv has no rows; at least one is needed"):
         load(find_sources(tmp_path / "none.csv"), ROLES)
+
+
+@pytest.mark.parametrize("exact_rows", [None, 4])
+def test_rows_that_are_valid_only_alone_are_rejected_with_and_without_a_sketch(tmp_path, exact_rows):
+    sources = files(
+        tmp_path, "csv", w=[1, 2, 0, -1, 1], z=[0.0] * 5, half=[0.5] * 5, sure=[0, 1, 1, 0, 1], label=list("abcab")
+    )
+
+    def refused(message, *roles):
+        with pytest.raises(ValueError, match=message):
+            load(sources, ColumnRoles.of(*roles), exact_rows=exact_rows)
+
+    refused("is zero in every row; at least one weight must be positive", "y", "p", "z", None, None)
+    refused("the arguments look swapped", "half", "sure", None, None, None)
+    refused(r"has more than two different labels \('a', 'b', 'c'\)", "label", "p", None, None, "a")
+    refused("must be one of the labels in `label`", "label", "p", None, None, "d")
+    refused(r"`w` \(sample_weight\) must not be negative; found -1\.0 at row 0 of .*2", "y", "p", "w", None, None)

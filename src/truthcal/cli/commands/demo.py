@@ -11,7 +11,7 @@ import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_report
 from truthcal.cli.inputs import Data, rows_in_memory
 from truthcal.cli.model_result import ModelResult, assess_models
-from truthcal.cli.output import coloured, print_message, print_result
+from truthcal.cli.output import coloured, print_result
 from truthcal.cli.request import Request
 from truthcal.core.file_format import write_atomically
 
@@ -31,7 +31,6 @@ def run(request: Request) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     path, page = str(folder / "predictions.csv"), str(folder / "report.html")
     prepare_report(request, page)
-    print_message(request, "the first run on a machine takes a minute or two, because code is compiled.")
     outcome, forecasts = _draw_demo_events()
     data = _write_demo_data(path, outcome, forecasts)
     print_result(f"Three forecasters of the same {_ROWS:,} events. Can their probabilities be trusted?\n")

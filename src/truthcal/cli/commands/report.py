@@ -53,6 +53,7 @@ def write_report(
         title=request.title or f"Can these probabilities be trusted? {data.title}",
         provenance=_provenance_of_request(request, data),
         notes=_notes_on_inputs(request, data),
+        exact_distcal=request.exact_distcal,
     )
     write_file(path, report.html.encode())
     if path != STDOUT:

@@ -14,6 +14,7 @@ def run(request: Request) -> int:
     data = read_inputs(request, exact_rows=0)
     loaded = data.only_model("sketch")
     sketch = loaded.sketch if loaded.table is None else loaded.table
+    assert sketch is not None  # no rows were kept
     write_sketch(request, sketch, f"{loaded.n:,} rows of {data.where}")
     return 0
 

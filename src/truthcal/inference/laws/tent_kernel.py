@@ -17,10 +17,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import read_only
 from truthcal.core.points import PointGroups, Points, information_axis
-from truthcal.kernels.ubse import tent_starts, tent_sums
+from truthcal.kernels.ubse import tent_sums
 from truthcal.measures.registry import MEASURES
-from truthcal.measures.ubse import Multiscale, MultiscaleInformation
+from truthcal.measures.ubse import Multiscale, MultiscaleInformation, tent_starts
 
 _Array = NDArray[np.float64]
 
@@ -73,15 +74,14 @@ class TentKernel:
             k += share * np.maximum(1.0 - distance / width, 0.0)
         return k
 
-    def before(self, x: _Array) -> NDArray[np.int64]:
+    def before(self, x: _Array) -> NDArray[np.intp]:
         """For each width and point, the first point that is less than a width below; x increases."""
-        before = np.empty((len(self.widths), len(x)), np.int64)
-        tent_starts(x, self.widths, before)
-        return before
+        return tent_starts(x, self.widths)
 
-    def sums(self, x: _Array, c: _Array, before: NDArray[np.int64] | None = None) -> _Array:
+    def sums(self, x: _Array, c: _Array, before: NDArray[np.intp] | None = None) -> _Array:
         """For each row of `c`, the sum over all pairs of points of c c' k."""
         out = np.empty(len(c))
+        x, c = read_only(x), read_only(c)  # so that the kernel compiles once
         tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
         return out
 

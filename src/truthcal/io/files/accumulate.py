@@ -51,7 +51,7 @@ class BucketAccumulator:
             labels = _binary_labels(y) if groups is not None and w is None else None
             cells = self._cells[labels is not None]
             if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
-                _refuse_batch(y, p, w, first, self._roles, where)
+                _raise_for_batch(y, p, w, first, self._roles, where)
         self._rows += len(p)
 
     def _add_binary(self, y: _Rows, p: _Rows) -> _Rows:
@@ -216,7 +216,17 @@ def _by_group(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) 
     return out
 
 
-def _refuse_batch(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
+def refuse_invalid_batch(
+    y: _Rows, ps: list[_Rows], w: _Rows | None, first: int, roles: ColumnRoles, where: str
+) -> None:
+    """Raise if a row of a batch that is not accumulated is invalid for one of the models."""
+    weights_valid = w is None or bool(((w == 0.0) | ((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT))).all())
+    for name, p in zip(roles.y_probas, ps, strict=True):
+        if kernel.count_outside_unit(p) or kernel.count_outside_unit(y) or not weights_valid:
+            _raise_for_batch(y, p, w, first, roles.for_model(name), where)
+
+
+def _raise_for_batch(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
     """Raise for a batch that cannot be accumulated: for the first rule that rows break, with all rows that break it."""
     codes = codes_of_batch(y, p, w)
     columns = {"y_true": y, "y_proba": p, "sample_weight": w}

@@ -10,7 +10,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.decode import decodes_to_numbers, storage
 from truthcal.io.files.load import KeptRows
 from truthcal.io.files.preview import preview_columns
-from truthcal.io.files.scan import scan_sources
+from truthcal.io.files.scan import BatchReader
 from truthcal.io.files.source import Checksum, Source, arrow
 
 _Rows = NDArray[Any]
@@ -81,17 +81,15 @@ def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum 
     """Read the rows of one of the files to join."""
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
-    rows, chunks = KeptRows(None), []
-
-    def add(batch: Any, *columns: Any) -> None:
-        rows.add(batch, *columns)
-        keys = storage(batch.column(key))
+    kept, chunks = KeptRows(roles, None), []
+    reader = BatchReader([source], roles, extra_columns=(key,), checksum=checksum)
+    for rows in reader:
+        kept.add(rows)
+        keys = storage(rows.record.column(key))
         chunks.append(keys.cast(keys.type.value_type) if arrow().types.is_dictionary(keys.type) else keys)
-
-    scan_sources([source], roles, 2, add, extra_columns=(key,), checksum=checksum)
+    y, (p,), w = kept.columns(reader)
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
     _check_join_keys(keys, key, source)
-    y, (p,), w = rows.columns()
     assert y is not None
     return _FileRows(y, p, w, keys)
 

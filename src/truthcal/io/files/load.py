@@ -1,16 +1,21 @@
-"""Files read once, into sketches, and into arrays if there are not too many rows."""
+"""Files read once: into arrays if there are not too many rows, else into sketches."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import refuse_no_weight, refuse_swapped
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import BUCKETS
+from truthcal.io.assemble import other_labels
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.files.scan import scan_sources
+from truthcal.io.errors import refuse_more_labels, refuse_no_rows
+from truthcal.io.files.accumulate import refuse_invalid_batch
+from truthcal.io.files.scan import BatchReader, RowBatch, SketchBuilder
 from truthcal.io.files.source import Checksum, Source
 
 _Rows = NDArray[Any]
@@ -21,12 +26,12 @@ _GROUP_BUCKETS = 4096  # fewer than for all rows: there may be thousands of grou
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The rows of one model: always as a sketch, and as arrays in the order of the files if there are not too many."""
+    """The rows of one model: as arrays in the order of the files, or as a sketch if there are too many."""
 
     y: _Rows | None  # outcomes, after `pos_label` is applied
     p: _Rows | None
     w: _Rows | None  # None also if there is no weight column
-    sketch: Sketch  # of all rows
+    sketch: Sketch | None  # of all rows, if there are no arrays
     table: SketchTable | None  # one sketch for each group, if there are grouping columns
     n: int  # rows read, including those of weight 0
 
@@ -46,19 +51,26 @@ def load(
 ) -> dict[str, Loaded]:
     """Load the named columns of files in one pass; return the rows of each model by its prediction column.
 
-    Sketches have 16,384 buckets by default, and 4096 for each group. If there are more than `exact_rows` rows, only the
-    sketch is kept; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and
-    weights are the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept
-    row (16 without weights), twice that at the end: 50 MB with the default `exact_rows`.
+    If there are more than `exact_rows` rows, they become a sketch of 16,384 buckets by default, and of 4096 for each
+    group; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and weights are
+    the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16
+    without weights), twice that at the end: 50 MB with the default `exact_rows`.
     """
-    rows = KeptRows(exact_rows)
-    n_buckets = n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS)
-    sketches = scan_sources(sources, roles, n_buckets, rows.add, checksum=checksum)
-    y, ps, w = rows.columns()
+    reader, kept = BatchReader(sources, roles, checksum=checksum), KeptRows(roles, exact_rows)
+    # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
+    builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
+    for rows in reader:
+        released = kept.add(rows)
+        for batch in [rows] if roles.by else released:
+            builder.add(batch)
+    y, ps, w = kept.columns(reader)
+    sketches = builder.build(reader) if roles.by or y is None else {}
     models = {}
-    for i, (name, result) in enumerate(sketches.items()):
-        sketch, table = (result.total(), result) if isinstance(result, SketchTable) else (result, None)
-        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, rows.n)
+    for i, name in enumerate(roles.y_probas):
+        result = sketches.get(name)
+        table = result if isinstance(result, SketchTable) else None
+        sketch = None if y is not None else result.total() if isinstance(result, SketchTable) else result
+        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n)
     return models
 
 
@@ -66,23 +78,45 @@ def load(
 class KeptRows:
     """Copies of the rows read so far, until there are more than `limit`."""
 
+    roles: ColumnRoles
     limit: int | None
     n: int = 0
-    batches: list[tuple[_Rows, list[_Rows], _Rows | None]] = field(default_factory=list)
+    batches: list[RowBatch] = field(default_factory=list)
 
-    def add(self, _: Any, y: _Rows, ps: list[_Rows], w: _Rows | None) -> None:
-        """Add a batch, as a callback of `scan_sources`."""
-        self.n += len(y)
+    def add(self, rows: RowBatch) -> Iterator[RowBatch]:
+        """Add a batch; return the batches that are no longer kept: all of them once there are more than `limit` rows.
+
+        If a row is invalid and kept, raise.
+        """
+        self.n += len(rows.y)
         if self.limit is not None and self.n > self.limit:
-            self.batches.clear()
-        else:  # copies: a column of a batch would keep all of the batch, or of the file, in memory
-            self.batches.append((y.copy(), [p.copy() for p in ps], None if w is None else w.copy()))
+            released, self.batches = [*self.batches, rows], []
+            return iter(released)
+        refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.first, self.roles, str(rows.source))
+        # Copies: a column of a batch would keep all of the batch, or of the file, in memory.
+        w = None if rows.w is None else rows.w.copy()
+        self.batches.append(replace(rows, y=rows.y.copy(), ps=[p.copy() for p in rows.ps], w=w, record=None))
+        return iter(())
 
-    def columns(self) -> tuple[_Rows | None, list[_Rows], _Rows | None]:
-        """Return outcomes, predictions of each model and weights; nothing if there are too many rows."""
+    def columns(self, reader: BatchReader) -> tuple[_Rows | None, list[_Rows], _Rows | None]:
+        """Return outcomes, predictions of each model and weights; nothing if there are too many rows.
+
+        The same errors as for a sketch are raised for rows that are valid alone, but not together.
+        """
+        refuse_no_rows(self.n, reader.where)
         if not self.batches:
             return None, [], None
-        ys, ps, ws = zip(*self.batches, strict=True)
-        self.batches.clear()
-        weights = None if ws[0] is None else np.concatenate(ws)
-        return np.concatenate(ys), [np.concatenate(parts) for parts in zip(*ps, strict=True)], weights
+        y, *columns = (
+            np.concatenate(parts) for parts in zip(*((rows.y, *rows.ps) for rows in self.batches), strict=True)
+        )
+        weights = [rows.w for rows in self.batches if rows.w is not None]
+        self.batches = []
+        w = np.concatenate(weights) if weights else None
+        used = slice(None) if w is None else w > 0.0
+        refuse_no_weight(len(y[used]))
+        fractional = bool(((y != 0) & (y != 1))[used].any())
+        for p in columns:
+            refuse_swapped(fractional and bool(((p == 0) | (p == 1))[used].all()))
+        if self.roles.pos_label is not None:
+            refuse_more_labels(other_labels(reader.other_labels()), bool((y[used] > 0).any()), self.roles)
+        return y, columns, w

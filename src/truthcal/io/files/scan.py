@@ -1,7 +1,7 @@
 """Sketches of files of any size, read once in batches."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from truthcal.core.params import check_power_of_two
 from truthcal.core.progress import progress
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.io.assemble import build_sketch
+from truthcal.io.assemble import Groups, build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
 from truthcal.io.files.decode import BatchDecoder
@@ -20,8 +20,21 @@ from truthcal.io.files.parquet_arrow import check_parquet_footers
 from truthcal.io.files.source import Checksum, Source
 from truthcal.io.row_order import RowOrder
 
+_Rows = NDArray[Any]
 _STEPS = 1000  # of the progress bar for each file
-BatchCallback = Callable[[Any, NDArray[Any], list[NDArray[Any]], NDArray[Any] | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Decoded rows of a file, not yet checked, from its row number `first` on."""
+
+    y: _Rows
+    ps: list[_Rows]  # predictions of each model
+    w: _Rows | None
+    groups: Groups | None
+    first: int
+    source: Source
+    record: Any  # the record batch
 
 
 @overload
@@ -87,43 +100,72 @@ def scan(
     return scan_sources(find_sources(paths), roles, n_buckets)[y_proba]
 
 
-def scan_sources(
-    sources: list[Source],
-    roles: ColumnRoles,
-    n_buckets: int,
-    on_batch: BatchCallback | None = None,
-    *,
-    extra_columns: tuple[str, ...] = (),
-    checksum: Checksum | None = None,
-) -> dict[str, Sketch | SketchTable]:
-    """Scan all rows of these files in one pass; the result has one sketch or table for each prediction column.
+def scan_sources(sources: list[Source], roles: ColumnRoles, n_buckets: int) -> dict[str, Sketch | SketchTable]:
+    """Scan all rows of these files in one pass; the result has one sketch or table for each prediction column."""
+    reader, builder = BatchReader(sources, roles), SketchBuilder(roles, n_buckets)
+    for rows in reader:
+        builder.add(rows)
+    return builder.build(reader)
 
-    `on_batch` is called for each batch of valid rows: with the record batch, which also holds the `extra_columns`, and
-    with the arrays of outcomes, of predictions (one for each model) and of weights. `checksum`, an object of hashlib,
-    is updated with all bytes of all files.
+
+class BatchReader:
+    """All rows of these files, in batches, read once.
+
+    The record batches also hold the `extra_columns`. `checksum`, an object of hashlib, is updated with all bytes of all
+    files.
     """
-    wanted = replace(roles, by=(*roles.by, *extra_columns))
-    check_parquet_footers(sources, wanted)
-    decoder = BatchDecoder(roles)
-    accumulators = {name: BucketAccumulator(roles.for_model(name), n_buckets) for name in roles.y_probas}
-    order = RowOrder()
-    with progress(_STEPS * len(sources), "reading") as bar:
-        for i, source in enumerate(sources):
-            row = 0
-            for batch, share in source.batches(wanted, checksum):
-                y, ps, w, groups = decoder.decode(batch, source)
-                for accumulator, p in zip(accumulators.values(), ps, strict=True):
-                    accumulator.add(y, p, w, groups, row, str(source))
-                order.add(y, ps, w, groups)
-                if on_batch is not None:
-                    on_batch(batch, y, ps, w)
-                row += len(batch)
-                bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
-    where = str(sources[0]) if len(sources) == 1 else f"each of these {len(sources)} files"
-    results = {}
-    for model, (name, accumulator) in enumerate(accumulators.items()):
-        table, groups = accumulator.table()
-        table |= decoder.other_labels()
-        results[name] = build_sketch(table, groups, roles.for_model(name), n_buckets, where)
-        order.store_in(results[name], model)
-    return results
+
+    def __init__(
+        self,
+        sources: list[Source],
+        roles: ColumnRoles,
+        *,
+        extra_columns: tuple[str, ...] = (),
+        checksum: Checksum | None = None,
+    ) -> None:
+        self._sources, self._checksum = sources, checksum
+        self._wanted = replace(roles, by=(*roles.by, *extra_columns))
+        self._decoder = BatchDecoder(roles)
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        check_parquet_footers(self._sources, self._wanted)
+        with progress(_STEPS * len(self._sources), "reading") as bar:
+            for i, source in enumerate(self._sources):
+                first = 0
+                for record, share in source.batches(self._wanted, self._checksum):
+                    yield RowBatch(*self._decoder.decode(record, source), first, source, record)
+                    first += len(record)
+                    bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
+
+    @property
+    def where(self) -> str:
+        """The files, for errors about all rows."""
+        return str(self._sources[0]) if len(self._sources) == 1 else f"each of these {len(self._sources)} files"
+
+    def other_labels(self) -> dict[str, list[Any]]:
+        """Return the labels read so far but the positive one, as columns of a table of sums by code."""
+        return self._decoder.other_labels()
+
+
+class SketchBuilder:
+    """Sketches of rows that are added in batches: one sketch or table for each prediction column."""
+
+    def __init__(self, roles: ColumnRoles, n_buckets: int) -> None:
+        self._roles, self._n_buckets, self._order = roles, n_buckets, RowOrder()
+        self._accumulators = {name: BucketAccumulator(roles.for_model(name), n_buckets) for name in roles.y_probas}
+
+    def add(self, rows: RowBatch) -> None:
+        """Add a batch. If a row is invalid, raise."""
+        for accumulator, p in zip(self._accumulators.values(), rows.ps, strict=True):
+            accumulator.add(rows.y, p, rows.w, rows.groups, rows.first, str(rows.source))
+        self._order.add(rows.y, rows.ps, rows.w, rows.groups)
+
+    def build(self, reader: BatchReader) -> dict[str, Sketch | SketchTable]:
+        """Build the sketches of all rows of a reader."""
+        results = {}
+        for model, (name, accumulator) in enumerate(self._accumulators.items()):
+            table, groups = accumulator.table()
+            table |= reader.other_labels()
+            results[name] = build_sketch(table, groups, self._roles.for_model(name), self._n_buckets, reader.where)
+            self._order.store_in(results[name], model)
+        return results
