@@ -126,14 +126,16 @@ def test_a_file_without_permission_is_refused(process, tmp_path):
         import sys
 
         code = (
-            "import os, sys; from truthcal.cli.main import main; import truthcal.cli.commands.assess; "
+            "import os, sys; from truthcal.cli.main import main; main(['assess', sys.argv[2]]); "  # imports everything
             "os.setegid(65534); os.seteuid(65534); sys.exit(main(['assess', sys.argv[1]]))"
         )
         for folder in [tmp_path, *tmp_path.parents]:
             if folder.stat().st_uid == os.geteuid() and folder != folder.parent and "pytest" in str(folder):
                 folder.chmod(0o755)
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
-        status, err = done.returncode, done.stderr
+        (tmp_path / "open.csv").write_text(table())
+        files = [str(path), str(tmp_path / "open.csv")]
+        done = subprocess.run([sys.executable, "-c", code, *files], capture_output=True, text=True, check=False)
+        status, err = done.returncode, done.stderr.splitlines(keepends=True)[-1]
     else:
         status, _, err = process("assess", path)
     assert status == 2

@@ -379,6 +379,20 @@ def test_warning_of_weights_that_depend_on_the_outcome(sketched):
     for w in (rng.pareto(1.1, 3000) + 1.0, 1.0 / (p + 0.01), np.ones(3000), rng.uniform(0.2, 3.0, 3000)):
         assert "events have" not in warnings(y, p, w)
         assert "events have" not in warnings(rng.random(3000) < 0.5 * p, p, w)
+    p = rng.random(100_000)
+    assert "events have" not in warnings(rng.random(100_000) < 0.25 + 0.5 * p, p, 0.05 + p)
+
+
+def test_many_rows_may_have_weights_of_any_magnitude(monkeypatch):
+    """Only ratios matter, for rows; a sketch that users fill has a limit."""
+    y, p = some_rows("too high", 3000)
+    w = np.random.default_rng(0).uniform(0.5, 1.5, 3000)
+    monkeypatch.setattr(summarize, "TOO_MANY_TO_SORT", 1000)
+    plain = tc.assess(y, p, sample_weight=w)
+    for scale in (1e80, 1e-80):
+        found = tc.assess(y, p, sample_weight=w * scale)
+        assert found.verdict == plain.verdict
+        assert found.test.pvalue == pytest.approx(plain.test.pvalue, rel=1e-9)
 
 
 def test_warning_of_little_chance():

@@ -112,8 +112,8 @@ def read_cells(body: memoryview, m: int) -> tuple[NDArray[np.int64], _Floats]:
 def _most_uneven_weights(x: dict[str, _Floats]) -> dict[str, _Floats]:
     """Return the columns that cells of version 1 lack, with the most uneven weights that their sums allow.
 
-    These are one large weight and n - 1 equal ones, which have the largest possible sums of w^3 and w^4: tests are then
-    conservative. Equal weights are recovered as such.
+    These are one large weight and n - 1 equal ones, with the largest possible sums of w^3 and w^4: bounds are then
+    valid. Equal weights are recovered as such.
     """
     mean = x["w"] / x["n"]
     variance = np.maximum(x["ww"] / x["n"] - mean**2, 0.0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from truthcal.core.parallel import run_tasks
 from truthcal.kernels import rows as kernel
 
-# A sketch adds squares of raw weights, so these bounds keep every sum finite and nothing from vanishing.
+# A sketch adds fourth powers of raw weights, so these bounds keep every sum finite and nothing from vanishing.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-70, 1e70
 # Elsewhere only the ratio of weights matters, and this is the smallest allowed.
 WIDEST_WEIGHT = 1e-90

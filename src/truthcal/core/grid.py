@@ -86,6 +86,19 @@ class Grid:
         return out
 
 
+MOST_FLAGS = 3
+
+
+def pack_flags(grid: Grid, weights_known: bool) -> int:
+    """Return the flags in the header of a file: 1 if the grid is graded, plus 2 if weights are not all known."""
+    return int(grid.graded) + 2 * (not weights_known)
+
+
+def unpack_flags(flags: int, n_buckets: int) -> tuple[Grid, bool]:
+    """Return the grid and whether weights are known, from the flags in the header of a file."""
+    return Grid(n_buckets, bool(flags & 1)), not flags & 2
+
+
 @lru_cache(maxsize=64)
 def _pieces(grid: Grid) -> tuple[Piece, ...]:
     if not grid.graded:

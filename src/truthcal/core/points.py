@@ -50,6 +50,8 @@ class Points:
         Number of buckets of a sketch, 0 for sorted rows.
     impossible : int
         Rows whose outcome had a predicted probability of exactly 0. A user's sketch, which cannot tell, has 0 here.
+    weights_known : bool
+        Whether sums of w^3 and w^4 and the largest w are those of the rows, not only upper limits.
     """
 
     p: _Array
@@ -72,6 +74,7 @@ class Points:
     top: _Array
     n_buckets: int = 0
     impossible: int = 0
+    weights_known: bool = True
 
     def __post_init__(self) -> None:
         for column in vars(self).values():
@@ -336,7 +339,7 @@ class PointGroups:
     @property
     def effective_information(self) -> _Array:
         """Sum of p(1 - p) of as many rows of equal weight as would know as much."""
-        unit = self.spread(self.largest(self.points.row_ww))  # fourth powers of weights such as 1e90 would overflow
+        unit = self.spread(self.largest(self.points.row_ww))  # fourth powers of weights may underflow
         noise = self.points.wwv / unit
         sums, squares = self.sums(noise), self.sums(noise * (self.points.row_ww / unit))
         return np.where(squares > 0.0, sums**2 / np.where(squares > 0.0, squares, 1.0), 0.0)
@@ -380,7 +383,8 @@ class PointGroups:
 
 
 # Columns; those that are sums over rows; and those that grow with the weights or with their squares.
-_COLUMNS = tuple(field.name for field in fields(Points) if field.name not in ("n_buckets", "impossible"))
+_NUMBERS = ("n_buckets", "impossible", "weights_known")
+_COLUMNS = tuple(field.name for field in fields(Points) if field.name not in _NUMBERS)
 _SUMS = ("n", "weight", "ww", "www", "wp", "wy", "wv", "wcp", "wwc", "wwcc", "wwv", "bias")
 _LINEAR = ("weight", "top", "wp", "wy", "wv", "wcp", "bias", "cumulative")
 _SQUARES = ("ww", "wwc", "wwcc", "wwv", "row_ww")

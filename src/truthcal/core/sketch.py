@@ -14,7 +14,7 @@ from truthcal.core import checks
 from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
 from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, SUMS, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
-from truthcal.core.grid import MAX_BUCKETS, Grid
+from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack_flags
 from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_power_of_two
 from truthcal.core.points import Points
@@ -62,6 +62,7 @@ class Sketch(BinaryFile):
     sketched: ClassVar[Literal[True]] = True
     neighbour_z: float | None = None  # known if all rows were at hand, in order: `summarize`, `scan`, `sketch_frame`
     impossible: int = 0  # rows whose outcome had a predicted probability of 0; known if `summarize` had the rows
+    weights_known: bool = True  # False if files of version 1 contributed, which lack sums of uneven weights
     _MAGIC, _NOUN = b"TRUTHCAL", "sketch"
     _HEADERS: ClassVar = {1: struct.Struct("<8sIII"), 2: struct.Struct("<8sIIIIQ")}
 
@@ -187,6 +188,7 @@ class Sketch(BinaryFile):
         np.minimum(self._low, other._low, out=self._low)
         np.maximum(self._high, other._high, out=self._high)
         np.maximum(self._top, other._top, out=self._top)
+        self.weights_known &= other.weights_known
 
     def _extremes(self) -> tuple[NDArray[np.float64], ...]:
         """Smallest and largest prediction and largest weight of each bucket."""
@@ -270,7 +272,8 @@ class Sketch(BinaryFile):
     def points(self) -> Points:
         """Return the filled buckets as points: predictions with the sums of their rows."""
         self._refuse_empty()
-        return replace(Points.of_buckets(self._filled()[1], self.n_buckets), impossible=self.impossible)
+        points = Points.of_buckets(self._filled()[1], self.n_buckets)
+        return replace(points, impossible=self.impossible, weights_known=self.weights_known)
 
     def _filled(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers of the filled buckets and their COLUMNS."""
@@ -299,7 +302,7 @@ class Sketch(BinaryFile):
         """
         filled, columns = self._filled()
         cells = pack_cells(filled, columns)
-        return self._sealed((int(self.grid.graded), self.n_buckets, len(filled), len(cells)), cells)
+        return self._sealed((pack_flags(self.grid, self.weights_known), self.n_buckets, len(filled), len(cells)), cells)
 
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
@@ -309,12 +312,16 @@ class Sketch(BinaryFile):
         wrong = f"{name}: the sketch is inconsistent; it was not written by truthcal."
         if version == 1:
             n_buckets, m = numbers
-            return cls._from_columns(Grid(n_buckets, False), *read_cells(body, m), wrong)
-        graded, n_buckets, m, _ = numbers
-        cells = unpack_cells(body, m) if m <= n_buckets else None
-        if cells is None or graded > 1:
+            flags = 0
+        else:
+            flags, n_buckets, m, _ = numbers
+        cells = read_cells(body, m) if version == 1 else unpack_cells(body, m) if m <= n_buckets else None
+        if cells is None or flags > MOST_FLAGS:
             raise ValueError(wrong)
-        return cls._from_columns(Grid(n_buckets, bool(graded)), *cells, wrong)
+        grid, known = unpack_flags(flags, n_buckets)
+        sketch = cls._from_columns(grid, *cells, wrong)
+        sketch.weights_known = known if version > 1 else sketch.points().equal_weights if m else True
+        return sketch
 
     @classmethod
     def _from_columns(cls, grid: Grid, filled: NDArray[np.int64], columns: NDArray[np.float64], else_: str) -> Self:

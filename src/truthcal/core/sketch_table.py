@@ -5,6 +5,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from truthcal.core import group_keys
 from truthcal.core.bucket_stats import BucketStats
 from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, decompress, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
-from truthcal.core.grid import MAX_BUCKETS, Grid
+from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack_flags
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import PointGroups, Points
@@ -76,6 +77,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # z of neighbouring rows of the same group, and of the whole file: known if all rows were at hand, in order.
     neighbour_z: float | None = None
     _neighbour_z_of_all: float | None = None
+    weights_known: bool = True  # as for `Sketch`
     _MAGIC, _NOUN = b"TRUTHTAB", "sketch table"
     _HEADERS: ClassVar = {1: struct.Struct("<8sIIQQQ"), 2: struct.Struct("<8sIIIQQQQQ")}
 
@@ -124,7 +126,9 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         cells = [sketch._filled() for _, sketch in pairs]
         group = np.repeat(np.arange(len(cells)), [len(filled) for filled, _ in cells])
         bucket, columns = (np.concatenate(parts, axis=-1) for parts in zip(*cells, strict=True))
-        return cls(by)._empty(grid)._fill([key for key, _ in pairs], group, bucket, columns)
+        table = cls(by)._empty(grid)._fill([key for key, _ in pairs], group, bucket, columns)
+        table.weights_known = all(sketch.weights_known for _, sketch in pairs)
+        return table
 
     @classmethod
     def _from_cells(
@@ -174,6 +178,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             if mine != others:
                 raise ValueError(f"cannot merge a table with {others} into one with {mine}; use the same `{name}`.")
         refuse_other_grid(other.grid, self.grid, "table")
+        self.weights_known &= other.weights_known
         return self._fill(
             self._keys + other._keys,
             np.concatenate([self._groups(), other._groups() + len(self)]),
@@ -204,12 +209,13 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
                 raise ValueError(f"`by` must name columns of this table, {', '.join(self.by)}; got {name!r}.")
         places = [self.by.index(name) for name in table.by]
         keys = [tuple(key[place] for place in places) for key in self._keys]
+        table.weights_known = self.weights_known
         return table._fill(keys, self._groups(), self._buckets, self._columns)
 
     def total(self) -> Sketch:
         """Return one sketch of the rows of all groups."""
         sketch = Sketch._from_columns(self.grid, *_merge_duplicates(self._buckets, self._columns), "")
-        sketch.neighbour_z = self._neighbour_z_of_all
+        sketch.neighbour_z, sketch.weights_known = self._neighbour_z_of_all, self.weights_known
         return sketch
 
     def _groups(self) -> _Ints:
@@ -220,11 +226,13 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
 
     def __getitem__(self, key: Any) -> Sketch:
         filled, columns = self._filled(key)
-        return Sketch._from_columns(self.grid, filled, columns, "")
+        sketch = Sketch._from_columns(self.grid, filled, columns, "")
+        sketch.weights_known = self.weights_known
+        return sketch
 
     def points(self, key: Any) -> Points:
         """Return the points of one group: the same as ``table[key].points()``, without building a sketch."""
-        return Points.of_buckets(self._filled(key)[1], self.n_buckets)
+        return replace(Points.of_buckets(self._filled(key)[1], self.n_buckets), weights_known=self.weights_known)
 
     def point_groups(self, places: Sequence[int]) -> Iterator[PointGroups]:
         """Yield the points of the groups at these places of the table, in blocks that need little memory."""
@@ -235,7 +243,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             last = max(first + 1, int(np.searchsorted(upto, upto[first] + _BLOCK, side="right")) - 1)
             parts = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
             columns = np.concatenate([self._columns[:, start:end] for start, end in parts], axis=1)
-            yield PointGroups.of_buckets(columns, upto[first : last + 1] - upto[first], self.n_buckets)
+            groups = PointGroups.of_buckets(columns, upto[first : last + 1] - upto[first], self.n_buckets)
+            yield replace(groups, points=replace(groups.points, weights_known=self.weights_known))
             first = last
 
     def _filled(self, key: Any) -> tuple[_Ints, _Floats]:
@@ -350,7 +359,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         groups = zlib.compress(np.diff(self._starts).astype("<u4").tobytes() + text, 9)
         cells = pack_cells(self._buckets, self._columns)
         sizes = len(self), len(self._buckets), len(text), len(cells), len(groups)
-        return self._sealed((int(self.grid.graded), self.n_buckets, *sizes), cells, groups)
+        return self._sealed((pack_flags(self.grid, self.weights_known), self.n_buckets, *sizes), cells, groups)
 
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
@@ -360,6 +369,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         table = None if content is None else cls._from_content(*content)
         if table is None:
             raise ValueError(f"{name}: the sketch table is inconsistent; it was not written by truthcal.")
+        known = unpack_flags(numbers[0], table.n_buckets)[1]
+        table.weights_known = known if version > 1 else all(table.points(key).equal_weights for key in table)
         return table
 
     @classmethod
@@ -387,12 +398,12 @@ def _read_version_1(numbers: list[int], body: memoryview) -> _Content:
 
 def _read_version_2(numbers: list[int], body: memoryview) -> _Content | None:
     """Read the same from a file of version 2; None if it cannot be decompressed."""
-    graded, n_buckets, g, m, k, size, _ = numbers
+    flags, n_buckets, g, m, k, size, _ = numbers
     cells, groups = unpack_cells(body[:size], m), decompress(body[size:], 4 * g + k)
-    if cells is None or groups is None or graded > 1:
+    if cells is None or groups is None or flags > MOST_FLAGS:
         return None
     counts = np.frombuffer(groups, "<u4", g).astype(np.int64)
-    return Grid(n_buckets, bool(graded)), g, cells, counts, groups[4 * g :]
+    return unpack_flags(flags, n_buckets)[0], g, cells, counts, groups[4 * g :]
 
 
 def _merge_duplicates(code: _Ints, columns: _Floats) -> tuple[_Ints, _Floats]:

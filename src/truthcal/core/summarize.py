@@ -16,7 +16,7 @@ from truthcal.core.checks import (
 )
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.points import PointGroups, Points
-from truthcal.core.sample import Sample
+from truthcal.core.sample import Sample, relative_weights
 from truthcal.core.sketch import Sketch
 
 # More rows than this are not sorted where a sketch serves as well: they are reduced to one with this many buckets. From
@@ -66,7 +66,7 @@ def summarize(
     truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
     w = weight[0] if weight else None
     if sketch_many and len(proba) > TOO_MANY_TO_SORT:
-        sketch = Sketch(BUCKETS).update(truth, proba, w, pos_label=pos_label)
+        sketch = Sketch(BUCKETS).update(truth, proba, _in_range(w), pos_label=pos_label)
         if binary and weight and pos_label is None and truth.dtype.kind == "f":  # a sketch with weights cannot tell
             refuse_fractional(truth)
         points = sketch.points()
@@ -84,6 +84,14 @@ def summarize(
     sample = Sample.from_checked(rows)
     sample.neighbour_z = neighbour_z(rows.p, rows.y) if binary else None
     return sample
+
+
+def _in_range(w: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Scale weights that are too extreme for a sketch; others, and invalid ones, remain as they are."""
+    if w is None or w.dtype.kind not in "fiu" or not w.size:
+        return w
+    largest = float(np.max(w))
+    return relative_weights(w.astype(np.float64))[0] if largest > 1e60 or 0.0 < largest < 1e-30 else w
 
 
 def _is_fine(points: Points) -> bool:

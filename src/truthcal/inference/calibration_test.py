@@ -140,8 +140,9 @@ def calibration_test(
         measure and any n.
         "asymptotic": for atb, multiscale_atb, information_atb, shifted_grid_ubse, ks_ce, step_ce and kuiper_ce.
         "bound": an upper bound on the p-value that is always valid, for the first four of these.
-        "auto": exact if sum p(1 - p) is below 100 or few outcomes are possible; otherwise asymptotic if available (for
-        ks_ce, step_ce and kuiper_ce only above 10,000 rows with many distinct predictions). Where
+        "auto": exact if the effective sum p(1 - p) is below 100 or few outcomes are possible ("approximate" for a
+        sketch with weights, which keeps only some of their sums); otherwise asymptotic if available (for ks_ce,
+        step_ce and kuiper_ce only above 10,000 rows with many distinct predictions). Where
         the p-value is too small for redraws, which cannot go below 1 / (1 + `n_resamples`), asymptotic or bound (for
         the measures that have both), whichever is smaller.
     alternative : {"greater", "less", "two-sided"}, default "greater"
@@ -429,7 +430,7 @@ def tent_statistic(
         measure,
         observed,
         points,
-        redraw,
+        redraw if sample is not None or points.equal_weights or points.weights_known else None,
         limit=lambda: _tent_limit_tails(observed, points, kernel),
         bound=lambda: bound_tails(observed, points, variance_bound(points, kernel, moments)),
         far=lambda: far_upper_tail(observed, points, kernel, at_most),

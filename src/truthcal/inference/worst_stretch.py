@@ -38,7 +38,9 @@ def worst_stretch_of(points: Points, level: float = 0.95) -> WorstStretch | None
     upto = np.concatenate([[0.0], np.cumsum(cells.weight)])
     excess = np.abs(curve - curve[:, None]) - noise_range(cells, level)
     first, last = np.triu_indices(len(curve), 1)
-    limits = excess[first, last] / (upto[last] - upto[first])
+    width = upto[last] - upto[first]  # 0 if light cells vanish beside a heavy one
+    limits = np.full(len(width), -np.inf)
+    np.divide(excess[first, last], width, out=limits, where=width > 0.0)
     best = int(np.argmax(limits))
     if not limits[best] > 0.0:
         return None

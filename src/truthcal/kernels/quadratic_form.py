@@ -207,7 +207,7 @@ def log_far_tail(x: float, scales: Rows, squares: Rows) -> float:
     # For scales with small r s (far from their branch points) log(1 - r z) + r z is summed, and the sum of r is
     # subtracted from x beforehand, which avoids cancellation. Near ones come first.
     r, d = np.empty_like(scales), np.empty_like(squares)
-    n_near = last = np.int64(0)  # a literal 0 would compile everything below twice
+    n_near = last = int(np.int64(0))  # a literal 0 would compile everything below twice
     rest = 0.0
     for far in (False, True):
         for j in range(scales.size):

@@ -40,7 +40,7 @@ def _warmup_steps() -> list[Callable[[], Any]]:
     rng = np.random.default_rng(0)
     p, w = rng.random(_ROWS).round(2), rng.integers(1, 4, _ROWS)
     y, fractions, p32 = (rng.random(_ROWS) < p).astype(np.int64), rng.random(_ROWS), p.astype(np.float32)
-    many, ones = rng.random(WORTH_A_THREAD), rng.random(WORTH_A_THREAD) < 0.5
+    many, ones = rng.random(2 * WORTH_A_THREAD), rng.random(2 * WORTH_A_THREAD) < 0.5  # in two parts
     narrow = 0.5 + 0.01 * many  # approximations divide full buckets
     rows: list[tuple[Any, ...]] = [(y, p), (y, p32), (fractions, p)]
     steps: list[Callable[[], Any]] = [partial(_warmup_sketch, y, p, w)]

@@ -23,6 +23,7 @@ from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES
+from truthcal.results.text import count
 
 _Array = NDArray[np.float64]
 Values = Callable[[_Array], _Array]
@@ -145,7 +146,7 @@ class MergedOutcomes(TiedOutcomes):
     @property
     def validity(self) -> str:
         """Validity of p-values from redraws, in words."""
-        return f"weights are known only by their sums in {len(self.r):,} cells"
+        return f"weights are known only by their sums in {count(len(self.r), 'cell')}"
 
     @property
     def observed(self) -> _Array:
