@@ -244,8 +244,8 @@ class Points:
         """Three weights for each point, and how many rows have each: stand-ins for all rows of the point.
 
         One row has the largest weight. The others have two weights, such that the sums of w, w^2, w^3 and w^4 are those
-        of the rows: Gaussian quadrature with the measure w. Numbers of rows are not whole, except that the weights of
-        up to three rows are exact. Sizes are 0 where fewer weights suffice.
+        of the rows (Gaussian quadrature; docs/theory/inference.md, "Weights in a sketch"). Numbers of rows need not be
+        whole, and are 0 where fewer weights suffice. The weights of up to three rows are exact.
         """
         sums = self.weight, self.ww, self.www, self.row_ww * self.ww
         m1, m2, m3, m4 = (np.maximum(total / self.top**k - 1.0, 0.0) for k, total in enumerate(sums, 1))

@@ -190,9 +190,15 @@ def _sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.fl
         for column in columns:
             column[first:last] = column[first:last][order]
 
-    parts = _Partition(p)
-    parts.scatter(lambda rows, part, at: kernel.scatter_rows(p[rows], y[rows], weights[rows], part, at, columns))
-    parts.each(sort)
+    if len(p) < WORTH_A_THREAD:
+        for out, column in zip(columns, rows, strict=False):
+            out[:] = column
+        columns[0] += 0.0  # turns -0.0 into 0.0
+        sort(0, len(p))
+    else:
+        parts = _Partition(p)
+        parts.scatter(lambda rows, part, at: kernel.scatter_rows(p[rows], y[rows], weights[rows], part, at, columns))
+        parts.each(sort)
     return columns[0], columns[1], columns[2] if w is not None else None
 
 
