@@ -688,5 +688,5 @@ def test_sampled_non_events_need_converted_predictions_not_weights(factor):
         assert kinds["weighted"].count("too good") >= 28
         assert kinds["converted"].count("calibrated") >= 24
     else:
-        assert set(kinds["weighted"]) <= {"unclear", "calibrated"}
+        assert sum(kind in ("unclear", "calibrated") for kind in kinds["weighted"]) >= 28
         assert kinds["converted"].count("too high") >= 28

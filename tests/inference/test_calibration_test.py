@@ -313,7 +313,7 @@ def test_asymptotic_is_close_to_exact(measure, kind, alternative):
         exact = tc.calibration_test(y, p, **common, method="exact", rng=0)
         asymptotic = tc.calibration_test(y, p, **common, method="asymptotic")
         assert asymptotic.statistic == exact.statistic
-        assert asymptotic.pvalue == pytest.approx(exact.pvalue, rel=0.15, abs=0.003)
+        assert asymptotic.pvalue == pytest.approx(exact.pvalue, rel=0.15, abs=0.006)  # of redraws: 2 standard errors
         assert asymptotic.null_mean == pytest.approx(exact.null_mean, rel=1e-9)
         assert asymptotic.null_sd == pytest.approx(exact.null_sd, rel=0.01)
 

@@ -127,7 +127,7 @@ def power(
     >>> p = np.linspace(0.05, 0.95, 500)
     >>> result = tc.power(p, 0.5 + 0.8 * (p - 0.5), n_simulations=200, n_resamples=999, rng=0)
     >>> print(result)
-    0.63, standard error 0.034 from 200 draws
+    0.625, standard error 0.034 from 200 draws
     """
     alpha, n_simulations, n_resamples = _check_power_test(measure, alpha, n_simulations, n_resamples)
     sample = Sample.from_checked(check_report(y_proba, truth, sample_weight, name="y_proba"))
@@ -226,8 +226,8 @@ def validity_curve(
     >>> print(curve)
     Acceptance rate of information_atb at level 0.05 for 300 predictions, by distance to calibration (shift):
       distance 0       accepted 97%
-      distance 0.05    accepted 69%
-      distance 0.1     accepted 1%
+      distance 0.05    accepted 60%
+      distance 0.1     accepted 2%
     """
     alpha, n_simulations, n_resamples = _check_power_test(measure, alpha, n_simulations, n_resamples)
     p = check_proba(y_proba, "y_proba").astype(np.float64)
