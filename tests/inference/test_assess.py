@@ -381,6 +381,11 @@ def test_warning_of_weights_that_depend_on_the_outcome(sketched):
         assert "events have" not in warnings(rng.random(3000) < 0.5 * p, p, w)
     p = rng.random(100_000)
     assert "events have" not in warnings(rng.random(100_000) < 0.25 + 0.5 * p, p, 0.05 + p)
+    # Cells must not depend on the outcomes: each event would be a cell of its own.
+    p = rng.beta(1, 49, 10_000)
+    y = rng.random(10_000) < p
+    assert "events have" not in warnings(y, p, rng.uniform(0.2, 3.0, 10_000))
+    assert "events have larger weights" in warnings(y, p, np.where(y, 49.0, 1.0))
 
 
 def test_many_rows_may_have_weights_of_any_magnitude(monkeypatch):

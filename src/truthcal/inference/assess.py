@@ -35,7 +35,7 @@ _RARE = 0.05
 _AGAINST = 4.0
 # Warn if weights are associated with outcomes by more standard errors than this, in cells of at least so many rows, at
 # most so many cells: many, since weights and errors may both depend on the prediction. For weights that do not depend
-# on the outcome, it was below 3.6 in 15,000 simulated samples.
+# on the outcome, it was at most 3.8 in 7,200 simulated samples of rows and sketches.
 _WEIGHTS_DIFFER, _CELL_ROWS, _MOST_CELLS = 5.0, 20, 4096
 # Warn if there are fewer distinct predictions than this and many rows.
 _COARSE = 20
@@ -164,7 +164,10 @@ def _weights_against_events(points: Points) -> float:
     It compares w and c = p - y within cells of neighbouring predictions, by the sum of w (w - m) c, where m is
     sum w^2 / sum w. A calibration error that is the same for all weights in a cell leaves its mean at 0.
     """
-    cells = points.merged(min(max(points.rows // _CELL_ROWS, 1), _MOST_CELLS))
+    # Cells of equal numbers of rows: those of `merged` depend on the outcomes, and would separate events from the rest.
+    at_most = min(max(points.rows // _CELL_ROWS, 1), _MOST_CELLS)
+    cell = (np.cumsum(points.n) - points.n) * at_most // points.rows
+    cells = points.runs(np.flatnonzero(np.diff(cell, prepend=-1)))
     mean = cells.ww / cells.weight
     spread = np.maximum(cells.row_ww * cells.ww - 2.0 * mean * cells.www + mean**2 * cells.ww, 0.0)
     variance = float(np.sum(np.maximum(cells.wwv, cells.wwcc) / cells.ww * spread))

@@ -78,8 +78,9 @@ def scan(
     Notes
     -----
     Only the named columns are read, a million rows at a time. Memory grows with the number of groups, not with the size
-    of the files: each group needs 4 bytes per bucket and 64 per filled bucket. The limit is 65,536 groups of 4096
-    buckets, which take more than 1 GB; with fewer buckets there may be more groups.
+    of the files: each group needs 4 bytes per bucket and 64 per filled bucket (128 with weights or fractional
+    outcomes). The limit is 65,536 groups of 4096 buckets, which take more than 1 GB; with fewer buckets there may be
+    more groups.
 
     The first batch with an invalid row ends the scan with an error that names file, column, row and value. Groups of
     CSV files are compared as text; an empty field is None, ``""`` is empty text. The types of JSON columns are inferred
