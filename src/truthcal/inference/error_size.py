@@ -11,10 +11,10 @@ from truthcal.core.checks import invalid
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_whole
 from truthcal.core.points import CELLS, PointGroups, Points, excess
+from truthcal.core.roots import interval_ends
 from truthcal.core.summarize import summarize
 from truthcal.inference.intervals import bias_intervals
 from truthcal.inference.laws.quadratic_form import Forms
-from truthcal.inference.laws.roots import interval_ends
 from truthcal.inference.laws.squared_length import why_no_interval
 from truthcal.inference.laws.tent_kernel import CERTAIN
 from truthcal.kernels.point_groups import break_at_odds

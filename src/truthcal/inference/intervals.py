@@ -22,12 +22,12 @@ from scipy import special
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import PointGroups, Points, excess
+from truthcal.core.roots import interval_end, interval_ends
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import blocks
-from truthcal.inference.laws.roots import interval_end, interval_ends
 from truthcal.inference.laws.squared_length import Axes, why_no_interval
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS

@@ -42,7 +42,7 @@ _RESAMPLES, _ENOUGH = 9999, 100
 # Intervals that are computed when the first one is read, and most that are computed at a time.
 _FIRST_INTERVALS, _MOST_INTERVALS = 20, 1000
 # Segments that are worth a thread, and parts into which they are divided at most.
-_WORTH_A_THREAD, _MOST_PARTS = 32, 64
+_WORTH_A_THREAD, _MOST_PARTS = 250, 64
 
 
 def assess_segments(

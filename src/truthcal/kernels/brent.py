@@ -1,13 +1,13 @@
 """Brent's method for many roots at once."""
 
-from truthcal.kernels.jit import Rows, compiled
+from truthcal.kernels.jit import Rows, interpreted_first
 
 # Rows of the state: previous, current and opposite points, their values, and the last two steps.
 N_STATE = 8
 X_CUR, F_CUR = 1, 4
 
 
-@compiled
+@interpreted_first
 def brent_steps(state: Rows, xtol: Rows, rtol: float, active: Rows) -> None:
     """Move the current point of each active search to the next one, or end the search there if it is close enough.
 

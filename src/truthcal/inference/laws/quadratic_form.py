@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truthcal.inference.laws.roots import find_roots
-from truthcal.kernels.quadratic_form import log_upper_tails
+from truthcal.core.roots import find_roots
+from truthcal.inference.laws.contour import Scales, log_upper_tails
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -125,10 +125,8 @@ class Forms:
 
     def _log_upper(self, x: _Array, wanted: _Mask | None) -> _Array:
         """Log of P(Q > x), x in units of the forms; -inf for forms that are not wanted."""
-        out = np.full(len(x), -np.inf)
-        log_upper_tails(
-            x, self.starts, self.r, self.squares, np.ones(len(x), np.bool_) if wanted is None else wanted, out
-        )
+        everything = np.ones(len(x), np.bool_)
+        out = log_upper_tails(x, Scales(self.r, self.squares, self.starts), everything if wanted is None else wanted)
         if np.isnan(out).any():
             raise ArithmeticError("No path of integration was found; please report the scales, shifts and threshold.")
         return out
