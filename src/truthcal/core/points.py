@@ -298,6 +298,8 @@ class PointGroups:
 
     def sums(self, column: NDArray[Any]) -> _Array:
         """Sum of a column of points, for each group."""
+        if len(self) == 1:
+            return np.array([math.fsum(column.tolist())])  # needs no compiled code
         out = np.empty((1, len(self)))
         group_totals(self.starts, column[None], out)
         return np.asarray(out[0])
@@ -308,6 +310,8 @@ class PointGroups:
 
     def cumulative(self, column: _Array) -> _Array:
         """Cumulative sum of a column of points, from the first point of each group on."""
+        if len(self) == 1:
+            return np.cumsum(column)
         out = np.empty(len(column))
         cumulative_sums(self.starts, column, out)
         return out

@@ -1,6 +1,6 @@
 """Loops over the points of many groups: those of group g stand from ``starts[g]`` to ``starts[g + 1]``."""
 
-from truthcal.kernels.jit import Rows, compiled
+from truthcal.kernels.jit import Rows, compiled, interpreted_first
 
 
 @compiled
@@ -13,7 +13,7 @@ def cumulative_sums(starts: Rows, column: Rows, out: Rows) -> None:
             out[k] = total
 
 
-@compiled
+@interpreted_first
 def break_at_odds(
     starts: Rows, p: Rows, weight: Rows, ww: Rows, levels: Rows, least_rows: float, smallest: float, breaks: Rows
 ) -> None:
