@@ -14,7 +14,7 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_fractional_buckets, summarize
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION
-from truthcal.inference.laws.quadratic_form import upper_quantile, upper_tail
+from truthcal.inference.laws.quadratic_form import Forms
 from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
@@ -107,9 +107,7 @@ def scale_profile_of(
     values = _value_by_scale(summary, points, kernels)
     many = points.effective_information >= ENOUGH_INFORMATION
     if many:
-        cells = points.merged()
-        skewness, pairs = error_skewness(points), zip(values, kernels, strict=True)
-        null = [_null_from_limit(value, cells, kernel, skewness, level) for value, kernel in pairs]
+        null = _null_from_limit(values, points, kernels, level)
     else:
         null = _null_from_redraws(points, kernels, level, n_resamples, generator)
     shares = np.ascontiguousarray(points.weight / points.total)[None, :]
@@ -141,11 +139,15 @@ def _value_by_scale(summary: Sample | Sketch, points: Points, kernels: list[Tent
     return [atb_of(summary), *(ShiftedGrid(width).ubse_of(summary) for width in WIDTHS[1:])]
 
 
-def _null_from_limit(value: float, cells: Points, kernel: TentKernel, skewness: float, level: float) -> _Null:
-    """Null range and p-value at one scale, from the distribution for many rows."""
-    scales, tail = kernel.null_scales(cells), (1.0 - level) / 2.0
-    pvalue = correct_for_skewness(upper_tail(value, scales), skewness)
-    return _Null(upper_quantile(1.0 - tail, scales), upper_quantile(tail, scales), pvalue)
+def _null_from_limit(values: list[float], points: Points, kernels: list[TentKernel], level: float) -> list[_Null]:
+    """Null range and p-value at each scale, from the distribution for many rows."""
+    cells, skewness, tail = points.merged(), error_skewness(points), (1.0 - level) / 2.0
+    scales = [kernel.null_scales(cells) for kernel in kernels]
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in scales])])
+    forms = Forms.of(np.concatenate(scales), np.zeros(starts[-1]), starts)
+    columns = forms.upper_quantiles(1.0 - tail), forms.upper_quantiles(tail), forms.upper_tails(np.array(values))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [_Null(low, high, correct_for_skewness(upper, skewness)) for low, high, upper in rows]
 
 
 def _null_from_redraws(

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import Rows, interpreted_first, two_sum
+from truthcal.kernels.jit import Rows, interpreted_briefly, two_sum
 
 
-@interpreted_first
+@interpreted_briefly
 def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
     """Kernel of decision loss: for each k, the sum of (positive_i - r_k mass_i) over the i whose mean exceeds r_k.
 
@@ -38,7 +38,7 @@ def gain_of_knowing(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> None:
         gain[k] = (ph + pl) - r[k] * (mh + ml)
 
 
-@interpreted_first
+@interpreted_briefly
 def envelope_at_half(r: Rows, mass: Rows, positive: Rows, gain: Rows) -> float:
     """Kernel of decision loss: concave envelope at 1/2 of gain(mu) - sum of (positive - mu mass) over r > mu.
 

@@ -125,6 +125,16 @@ def interpreted_first(function: F) -> F:
     return cast(F, Kernel(function, INTERPRETED))
 
 
+def interpreted_briefly(function: F) -> F:
+    """Make a kernel that runs in Python until it has visited 2^13 elements: each takes several microseconds there."""
+    return cast(F, Kernel(function, INTERPRETED >> 3))
+
+
+def load_cached() -> None:
+    """Load kernels that were compiled before, instead of interpreting them first: numba will be needed anyway."""
+    _settings.numba_in_use = True
+
+
 @contextlib.contextmanager
 def compile_at_once() -> Iterator[None]:
     """Interpret no kernels within this context."""

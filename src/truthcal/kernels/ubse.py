@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, interpreted_first, two_sum
+from truthcal.kernels.jit import BLOCK, Rows, interpreted_briefly, interpreted_first, two_sum
 
 
 @interpreted_first
@@ -47,7 +47,7 @@ def window_integral(p: Rows, y: Rows, w: Rows, width: float, squared: bool) -> f
     return (total + block) / width
 
 
-@interpreted_first
+@interpreted_briefly
 def tent_pairs(p: Rows, w: Rows, width: float) -> float:
     """Noise of UBSE with a tent kernel k: sum over pairs (s, t) of k^2 a_s a_t.
 

@@ -266,7 +266,7 @@ def consistency_band(
     >>> import truthcal as tc
     >>> band = tc.consistency_band(np.repeat([0.25, 0.75], 40), rng=0)
     >>> band.q.tolist(), band.low.tolist(), band.high.tolist()
-    ([0.25, 0.75], [0.125, 0.6], [0.375, 0.875])
+    ([0.25, 0.75], [0.125, 0.6], [0.4, 0.875])
     """
     generator = check_rng(rng)
     return consistency_band_of(summarize_predictions(y_proba, sample_weight), confidence_level, n_resamples, generator)

@@ -10,6 +10,7 @@ from truthcal.cli.model_result import ModelResult, assess_models
 from truthcal.cli.output import print_message, print_result
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
+from truthcal.kernels.jit import load_cached
 
 
 def run(request: Request) -> int:
@@ -34,6 +35,7 @@ def prepare_report(request: Request, path: str | None) -> None:
             importlib.import_module(library)
         except ImportError:
             raise ImportError(f"the report needs {library}: pip install 'truthcal[report]'.") from None
+    load_cached()  # some measures of the report are never interpreted
 
 
 def write_report(
