@@ -284,7 +284,7 @@ def test_many_rows_of_rare_events_are_tested_by_their_surprises(monkeypatch):
     assert result.information < 100
     assert tc.calibration_test(y, p, rng=0) == result
     with monkeypatch.context() as patch:
-        patch.setattr(calibration_test_module, "_FEW_SURPRISES", 0.0)
+        patch.setattr(calibration_test_module, "_SURPRISE_COST", math.inf)
         usual = tc.calibration_test(y, p, rng=0, n_resamples=2000)
     assert usual.statistic == result.statistic
     assert usual.pvalue == pytest.approx(result.pvalue, abs=4.5 * math.sqrt(result.pvalue / 2000))

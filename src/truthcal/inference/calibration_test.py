@@ -29,6 +29,7 @@ from truthcal.inference.laws.redraw import (
     Tails,
     TiedOutcomes,
     Values,
+    block_of,
     enumerate_tails,
     simulate_tails,
 )
@@ -47,16 +48,16 @@ ENOUGH_INFORMATION = 100.0
 MANY_ROWS = 10_000
 # A Brownian motion seen at fewer times than this has noticeably smaller extremes.
 _MANY_STEPS = 400
-# If many rows have fewer expected surprises (unlikely outcomes) than this, only these are redrawn, in such blocks.
-_FEW_SURPRISES, _SPARSE_BLOCK = 1000.0, 100
+# Only surprises (unlikely outcomes) are redrawn if there are few: one takes as long as the outcomes of so many rows.
+_SURPRISE_COST = 25.0
 # Points for the null mean and standard deviation: merging so many changes the sixth digit.
 _MOMENT_POINTS = 1 << 14
 # Redraws are skipped if the p-value is this many times below the smallest one that they could give.
 _WELL_BELOW = 4.0
 # With little information, the corrected limit is accurate below this p-value (`correct_for_skewness`).
 _FAR = 1e-4
-# Lower tails up to this are redrawn where the limit may be wrong, in so many cells.
-_SMALL, _LOWER_TAIL_CELLS = 0.05, 64
+# Lower tails up to this are redrawn where the limit may be wrong, in so many cells, until so many are as small.
+_SMALL, _LOWER_TAIL_CELLS, _LOWER_TAIL_ENOUGH = 0.05, 64, 100
 
 Interval = Callable[[float, str], ConfidenceInterval]
 
@@ -312,6 +313,7 @@ def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan) -
         n_resamples=plan.n_resamples,
         generator=plan.generator,
         sides=("less",),
+        enough=_LOWER_TAIL_ENOUGH,
     ).less
 
 
@@ -336,8 +338,9 @@ def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: V
     if far and _needs_no_redraws(statistic, plan):
         return _tails_beyond_redraws(statistic, outcomes, Tails(1.0, 1.0, math.nan, math.nan, 0), plan)
     redraw, block = (lambda stream, count: values(outcomes.draw(stream, count))), outcomes.block
-    if statistic.kernel and outcomes.cost > MANY_ROWS and expected_surprises(outcomes) < _FEW_SURPRISES:
-        redraw, block = SparseRedraw(outcomes, statistic.kernel), _SPARSE_BLOCK
+    surprises = expected_surprises(outcomes)
+    if statistic.kernel and _SURPRISE_COST * surprises < outcomes.cost:
+        redraw, block = SparseRedraw(outcomes, statistic.kernel), block_of(1 + int(surprises))
     tails = simulate_tails(
         redraw, block, observed, slack,
         n_resamples=plan.n_resamples, generator=plan.generator, sides=plan.redrawn_sides, enough=plan.enough,

@@ -162,3 +162,26 @@ def tent_sums(x: Rows, c: Rows, before: Rows, slopes: Rows, shares: Rows, out: R
             below += here
             below_moment += here * x[t]
         out[k] = total
+
+
+@interpreted_briefly
+def grouped_tent_sums(starts: Rows, x: Rows, c: Rows, slopes: Rows, shares: Rows, out: Rows) -> None:
+    """`tent_sums` of groups of points, each with its own positions: those of group g end before ``starts[g + 1]``."""
+    mass, moment = x.copy(), x.copy()  # sums over the points of the group below
+    first = np.zeros(slopes.size, np.int64)  # points less than a width below
+    for g in range(starts.size - 1):
+        below, below_moment, total = 0.0, 0.0, 0.0
+        first[:] = starts[g]
+        for t in range(starts[g], starts[g + 1]):
+            mass[t], moment[t] = below, below_moment
+            near = 0.0
+            for h in range(slopes.size):
+                slope, at = slopes[h], first[h]
+                while (x[t] - x[at]) * slope >= 1.0:
+                    at += 1
+                first[h] = at
+                near += shares[h] * ((below - mass[at]) * (1.0 - x[t] * slope) + (below_moment - moment[at]) * slope)
+            total += c[t] * (c[t] + 2.0 * near)
+            below += c[t]
+            below_moment += c[t] * x[t]
+        out[g] = total

@@ -41,16 +41,17 @@ class SparseRedraw:
 
     def __call__(self, rng: np.random.Generator, count: int) -> _Array:
         """Measure `count` random outcomes."""
-        all_marks = self._marks[-1]
-        ends = np.cumsum(rng.poisson(all_marks, count))
-        marks = rng.random(int(ends[-1])) * all_marks
+        all_marks, n_rows = self._marks[-1], self._last[-1] + 1
+        draw = np.repeat(np.arange(count), rng.poisson(all_marks, count))
+        marks = rng.random(len(draw)) * all_marks
         point = np.searchsorted(self._marks, marks, side="right")
         rows = self._last[point] - ((self._marks[point] - marks) / self._row_marks[point]).astype(np.int64)
-        return np.array([self._measure(np.unique(drawn)) for drawn in np.split(rows, ends[:-1])]) / self._total
-
-    def _measure(self, rows: NDArray[np.int64]) -> float:
-        """Measure the outcome in which exactly these rows are surprises, times the squared weight."""
-        point = np.searchsorted(self._last, rows)
+        # Surprises, each with at least one mark. `np.unique` takes ten times as long as sorting.
+        marked = np.sort(draw * n_rows + rows)
+        draw, rows = np.divmod(marked[np.diff(marked, prepend=-1) > 0], n_rows)
+        point = rows if n_rows == len(self._last) else np.searchsorted(self._last, rows)
+        starts = np.searchsorted(draw, np.arange(count + 1))
         f = self._surprise[point]
-        square = float(self._kernel.sums(self._x[point], f[None, :])[0]) if len(rows) else 0.0
-        return self._likelier - 2.0 * float(f @ self._smoothed[point]) + square
+        squares = self._kernel.group_sums(starts, self._x[point], f)
+        cross = np.bincount(draw, f * self._smoothed[point], count)
+        return np.asarray((self._likelier - 2.0 * cross + squares) / self._total)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
 from truthcal.core.points import PointGroups, Points, information_axis
-from truthcal.kernels.ubse import tent_sums
+from truthcal.kernels.ubse import grouped_tent_sums, tent_sums
 from truthcal.measures.registry import MEASURES
 from truthcal.measures.ubse import Multiscale, MultiscaleInformation, tent_starts
 
@@ -85,6 +85,12 @@ class TentKernel:
         tent_sums(x, c, self.before(x) if before is None else before, 1.0 / self.widths, self.shares, out)
         return out
 
+    def group_sums(self, starts: NDArray[np.int64], x: _Array, c: _Array) -> _Array:
+        """For each group of points, the sum over all of its pairs of c c' k; x increases in each group."""
+        out = np.empty(len(starts) - 1)
+        grouped_tent_sums(starts, x, c, 1.0 / self.widths, self.shares, out)
+        return out
+
     def smoothed(self, x: _Array, c: _Array) -> _Array:
         """At each point, the sum over all points of c k; x increases."""
         mass, moment = np.concatenate([np.zeros((2, 1)), np.cumsum([c, c * x], axis=1)], axis=1)
@@ -138,9 +144,7 @@ class TentKernel:
         """The measure with this kernel of each group of points of sketches."""
         if not self.information:
             return np.array([self.measure(points) for points in groups])
-        x, bias = self._group_positions(groups), groups.points.bias[None]
-        parts = [slice(*ends) for ends in pairwise(groups.starts.tolist())]
-        return np.array([self.sums(x[part], bias[:, part])[0] for part in parts]) / groups.total**2
+        return self.group_sums(groups.starts, self._group_positions(groups), groups.points.bias) / groups.total**2
 
     def _group_positions(self, groups: PointGroups) -> _Array:
         """Positions of the points of each group on the axis of the tents."""
