@@ -238,7 +238,7 @@ def test_categories_of_numbers_say_how_to_name_the_label():
     assert tc.sketch_frame(frame, y_true="y", y_proba="p", pos_label="1").n == 3
 
 
-@pytest.mark.parametrize("name", ["duckdb", "duckdb, own Parquet", "polars", "polars, lazy"])
+@pytest.mark.parametrize("name", ["duckdb", "polars", "polars, lazy", "pandas", "pandas, Arrow types", "pyarrow"])
 @pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"by": ["year", "site"]}, {"pos_label": True}])
 def test_engines_in_this_process_stream_their_rows(name, options, tmp_path, monkeypatch):
     """Without the engine's GROUP BY, which takes several times as long."""

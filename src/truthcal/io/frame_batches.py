@@ -5,7 +5,7 @@ Measured on two cores, 10 million rows of Parquet: DuckDB reads the columns in 4
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -52,15 +52,18 @@ def accumulate_frame(
 
 def _batches(rows: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
     """Yield the rows of a frame in this process, in batches; raise NotImplementedError for another engine."""
-    unused = row_codes.OTHERS[1:]  # the same as the first; only aggregating makes them differ
-    native: Any = rows.drop(unused, strict=False).to_native()
-    if rows.implementation.is_duckdb():
+    rows = rows.drop(row_codes.OTHERS[1:], strict=False)  # the same as the first; only aggregating makes them differ
+    engine, native = rows.implementation, cast(Any, rows.to_native())
+    if engine.is_duckdb():
         from pyarrow import Table
 
         reader = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch  # the name before DuckDB 1.4
         batches = (Table.from_batches([batch]) for batch in reader(_ROWS))
-    elif rows.implementation.is_polars() and hasattr(native, "collect_batches"):
+    elif engine.is_polars() and hasattr(native, "collect_batches"):
         batches = native.collect_batches(chunk_size=_ROWS, maintain_order=False)
+    elif engine.is_pandas() or engine.is_pyarrow():
+        frame = rows.collect()
+        return (frame[first : first + _ROWS] for first in range(0, len(frame), _ROWS))
     else:
         raise NotImplementedError
     return (nw.from_native(batch, eager_only=True) for batch in batches)
