@@ -82,13 +82,16 @@ def sketch_frame(
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
     roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
     rows = select_columns(lazy_frame(frame), roles)
-    table, groups = accumulate_frame(rows, _group_aliases(roles), roles, n_buckets) or _query(rows, roles, n_buckets)
+    sums = accumulate_frame(rows, _group_aliases(roles), roles, n_buckets)
+    table, groups = sums or aggregate_in_engine(rows, roles, n_buckets)
     result = build_sketch(table, groups, roles, n_buckets, "the frame")
     _store_row_order(result, frame, roles)
     return result
 
 
-def _query(rows: nw.LazyFrame[Any], roles: ColumnRoles, n_buckets: int) -> tuple[dict[str, Any], Groups | None]:
+def aggregate_in_engine(
+    rows: nw.LazyFrame[Any], roles: ColumnRoles, n_buckets: int
+) -> tuple[dict[str, Any], Groups | None]:
     """Let the engine add up the rows by group and code; return the table of sums and its groups."""
     coded = with_code_column(rows, roles.sample_weight is not None, n_buckets)
     columns = collect(_aggregate_frame(coded, roles), as_lists=_group_aliases(roles))
