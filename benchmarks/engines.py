@@ -296,7 +296,6 @@ The lines below an engine show where a query spends its time: "row codes alone" 
 bucket, and "GROUP BY in the engine" is the whole query. DuckDB and Polars run in this process, so `sketch_frame` does
 not use the query for them: it streams the rows into the compiled loops of `scan`, which combine both steps. The query
 remains for invalid rows, which it counts for the error message, for many groups, and for engines that run elsewhere.
-With 100 segments there are 400,000 filled buckets, more than a processor's cache holds.
 """
 
 

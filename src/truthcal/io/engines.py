@@ -40,7 +40,7 @@ def sketch_frame(
     pos_label: Any = None,
     n_buckets: int = 4096,
 ) -> Sketch | SketchTable:
-    """Reduce a data frame of any engine to a sketch, inside that engine.
+    """Reduce a data frame of any engine to a sketch, where the rows are.
 
     Parameters
     ----------
@@ -65,9 +65,10 @@ def sketch_frame(
 
     Notes
     -----
-    One query: rows are aggregated by bucket, and only the sums reach Python. It also counts missing values, numbers out
-    of range and wrong labels; if there are any, the error names the column, the number of rows, and an example. No row
-    is ever dropped. For local files `scan` is faster; for columns in memory, ``Sketch().update(y_true, y_proba)``.
+    In Spark, Dask and ibis one query aggregates the rows by bucket, and only the sums reach Python. Engines in this
+    process (DuckDB, Polars, pandas, pyarrow) stream the named columns in batches of a million rows into compiled loops,
+    which takes about half the time. If rows are invalid, the query counts missing values, numbers out of range and
+    wrong labels, and the error names the column, the number of rows, and an example. No row is ever dropped.
 
     Examples
     --------

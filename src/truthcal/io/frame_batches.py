@@ -1,7 +1,7 @@
 """Rows of data frames streamed into compiled loops, for engines that run in this process.
 
-Measured on two cores, 10 million rows of Parquet: DuckDB reads the columns in 44 ms and aggregates them by GROUP BY in
-390 ms, of which the row codes take 180 and the sums 170. These loops need 80 ms, including the reading.
+10 million rows of Parquet on two cores: DuckDB reads the columns in 0.08 s; its GROUP BY takes 0.47 s, of which row
+codes and sums take about half each. Streaming takes 0.18 s. Polars: 0.02, 0.26 and 0.10 s.
 """
 
 from collections.abc import Iterator, Sequence
