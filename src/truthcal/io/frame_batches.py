@@ -57,7 +57,7 @@ def _batches(rows: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
     if engine.is_duckdb():
         from pyarrow import Table
 
-        reader = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch  # the name before DuckDB 1.4
+        reader = getattr(native, "to_arrow_reader", None) or native.fetch_record_batch  # its older name
         batches = (Table.from_batches([batch]) for batch in reader(_ROWS))
     elif engine.is_polars() and hasattr(native, "collect_batches"):
         batches = native.collect_batches(chunk_size=_ROWS, maintain_order=False)
