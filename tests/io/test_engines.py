@@ -11,6 +11,7 @@ from support.engines import ENGINES, SLOW
 from support.rows import EPS, PROBA, SITE, TRUE, WEIGHT, YEAR, B, assert_same, numbers, table
 
 import truthcal as tc
+from truthcal.io import engines, frame_batches
 
 KINDS = {
     "bool": pa.array(TRUE),
@@ -235,3 +236,23 @@ def test_categories_of_numbers_say_how_to_name_the_label():
     with pytest.raises(ValueError, match=r"Name the label as text: pos_label='1'\."):
         tc.sketch_frame(frame, y_true="y", y_proba="p", pos_label=1)
     assert tc.sketch_frame(frame, y_true="y", y_proba="p", pos_label="1").n == 3
+
+
+@pytest.mark.parametrize("name", ["duckdb", "polars", "polars, lazy", "pandas", "pandas, Arrow types", "pyarrow"])
+@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}, {"by": ["year", "site"]}, {"pos_label": True}])
+def test_engines_in_this_process_stream_their_rows(name, options, tmp_path, monkeypatch):
+    """Without the engine's GROUP BY, which takes several times as long."""
+    monkeypatch.setattr(engines, "_aggregate_frame", None)
+    frame = ENGINES[name](table(), tmp_path)
+    result = tc.sketch_frame(frame, y_true="y", y_proba="p", n_buckets=B, **options)
+    sketch = result.total() if "by" in options else result
+    assert_same(sketch, tc.Sketch(B).update(TRUE, PROBA, WEIGHT if "sample_weight" in options else None))
+
+
+@pytest.mark.parametrize("name", ["duckdb", "polars, lazy"])
+def test_many_groups_are_left_to_the_engine(name, tmp_path, monkeypatch):
+    """The loops index all buckets of all groups, filled or not."""
+    monkeypatch.setattr(frame_batches, "_MOST_CELLS", B)
+    frame = ENGINES[name](table(), tmp_path)
+    result = tc.sketch_frame(frame, y_true="y", y_proba="p", by="site", n_buckets=B)
+    assert_same(result.total(), tc.Sketch(B).update(TRUE, PROBA))

@@ -3,7 +3,6 @@
 import copy
 import json
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from truthcal.core import group_keys
 from truthcal.core.bucket_stats import BucketStats
-from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, decompress, pack_cells, read_cells, unpack_cells
+from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, compress, decompress, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack_flags
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
@@ -356,7 +355,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         """Return the table in truthcal's file format: compressed, versioned, checksummed, no pickle."""
         names = {"by": self.by, "keys": [[group_keys.to_json(value) for value in key] for key in self._keys]}
         text = json.dumps(names, separators=(",", ":")).encode("ascii")
-        groups = zlib.compress(np.diff(self._starts).astype("<u4").tobytes() + text, 9)
+        groups = compress(np.diff(self._starts).astype("<u4").tobytes() + text)
         cells = pack_cells(self._buckets, self._columns)
         sizes = len(self), len(self._buckets), len(text), len(cells), len(groups)
         return self._sealed((pack_flags(self.grid, self.weights_known), self.n_buckets, *sizes), cells, groups)

@@ -85,7 +85,11 @@ class BucketAccumulator:
         groups: Groups | None = None
         if self._roles.by:
             parts[1][0][:] += len(self._cells[False].keys)
-            group, code, fields = (np.concatenate(pair, axis=-1) for pair in zip(*parts, strict=True))
+            # Without a copy if all cells are of one kind.
+            used = [part for part in parts if len(part[0])] or parts[:1]
+            group, code, fields = (
+                pair[0] if len(pair) == 1 else np.concatenate(pair, axis=-1) for pair in zip(*used, strict=True)
+            )
             groups = group, [key for cells in self._cells.values() for key in cells.keys]
         else:
             _, code, fields = parts[0]

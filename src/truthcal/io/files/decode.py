@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class BatchDecoder:
             kind = kind.value_type if types.is_dictionary(kind) else kind
             number = types.is_boolean(kind) or decodes_to_numbers(kind)
             refuse_other_type_of_label(self._roles, f"{kind} in {source}", text=decodes_to_text(kind), number=number)
-        encoded = _decode_to_dictionary(column)
+        encoded = decode_to_dictionary(column)
         values = encoded.dictionary.to_pylist()
         nulls = (None, "") if source.format.name == "CSV" else (None,)
         missing = [value in nulls or value != value for value in values]
@@ -73,22 +74,20 @@ class BatchDecoder:
 
     def _groups(self, batch: Any, source: Source) -> Groups:
         """Return each row's group, and the keys of the groups. Missing values are a group of their own."""
-        index = np.zeros(len(batch), np.int64)
-        keys: list[tuple[Any, ...]] = [()]
-        for name in self._roles.by:
-            if name not in batch.schema.names:  # it is in the path, the same for all rows
-                rows, values = np.zeros(len(batch), np.int64), [source.partition[name]]
-                kind = arrow().scalar(values[0]).type
-            else:
-                rows, values, kind = _decode_groups(batch.column(name), name, source)
-                if name in source.partition:
-                    _refuse_other_path(name, values, source)
-            known = any(value is not None for value in values)
-            self._check_type(name, _decoded_type_name(kind) if known else "nothing", source)
-            combined = rows if keys == [()] else index.astype(np.int64) * len(values) + rows
-            occurring, index = _renumber_groups(combined, len(keys) * len(values))
-            keys = [(*keys[i // len(values)], values[i % len(values)]) for i in occurring]
-        return index.astype(np.int32, copy=False), keys
+        return combine_groups(self._group_column(batch, name, source) for name in self._roles.by)
+
+    def _group_column(self, batch: Any, name: str, source: Source) -> tuple[_Rows, list[Any]]:
+        """Return each row's index into the distinct values of a grouping column, and these values."""
+        if name not in batch.schema.names:  # it is in the path, the same for all rows
+            rows, values = np.zeros(len(batch), np.int64), [source.partition[name]]
+            kind = arrow().scalar(values[0]).type
+        else:
+            rows, values, kind = _decode_groups(batch.column(name), name, source)
+            if name in source.partition:
+                _refuse_other_path(name, values, source)
+        known = any(value is not None for value in values)
+        self._check_type(name, _decoded_type_name(kind) if known else "nothing", source)
+        return rows, values
 
     def _check_type(self, name: str, kind: str, source: Source) -> None:
         """Raise if a grouping column changes its type: group 1 of one file would not be group "1" of another."""
@@ -106,7 +105,7 @@ def _decode_groups(column: Any, name: str, source: Source) -> tuple[_Rows, list[
     declared, column = column.type, storage(column)
     if arrow().types.is_nested(column.type):
         refuse_nested_groups(name, f"{column.type} in {source}")
-    encoded = _decode_to_dictionary(column)
+    encoded = decode_to_dictionary(column)
     values, kind = encoded.dictionary.to_pylist(), encoded.type.value_type
     if getattr(declared, "extension_name", None) == "arrow.uuid":  # as text
         values = [None if value is None else str(uuid.UUID(bytes=value)) for value in values]
@@ -133,6 +132,16 @@ def _equals_path_value(value: Any, path: Any) -> bool:
     return False
 
 
+def combine_groups(columns: Iterable[tuple[_Rows, list[Any]]]) -> Groups:
+    """Return each row's group and the keys of the groups, from each row's index into the values of each column."""
+    index, keys = np.empty(0, np.int64), list[tuple[Any, ...]]([()])
+    for rows, values in columns:
+        combined = rows if keys == [()] else index.astype(np.int64) * len(values) + rows
+        occurring, index = _renumber_groups(combined, len(keys) * len(values))
+        keys = [(*keys[i // len(values)], values[i % len(values)]) for i in occurring]
+    return index.astype(np.int32, copy=False), keys
+
+
 def _renumber_groups(index: _Rows, size: int) -> tuple[_Rows, _Rows]:
     """Return the decoded groups below `size` that occur, and each row's place among them: empty ones take memory."""
     if size <= _FEW_GROUPS:
@@ -150,7 +159,7 @@ def storage(column: Any) -> Any:
     return column
 
 
-def _decode_to_dictionary(column: Any) -> Any:
+def decode_to_dictionary(column: Any) -> Any:
     """Decode a column to indices into its distinct values, with None among them if it occurs."""
     if arrow().types.is_dictionary(column.type):
         if column.null_count == 0:
