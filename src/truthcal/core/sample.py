@@ -14,8 +14,10 @@ from truthcal.core.parallel import WORTH_A_THREAD, in_parts, parts_of, run_tasks
 from truthcal.core.points import Points
 from truthcal.kernels import rows as kernel
 
-# Rows are sorted in parts of about so many rows, at most 2^4 parts. Pivots between them are quantiles of so many rows.
-_SORT_ROWS, _MOST_LEVELS, _PIVOT_SAMPLE = 1 << 18, 4, 1001
+# Rows are sorted in parts of about so many rows, which fit into the L2 cache of a core, in at most so many parts.
+_SORT_ROWS, _MOST_PARTS = 1 << 15, 64
+# Pivots between the parts are quantiles of so many rows. A table of so many cells finds the part of a row.
+_PIVOT_SAMPLE, _CELLS = 4001, 1 << 12
 
 
 class Moments(NamedTuple):
@@ -163,8 +165,8 @@ def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArra
 
     A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
     """
-    integer = np.int32 if p.dtype == np.float32 else np.int64
-    bits, keys, labels = p.view(integer), np.empty(len(p), integer), np.empty(len(p), np.uint8)
+    bits = _bits(p)
+    keys, labels = np.empty_like(bits), np.empty(len(p), np.uint8)
 
     def sort(first: int, last: int) -> None:
         keys[first:last].sort()
@@ -211,24 +213,17 @@ class _Partition:
 
     def __init__(self, p: NDArray[Any]) -> None:
         self._n, self._chunks = len(p), parts_of(len(p))
-        levels = min(max((len(p) // _SORT_ROWS).bit_length(), 1), _MOST_LEVELS)
-        sample = np.sort(np.abs(p[:: max(1, len(p) // _PIVOT_SAMPLE)])).astype(np.float64)
-        tree = sample[(_tree_order(levels) * len(sample)).astype(np.int64)]
         self._part = np.empty(len(p), np.uint8)
-
-        def count(first: int, last: int) -> NDArray[np.int64]:
-            even, odd = counts = np.zeros((2, 1 << levels), np.int64)
-            kernel.count_by_part(p[first:last], tree, levels, self._part[first:last], counts)
-            return np.add(even, odd)
-
-        counts = np.stack(in_parts(count, len(p)))
+        bits, table = _bits(p), _part_table(p)
+        tasks = [partial(kernel.count_by_part, bits[a:b], *table, self._part[a:b]) for a, b in self._chunks]
+        counts = np.stack(run_tasks(tasks, self._n))
         self._ends = np.cumsum(counts.sum(axis=0))
         self._places = np.cumsum(counts, axis=0) - counts + (self._ends - counts.sum(axis=0))
 
     def scatter(self, move: Callable[[slice, NDArray[np.uint8], NDArray[np.int64]], None]) -> None:
-        """Call `move` with each chunk of rows, the part of each row, and the next place in each part."""
+        """Call `move` with each chunk of rows, the part of each row, and the first place in each part."""
         tasks = [
-            partial(move, slice(first, last), self._part[first:last], places.copy())
+            partial(move, slice(first, last), self._part[first:last], places)
             for (first, last), places in zip(self._chunks, self._places, strict=True)
         ]
         run_tasks(tasks, self._n)
@@ -239,6 +234,21 @@ class _Partition:
         run_tasks([partial(sort, first, last) for first, last in ranges if last > first], self._n)
 
 
-def _tree_order(levels: int) -> NDArray[np.float64]:
-    """Shares of the sample at which the pivots of a partition lie, as a binary tree of so many levels."""
-    return np.concatenate([(np.arange(1 << level) + 0.5) / (1 << level) for level in range(levels)])
+def _bits(p: NDArray[Any]) -> NDArray[Any]:
+    """The bit patterns of predictions, as integers: they order like the predictions."""
+    return p.view(np.int32 if p.dtype == np.float32 else np.int64)
+
+
+def _part_table(p: NDArray[Any]) -> tuple[int, int, NDArray[np.uint8], NDArray[Any]]:
+    """Pivots between the parts of a partition, and the table that finds the part of a row (`count_by_part`).
+
+    Cells of the table are equal stretches of bit patterns between the pivots, so that they are finer for small p.
+    """
+    sample = np.sort(_bits(np.abs(p[:: max(1, len(p) // _PIVOT_SAMPLE)])))
+    parts = min(max(len(p) // _SORT_ROWS, 2), _MOST_PARTS)
+    pivots = np.unique(sample[np.arange(1, parts) * len(sample) // parts])
+    low, high = int(pivots[min(np.searchsorted(pivots, 1), len(pivots) - 1)]), int(pivots[-1])
+    shift = max((high - low).bit_length() - _CELLS.bit_length() + 1, 0)
+    first = np.searchsorted(pivots, low + (np.arange(_CELLS) << shift), side="right").astype(np.uint8)
+    first[0] = 0
+    return low, shift, first, np.append(pivots, np.iinfo(pivots.dtype).max)

@@ -49,26 +49,33 @@ def pack(bits: Rows, y: Rows, keys: Rows) -> None:
 
 
 @compiled
-def count_by_part(p: Rows, tree: Rows, levels: int, part: Rows, counts: Rows) -> None:
-    """Find the part of each row between pivots, and count the rows of each part.
+def count_by_part(bits: Rows, low: int, shift: int, first: Rows, pivots: Rows, part: Rows) -> Rows:
+    """Find the part of each row between pivots, and return the number of rows of each part.
 
-    `tree` has the pivots as a binary tree: below entry k are 2k + 1 and, from the pivot on, 2k + 2. A search without
-    branches takes a third of the time of a loop that ends early. Two counters per part, in turn, do not wait for each
-    other if the same part occurs twice.
+    `bits` and `pivots` are the bit patterns of floats; the last pivot is the largest integer. A table narrows the
+    search: `first` has the lowest part of each of its cells, 2^shift bit patterns each from `low` on. Few cells contain
+    a pivot, so the loop over pivots seldom runs: 1.6 ns a row, a third of a binary search. Two counters per part, in
+    turn, do not wait for each other if the same part occurs twice.
     """
-    leaves = np.uint64(tree.size)
-    for i in range(p.size):
-        x, k = np.float64(p[i]), np.uint64(0)
-        for _ in range(levels):
-            k = np.uint64(2) * k + np.uint64(1) + np.uint64(x >= tree[k])
-        k -= leaves
+    counts, top, no_sign = np.zeros((2, pivots.size), np.int64), first.size - 1, pivots[pivots.size - 1]
+    for i in range(bits.size):
+        b = bits[i] & no_sign  # -0.0 is 0.0
+        k = np.uint64(first[np.uint64(min((max(b, low) - low) >> shift, top))])
+        while b >= pivots[k]:
+            k += np.uint64(1)
         part[i] = k
         counts[i & 1, k] += 1
+    return counts[0] + counts[1]
 
 
 @compiled
-def scatter_keys(bits: Rows, y: Rows, part: Rows, at: Rows, keys: Rows) -> None:
-    """`pack` rows and write each key to the next place of its part, `at`, which advances."""
+def scatter_keys(bits: Rows, y: Rows, part: Rows, places: Rows, keys: Rows) -> None:
+    """`pack` rows and write each key to the next place of its part.
+
+    `places` is copied: threads that count in neighbouring arrays of the caller would share cache lines, which took
+    twice the time.
+    """
+    at = places.copy()
     for i in range(bits.size):
         k = np.uint64(part[i])
         keys[np.uint64(at[k])] = (bits[i] << 1) | y[i]
@@ -76,9 +83,9 @@ def scatter_keys(bits: Rows, y: Rows, part: Rows, at: Rows, keys: Rows) -> None:
 
 
 @compiled
-def scatter_rows(p: Rows, y: Rows, w: Rows, part: Rows, at: Rows, out: Rows) -> None:
-    """Write each row (p, y and w) to the next place of its part, `at`. An empty `w` means no weights."""
-    weighted = w.size > 0
+def scatter_rows(p: Rows, y: Rows, w: Rows, part: Rows, places: Rows, out: Rows) -> None:
+    """Write each row (p, y and w) to the next place of its part. An empty `w` means no weights."""
+    weighted, at = w.size > 0, places.copy()
     for i in range(p.size):
         k = np.uint64(part[i])
         place = np.uint64(at[k])
