@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import truthcal as tc
-from truthcal.core import parallel
+from truthcal.core import parallel, sorting
 from truthcal.core import sample as sample_module
 from truthcal.core.parallel import WORTH_A_THREAD
 from truthcal.core.sample import Sample
@@ -77,8 +77,8 @@ def test_general_path_agrees_with_numpy(n, threads, monkeypatch):
 def small_parts(monkeypatch):
     """Let a few rows be enough for a thread."""
     monkeypatch.setattr(parallel, "WORTH_A_THREAD", 1000)
-    monkeypatch.setattr(sample_module, "WORTH_A_THREAD", 1000)
-    monkeypatch.setattr(sample_module, "_SORT_ROWS", 1000)
+    monkeypatch.setattr(sorting, "WORTH_A_THREAD", 1000)
+    monkeypatch.setattr(sorting, "_SORT_ROWS", 1000)
 
 
 def each_thread_count(monkeypatch, function):

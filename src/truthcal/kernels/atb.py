@@ -91,7 +91,7 @@ def square_integral_binary(p: Rows, y: Rows, before: Pairs, total: float, end: f
 
 @interpreted_first
 def integral_of_block(p: Rows, bias: Rows, total: float, end: float) -> float:
-    """Integral of bias^2 + (total - bias)^2 from the first prediction to `end`; LANES sums in turn are added at once."""
+    """Integral of bias^2 + (total - bias)^2 from the first prediction to `end`. LANES sums are added at once."""
     sums, last = np.zeros(LANES), p.size - 1
     for first in range(0, last, LANES):
         size = min(LANES, last - first)
@@ -103,7 +103,7 @@ def integral_of_block(p: Rows, bias: Rows, total: float, end: float) -> float:
     integral = (end - np.float64(p[last])) * (x_last * x_last + (total - x_last) * (total - x_last))
     for k in range(LANES):
         integral += sums[k]
-    return integral
+    return float(integral)
 
 
 @interpreted_first

@@ -183,3 +183,13 @@ def two_sum(high: float, low: float, x: float) -> tuple[float, float]:
     total = high + x
     part = total - high
     return total, low + ((high - (total - part)) + (x - part))
+
+
+@compiled
+def two_product(x: float, y: float) -> tuple[float, float]:
+    """Product of x and y, and its rounding error: both are split into halves whose products are exact."""
+    product = x * y
+    xs, ys = 134217729.0 * x, 134217729.0 * y  # 2^27 + 1
+    xh, yh = xs - (xs - x), ys - (ys - y)
+    xl, yl = x - xh, y - yh
+    return product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, compiled, interpreted_first, two_sum
+from truthcal.kernels.jit import BLOCK, Rows, compiled, interpreted_first, two_product, two_sum
 
 # --- checking ---------------------------------------------------------------------------------------------------------
 
@@ -65,7 +65,8 @@ def count_by_part(bits: Rows, low: int, shift: int, first: Rows, pivots: Rows, p
             k += np.uint64(1)
         part[i] = k
         counts[i & 1, k] += 1
-    return counts[0] + counts[1]
+    total: Rows = counts[0] + counts[1]
+    return total
 
 
 @compiled
@@ -97,12 +98,65 @@ def scatter_rows(p: Rows, y: Rows, w: Rows, part: Rows, places: Rows, out: Rows)
 
 
 @interpreted_first
-def unpack(keys: Rows, y: Rows) -> None:
-    """Undo `pack` of sorted rows in place: keys become the bits of p again, labels go to y."""
+def unpack(keys: Rows, y: Rows) -> int:
+    """Undo `pack` of sorted rows in place: keys become the bits of p again, labels go to y. Returns distinct values."""
+    distinct, previous = 0, np.int64(-1)
     for i in range(keys.size):
         key = keys[i]
         y[i] = key & 1
-        keys[i] = key >> 1
+        value = key >> 1
+        keys[i] = value
+        distinct += value != previous
+        previous = value
+    return distinct
+
+
+@compiled
+def slot_of(value: np.int64, shift: int, table: Rows) -> np.uint64:
+    """The slot of a value in a hash table with open addressing, or an empty slot, which has a 0."""
+    last = np.uint64(table.shape[0] - 1)
+    slot = (np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)
+    while table[slot, 0] != value and table[slot, 0] != 0:
+        slot = (slot + np.uint64(1)) & last
+    return slot
+
+
+@compiled
+def count_values(bits: Rows, y: Rows, shift: int, most: int, table: Rows) -> int:
+    """Count rows by the bits of p and by label in a hash table: bits + 1, rows with outcome 0, with 1.
+
+    Returns the number of distinct values. The table is not filled further if there are more than `most`.
+    """
+    distinct, no_sign = 0, np.iinfo(bits.dtype).max
+    for i in range(bits.size):
+        value = np.int64(bits[i] & no_sign) + np.int64(1)  # -0.0 is 0.0
+        slot = slot_of(value, shift, table)
+        if table[slot, 0] == 0:
+            distinct += 1
+            if distinct > most:
+                break
+            table[slot, 0] = value
+        table[slot, np.uint64(1) + np.uint64(y[i])] += 1
+    return distinct
+
+
+@compiled
+def add_counts(table: Rows, shift: int, most: int, total: Rows) -> int:
+    """Add the counts of one hash table of `count_values` to another; returns the number of distinct values there."""
+    distinct = 0
+    for i in range(total.shape[0]):
+        distinct += total[i, 0] != 0
+    for i in range(table.shape[0]):
+        if table[i, 0] != 0:
+            slot = slot_of(table[i, 0], shift, total)
+            if total[slot, 0] == 0:
+                distinct += 1
+                if distinct > most:
+                    break
+                total[slot, 0] = table[i, 0]
+            total[slot, 1] += table[i, 1]
+            total[slot, 2] += table[i, 2]
+    return distinct
 
 
 @interpreted_first
@@ -198,3 +252,22 @@ def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c
         c[group] = (gh - oh) + (gl - ol)
         cumulative[group] = (ph - yh) + (pl - yl)
         first = last
+
+
+@compiled
+def group_counts(
+    value: Rows, zeros: Rows, ones: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows
+) -> None:
+    """`group_ties` of rows that were counted by prediction."""
+    ph, pl, events = 0.0, 0.0, 0
+    for i in range(value.size):
+        rows = zeros[i] + ones[i]
+        x = np.float64(value[i])
+        gh, gl = two_product(x, np.float64(rows))
+        ph, pl = two_sum(ph, pl + gl, gh)
+        events += ones[i]
+        r[i] = x
+        mass[i] = rows
+        positive[i] = ones[i]
+        c[i] = (gh - ones[i]) + gl
+        cumulative[i] = (ph - events) + pl

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.points import excess
-from truthcal.core.sample import Sample
+from truthcal.core.sample import Groups, Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.kernels import atb as kernel
@@ -62,6 +62,8 @@ def atb_of(sample: Sample) -> float:
 
     One pass sums up the bias of each part of the rows, a second one integrates over the thresholds of each part.
     """
+    if sample.counts is not None:
+        return _atb_of_groups(sample.groups) / sample.weight**2
     p, y, w, counted = sample.p, sample.y, sample.w, sample.counted
 
     def bias(first: int, last: int) -> kernel.Pairs:
@@ -80,6 +82,12 @@ def atb_of(sample: Sample) -> float:
     tasks = [partial(integral, part, *rows) for part, rows in enumerate(parts_of(sample.n))]
     below_first = float(p[0]) * total * total
     return math.fsum([below_first, *run_tasks(tasks, sample.n)]) / sample.weight**2
+
+
+def _atb_of_groups(groups: Groups) -> float:
+    """Integral of ATB over all thresholds, from few distinct predictions."""
+    total = float(groups.cumulative[-1])
+    return float(groups.r[0]) * total * total + kernel.integral_of_block(groups.r, groups.cumulative, total, 1.0)
 
 
 def bias_before_parts(sums: list[kernel.Pairs]) -> tuple[list[kernel.Pairs], float]:
