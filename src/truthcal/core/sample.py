@@ -1,17 +1,20 @@
 """The exact summary: rows sorted once, shared by every measure."""
 
+import itertools
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, read_only, refuse_wide_weight
-from truthcal.core.parallel import in_parts
+from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.points import Points
 from truthcal.core.sorting import Counts, sort_labels, sort_rows
 from truthcal.kernels import rows as kernel
+from truthcal.kernels.atb import bias_sum, bias_sum_binary
+from truthcal.kernels.jit import Pairs
 
 
 class Moments(NamedTuple):
@@ -122,12 +125,43 @@ class Sample:
         """The different predictions, 40 bytes each."""
         if self.counts is not None:
             columns = np.empty((len(Groups._fields), len(self.counts.value)))
-            kernel.group_counts(*self.counts, *columns)
+            kernel.group_counts(*self.counts, columns)
         else:
-            columns = np.empty((len(Groups._fields), kernel.count_distinct(self.p)))
-            kernel.group_ties(self.p, self.y, self.w, *columns)
+            columns = self._group_ties()
         columns.flags.writeable = False
         return Groups(*columns)
+
+    def _group_ties(self) -> NDArray[np.float64]:
+        """The columns of `groups`, computed in parts of the rows that divide no ties."""
+        p, y, w = self.p, self.y, self.w
+        edges = np.searchsorted(p, p[[first for first, _ in parts_of(self.n)]])
+        parts = [slice(*ends) for ends in itertools.pairwise([*np.unique(edges).tolist(), self.n])]
+        counts = run_tasks([partial(kernel.count_distinct, p[rows]) for rows in parts], self.n)
+        ends = np.cumsum([0, *counts])
+        before, _ = self.bias_before([(rows.start, rows.stop) for rows in parts])
+        columns = np.empty((len(Groups._fields), ends[-1]))
+        tasks = [
+            partial(kernel.group_ties, p[rows], y[rows], w[rows], sums, columns[:, first:last])
+            for rows, sums, (first, last) in zip(parts, before, itertools.pairwise(ends), strict=True)
+        ]
+        run_tasks(tasks, self.n)
+        return columns
+
+    def bias_before(self, parts: list[tuple[int, int]]) -> tuple[list[Pairs], float]:
+        """The sums of w p and of w y before each of these parts of the rows, as pairs, and the total bias."""
+        p, y, w = self.p, self.y, self.w
+
+        def bias(first: int, last: int) -> Pairs:
+            rows = slice(first, last)
+            return bias_sum_binary(p[rows], y[rows]) if self.counted else bias_sum(p[rows], y[rows], w[rows])
+
+        before, ph, pl, yh, yl = [], 0.0, 0.0, 0.0, 0.0
+        for sums in run_tasks([partial(bias, *rows) for rows in parts], self.n):
+            before.append((ph, pl, yh, yl))
+            predicted, happened = (ph, pl, *sums[:2]), (yh, yl, *sums[2:])
+            ph, yh = math.fsum(predicted), math.fsum(happened)
+            pl, yl = math.fsum((*predicted, -ph)), math.fsum((*happened, -yh))
+        return before, math.fsum((ph, pl, -yh, -yl))
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:

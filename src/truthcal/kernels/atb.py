@@ -1,15 +1,11 @@
 """Loops of ATB and ATB_l1: integrals over all thresholds. Input: rows sorted by prediction."""
 
-from typing import TypeAlias
-
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, interpreted_first, two_sum
+from truthcal.kernels.jit import BLOCK, Pairs, Rows, interpreted_first, two_sum
 
 # Rows whose bias is stored before it is integrated: they stay in the L1 cache. Sums that are added at once.
 INTEGRAL_BLOCK, LANES = 1024, 32
-# Two sums, each as a pair of a rounded number and the rounding error.
-Pairs: TypeAlias = tuple[float, float, float, float]
 
 
 @interpreted_first

@@ -7,7 +7,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from truthcal.kernels import notice
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rows = NDArray[Any]
+# Two sums, each as a pair of a rounded number and the rounding error.
+Pairs: TypeAlias = tuple[float, float, float, float]
 
 # Long sums of non-negative terms are added in blocks of this many rows: the rounding error is then about BLOCK times,
 # not n times, the machine epsilon, at the same speed.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, compiled, interpreted_first, two_product, two_sum
+from truthcal.kernels.jit import BLOCK, Pairs, Rows, compiled, interpreted_first, two_product, two_sum
 
 # --- checking ---------------------------------------------------------------------------------------------------------
 
@@ -226,38 +226,38 @@ def count_distinct(p: Rows) -> int:
 
 
 @interpreted_first
-def group_ties(p: Rows, y: Rows, w: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows) -> None:
+def group_ties(p: Rows, y: Rows, w: Rows, before: Pairs, out: Rows) -> None:
     """Group rows by prediction: its value, sums of w, w y and w c, and the sum of w c up to it, inclusive.
 
-    w and w y are summed in the same way, so that they are equal if all outcomes are 1.
+    w and w y are summed in the same way, so that they are equal if all outcomes are 1. `before` holds the sums of w p
+    and of w y over all earlier rows.
     """
-    ph, pl, yh, yl = 0.0, 0.0, 0.0, 0.0
-    group = -1
+    ph, pl, yh, yl = before
+    group = 0
     first = 0
     while first < p.size:
-        last = first
         x = np.float64(p[first])
-        gh, gl, oh, ol, wh, wl = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        gh, oh, wh = w[first] * x, w[first] * y[first], w[first]
+        gl, ol, wl = 0.0, 0.0, 0.0
+        last = first + 1
         while last < p.size and p[last] == p[first]:
             gh, gl = two_sum(gh, gl, w[last] * x)
             oh, ol = two_sum(oh, ol, w[last] * y[last])
-            ph, pl = two_sum(ph, pl, w[last] * x)
-            yh, yl = two_sum(yh, yl, w[last] * y[last])
             wh, wl = two_sum(wh, wl, w[last])
             last += 1
+        ph, pl = two_sum(ph, pl + gl, gh)
+        yh, yl = two_sum(yh, yl + ol, oh)
+        out[0, group] = x
+        out[1, group] = wh + wl
+        out[2, group] = oh + ol
+        out[3, group] = (gh - oh) + (gl - ol)
+        out[4, group] = (ph - yh) + (pl - yl)
         group += 1
-        r[group] = x
-        mass[group] = wh + wl
-        positive[group] = oh + ol
-        c[group] = (gh - oh) + (gl - ol)
-        cumulative[group] = (ph - yh) + (pl - yl)
         first = last
 
 
 @compiled
-def group_counts(
-    value: Rows, zeros: Rows, ones: Rows, r: Rows, mass: Rows, positive: Rows, c: Rows, cumulative: Rows
-) -> None:
+def group_counts(value: Rows, zeros: Rows, ones: Rows, out: Rows) -> None:
     """`group_ties` of rows that were counted by prediction."""
     ph, pl, events = 0.0, 0.0, 0
     for i in range(value.size):
@@ -266,8 +266,8 @@ def group_counts(
         gh, gl = two_product(x, np.float64(rows))
         ph, pl = two_sum(ph, pl + gl, gh)
         events += ones[i]
-        r[i] = x
-        mass[i] = rows
-        positive[i] = ones[i]
-        c[i] = (gh - ones[i]) + gl
-        cumulative[i] = (ph - events) + pl
+        out[0, i] = x
+        out[1, i] = rows
+        out[2, i] = ones[i]
+        out[3, i] = (gh - ones[i]) + gl
+        out[4, i] = (ph - events) + pl
