@@ -15,7 +15,7 @@ from truthcal.kernels import rows as kernel
 A = TypeVar("A")
 
 # Rows are sorted in parts of about so many rows, which fit into the L2 cache of a core, in at most so many parts.
-_SORT_ROWS, _MOST_PARTS = 1 << 15, 64
+_SORT_ROWS, _MOST_PARTS = 1 << 14, 64
 # Pivots between the parts are quantiles of a sample of so many rows. A table of so many cells finds the part of a row.
 _SAMPLE, _CELLS = 4001, 1 << 12
 # Many rows with at most so many distinct predictions are counted, in at most so many parts with a table each.
