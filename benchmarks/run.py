@@ -194,7 +194,8 @@ straightforward version in numpy: argsort, cumulative sum, gaps.
 
 For 10,000 or a million rows, `p.sum()` runs from the processor's cache and the fixed cost of a sketch's 4096 buckets
 is visible, so the `Sketch.update` ratio is meaningful only at the largest size. With only a hundred distinct
-predictions `np.sort` is two to three times as fast as usual, which raises the ratios in the rows named "ties".
+predictions, in the rows named "ties", `np.sort` is two to three times as fast as usual; from 2^17 rows on `atb` then
+counts rows instead of sorting them.
 """
 
 

@@ -30,6 +30,7 @@ def calls(n: int) -> dict[str, Callable[[], object]]:
         "`atb`": lambda: tc.atb(y, p),
         "`atb` with weights": lambda: tc.atb(y, p, sample_weight=w),
         "`ece`": lambda: tc.ece(y, p),
+        "`ks_ce`": lambda: tc.ks_ce(y, p),
         "`Sketch().update`": lambda: tc.Sketch().update(y, p),
         "`Sketch().update` with weights": lambda: tc.Sketch().update(y, p, w),
         "`atb_approx`": lambda: tc.atb_approx(y, p, tolerance=1.0 / (2 * n)),
@@ -68,7 +69,7 @@ Written by `benchmarks/threads.py`; do not edit. {machine}.
 Milliseconds for {n:,} rows with one and with two threads, smallest of {rounds} rounds, and how many times as fast two
 threads are. Amdahl's law, t(k) = t(1) (1 - s + s/k), then gives the parallel share s. The last two columns are
 **projections** from this law, not measurements: times as fast as one thread on 16 and 64 cores. They assume that memory
-keeps up. Rows are sorted in at most 16 parts, so that sorting gains nothing from more than 16 threads.
+keeps up. Rows are sorted in at most 64 parts, so that sorting gains nothing from more than 64 threads.
 
 | call | 1 thread | 2 threads | gain | parallel share | projected, 16 cores | projected, 64 cores |
 |---|---:|---:|---:|---:|---:|---:|

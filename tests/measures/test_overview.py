@@ -31,7 +31,7 @@ def test_every_value_is_that_of_the_function(n):
 def test_rows_are_sorted_once(monkeypatch):
     sorts = []
     monkeypatch.setattr(
-        sample_module, "_sort_packed", lambda p, y, sort=sample_module._sort_packed: sorts.append(1) or sort(p, y)
+        sample_module, "sort_labels", lambda p, y, sort=sample_module.sort_labels: sorts.append(1) or sort(p, y)
     )
     tc.all_measures(*sample_of(100))
     assert len(sorts) == 1

@@ -10,13 +10,14 @@ cannot be changed. Numpy arrays of a suitable type are never copied.
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import run_tasks
+from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.kernels import rows as kernel
 
 # A sketch adds fourth powers of raw weights, so these bounds keep every sum finite and nothing from vanishing.
@@ -69,8 +70,7 @@ def check_rows(
     With `part`, these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
     truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
-    tasks = partial(_check_outcomes, truth, pos_label), partial(_check_probabilities, proba, name)
-    y, p = run_tasks(tasks, len(proba) // 16)  # a check takes a sixteenth of the time of sorting
+    y, p = _check_outcomes(truth, pos_label), _check_probabilities(proba, name)
     if not part and y.dtype != np.uint8:
         refuse_swapped(bool(((p == 0) | (p == 1)).all()))
     return _with_weight(p, y, weight, not part)
@@ -214,11 +214,17 @@ def _check_probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
     _refuse_other_kind(raw, name, "probabilities")
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
-    if kernel.count_outside_unit(p):
+    if _count_in_parts(kernel.count_outside_unit, p):
         _refuse_missing_values(np.isnan(p), name, "nan")
         found, cure = where_found(p, ~((p >= 0) & (p <= 1))), cure_outside_unit(float(p.min()), float(p.max()))
         raise invalid(name, f"must lie in [0, 1]; found {found}. {cure}")
     return p
+
+
+def _count_in_parts(count: Callable[..., int], *columns: NDArray[Any]) -> int:
+    """Count rows with a kernel, on all cores; a check takes a sixteenth of the time of sorting."""
+    rows = len(columns[0])
+    return sum(run_tasks([partial(count, *(column[a:b] for column in columns)) for a, b in parts_of(rows)], rows // 16))
 
 
 def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
@@ -318,7 +324,7 @@ def _check_outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
             return read_only(labels != 0)
     values = _readable(raw)
     labels = np.empty(len(values), np.uint8)
-    if not kernel.binary_labels(values, labels):
+    if not _count_in_parts(kernel.binary_labels, values, labels):
         return read_only(labels)
     if raw.dtype.kind != "f" or kernel.count_outside_unit(values):
         _refuse_labels(values)

@@ -2,20 +2,19 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
-from truthcal.core.parallel import WORTH_A_THREAD, in_parts, parts_of, run_tasks
+from truthcal.core.checks import Checked, check_rows, read_only, refuse_wide_weight
+from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.points import Points
+from truthcal.core.sorting import Counts, sort_labels, sort_rows
 from truthcal.kernels import rows as kernel
-
-# Rows are sorted in parts of about so many rows, at most 2^4 parts. Pivots between them are quantiles of so many rows.
-_SORT_ROWS, _MOST_LEVELS, _PIVOT_SAMPLE = 1 << 18, 4, 1001
+from truthcal.kernels.atb import bias_sum, bias_sum_binary
+from truthcal.kernels.jit import Pairs
 
 
 class Moments(NamedTuple):
@@ -47,13 +46,18 @@ class Sample:
 
     Memory a row, beyond the input: 9 bytes for 0/1 outcomes without weights (5 for float32); with fractional outcomes
     16 bytes, with weights 24. While sorting, 1 byte more (with weights 9), and a copy of the part that a thread sorts.
+    Many rows with few distinct predictions, 0/1 outcomes and no weights are counted (`counts`), not sorted: then `p`
+    and `y` take memory only from their first use on.
     """
 
     sketched: ClassVar[Literal[False]] = False
     neighbour_z: float | None = None  # of these rows in file order, where a test needs it
+    counts: Counts | None = None  # of many rows with few distinct predictions
 
     def __init__(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[np.float64] | None, exponent: int = 0) -> None:
         self.p, self.y = p, y
+        self.n = len(p)
+        self.counted = y.dtype == np.uint8  # outcomes are 0/1 and there are no weights, so that integers can count them
         self.weighted = w is not None
         self.w: NDArray[np.float64] = np.broadcast_to(np.float64(1.0), p.shape) if w is None else w
         self.exponent = exponent
@@ -69,22 +73,39 @@ class Sample:
     def from_checked(cls, rows: Checked) -> Self:
         """Sort checked rows."""
         if rows.w is None and rows.y.dtype == np.uint8:
-            return cls(*_sort_packed(rows.p, rows.y), None)
+            result = sort_labels(rows.p, rows.y)
+            return cls._from_counts(result) if isinstance(result, Counts) else cls(*result, None)
         if rows.w is None:
-            return cls(*_sort_rows(rows))
+            return cls(*sort_rows(rows))
         refuse_wide_weight(rows.w)
         w, exponent = relative_weights(rows.w)
-        return cls(*_sort_rows(rows._replace(w=w)), exponent)
+        return cls(*sort_rows(rows._replace(w=w)), exponent)
 
-    @property
-    def counted(self) -> bool:
-        """Whether outcomes are 0/1 and there are no weights, so that integers can count them."""
-        return self.y.dtype == np.uint8
+    @classmethod
+    def _from_counts(cls, counts: Counts) -> Self:
+        sample = cls(counts.value[:0], counts.zeros[:0].astype(np.uint8), None)
+        del sample.p, sample.y
+        sample.counts, sample.n = counts, int(counts.zeros.sum() + counts.ones.sum())
+        sample.w = np.broadcast_to(np.float64(1.0), (sample.n,))
+        return sample
 
-    @property
-    def n(self) -> int:
-        """Rows that count."""
-        return len(self.p)
+    @cached_property
+    def p(self) -> NDArray[Any]:
+        """Predictions, increasing."""
+        return self._expanded[0]
+
+    @cached_property
+    def y(self) -> NDArray[Any]:
+        """Outcomes in the order of `p`: bytes if they are 0/1 and there are no weights."""
+        return self._expanded[1]
+
+    @cached_property
+    def _expanded(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        """Predictions and outcomes of counted rows."""
+        assert self.counts is not None
+        value, zeros, ones = self.counts
+        labels = np.repeat(np.tile(np.array([0, 1], np.uint8), len(value)), np.column_stack((zeros, ones)).ravel())
+        return read_only(np.repeat(value, zeros + ones)), read_only(labels)
 
     @cached_property
     def moments(self) -> Moments:
@@ -102,10 +123,45 @@ class Sample:
     @cached_property
     def groups(self) -> Groups:
         """The different predictions, 40 bytes each."""
-        columns = np.empty((len(Groups._fields), kernel.count_distinct(self.p)))
-        kernel.group_ties(self.p, self.y, self.w, *columns)
+        if self.counts is not None:
+            columns = np.empty((len(Groups._fields), len(self.counts.value)))
+            kernel.group_counts(*self.counts, columns)
+        else:
+            columns = self._group_ties()
         columns.flags.writeable = False
         return Groups(*columns)
+
+    def _group_ties(self) -> NDArray[np.float64]:
+        """The columns of `groups`, computed in parts of the rows that divide no ties."""
+        p, y, w = self.p, self.y, self.w
+        edges = np.searchsorted(p, p[[first for first, _ in parts_of(self.n)]])
+        parts = [slice(*ends) for ends in itertools.pairwise([*np.unique(edges).tolist(), self.n])]
+        counts = run_tasks([partial(kernel.count_distinct, p[rows]) for rows in parts], self.n)
+        ends = np.cumsum([0, *counts])
+        before, _ = self.bias_before([(rows.start, rows.stop) for rows in parts])
+        columns = np.empty((len(Groups._fields), ends[-1]))
+        tasks = [
+            partial(kernel.group_ties, p[rows], y[rows], w[rows], sums, columns[:, first:last])
+            for rows, sums, (first, last) in zip(parts, before, itertools.pairwise(ends), strict=True)
+        ]
+        run_tasks(tasks, self.n)
+        return columns
+
+    def bias_before(self, parts: list[tuple[int, int]]) -> tuple[list[Pairs], float]:
+        """The sums of w p and of w y before each of these parts of the rows, as pairs, and the total bias."""
+        p, y, w = self.p, self.y, self.w
+
+        def bias(first: int, last: int) -> Pairs:
+            rows = slice(first, last)
+            return bias_sum_binary(p[rows], y[rows]) if self.counted else bias_sum(p[rows], y[rows], w[rows])
+
+        before, ph, pl, yh, yl = [], 0.0, 0.0, 0.0, 0.0
+        for sums in run_tasks([partial(bias, *rows) for rows in parts], self.n):
+            before.append((ph, pl, yh, yl))
+            predicted, happened = (ph, pl, *sums[:2]), (yh, yl, *sums[2:])
+            ph, yh = math.fsum(predicted), math.fsum(happened)
+            pl, yl = math.fsum((*predicted, -ph)), math.fsum((*happened, -yh))
+        return before, math.fsum((ph, pl, -yh, -yl))
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:
@@ -156,89 +212,3 @@ def relative_weights(w: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """Weights of a sample, scaled so that the maximum is in [0.5, 1), and the exponent of two that undoes it. Exact."""
     exponent = int(np.frexp(w.max())[1])
     return np.ldexp(w, -exponent), exponent
-
-
-def _sort_packed(p: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Sort the rows of a sample as integers of (p, label): values sort several times faster than indices.
-
-    A float in [0, 1] has its top bits clear and orders like its bit pattern, so the label fits below it (`pack`).
-    """
-    integer = np.int32 if p.dtype == np.float32 else np.int64
-    bits, keys, labels = p.view(integer), np.empty(len(p), integer), np.empty(len(p), np.uint8)
-
-    def sort(first: int, last: int) -> None:
-        keys[first:last].sort()
-        kernel.unpack(keys[first:last], labels[first:last])
-
-    if len(p) < WORTH_A_THREAD:
-        kernel.pack(bits, y, keys)
-        sort(0, len(p))
-    else:
-        parts = _Partition(p)
-        parts.scatter(lambda rows, part, at: kernel.scatter_keys(bits[rows], y[rows], part, at, keys))
-        parts.each(sort)
-    return keys.view(p.dtype), labels
-
-
-def _sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
-    """Sort the rows of a sample with weights or fractional outcomes: moved once, then sorted in parts."""
-    p, y, w = rows
-    columns, weights = np.empty((2 if w is None else 3, len(p))), np.empty(0) if w is None else w
-
-    def sort(first: int, last: int) -> None:
-        order = np.argsort(columns[0, first:last])
-        for column in columns:
-            column[first:last] = column[first:last][order]
-
-    if len(p) < WORTH_A_THREAD:
-        for out, column in zip(columns, rows, strict=False):
-            out[:] = column
-        columns[0] += 0.0  # turns -0.0 into 0.0
-        sort(0, len(p))
-    else:
-        parts = _Partition(p)
-        parts.scatter(lambda rows, part, at: kernel.scatter_rows(p[rows], y[rows], weights[rows], part, at, columns))
-        parts.each(sort)
-    return columns[0], columns[1], columns[2] if w is not None else None
-
-
-class _Partition:
-    """A division of rows by prediction into parts that are sorted one by one, in parallel.
-
-    Pivots between the parts are quantiles of some of the rows, always the same ones. Chunks of rows are moved to the
-    parts in parallel: each chunk has its own places in each part.
-    """
-
-    def __init__(self, p: NDArray[Any]) -> None:
-        self._n, self._chunks = len(p), parts_of(len(p))
-        levels = min(max((len(p) // _SORT_ROWS).bit_length(), 1), _MOST_LEVELS)
-        sample = np.sort(np.abs(p[:: max(1, len(p) // _PIVOT_SAMPLE)])).astype(np.float64)
-        tree = sample[(_tree_order(levels) * len(sample)).astype(np.int64)]
-        self._part = np.empty(len(p), np.uint8)
-
-        def count(first: int, last: int) -> NDArray[np.int64]:
-            even, odd = counts = np.zeros((2, 1 << levels), np.int64)
-            kernel.count_by_part(p[first:last], tree, levels, self._part[first:last], counts)
-            return np.add(even, odd)
-
-        counts = np.stack(in_parts(count, len(p)))
-        self._ends = np.cumsum(counts.sum(axis=0))
-        self._places = np.cumsum(counts, axis=0) - counts + (self._ends - counts.sum(axis=0))
-
-    def scatter(self, move: Callable[[slice, NDArray[np.uint8], NDArray[np.int64]], None]) -> None:
-        """Call `move` with each chunk of rows, the part of each row, and the next place in each part."""
-        tasks = [
-            partial(move, slice(first, last), self._part[first:last], places.copy())
-            for (first, last), places in zip(self._chunks, self._places, strict=True)
-        ]
-        run_tasks(tasks, self._n)
-
-    def each(self, sort: Callable[[int, int], None]) -> None:
-        """Call `sort` with the first and the last row of each part, large parts first."""
-        ranges = sorted(itertools.pairwise([0, *self._ends.tolist()]), key=lambda part: part[0] - part[1])
-        run_tasks([partial(sort, first, last) for first, last in ranges if last > first], self._n)
-
-
-def _tree_order(levels: int) -> NDArray[np.float64]:
-    """Shares of the sample at which the pivots of a partition lie, as a binary tree of so many levels."""
-    return np.concatenate([(np.arange(1 << level) + 0.5) / (1 << level) for level in range(levels)])

