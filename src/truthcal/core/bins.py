@@ -10,7 +10,7 @@ from truthcal.core.checks import Checked, read_only, refuse_wide_weight
 from truthcal.core.grid import Grid
 from truthcal.core.parallel import in_parts
 from truthcal.core.points import Points
-from truthcal.core.sample import relative_weights
+from truthcal.core.sample import Sample, relative_weights
 from truthcal.kernels import bins as kernel
 
 _Array = NDArray[np.float64]
@@ -67,6 +67,11 @@ def bin_biases(rows: Checked, edges: _Array) -> tuple[_Array, _Array, _Array]:
     parts = _sums_by_part(kernel.bin_biases, rows, edges, np.zeros((len(edges), 4)))
     mass, positive, high, low = np.sum(parts, axis=0).T
     return high + low, mass, positive
+
+
+def rows_of(sample: Sample) -> Checked:
+    """Rows of a sample, for functions that need no order."""
+    return Checked(sample.p, sample.y, sample.w if sample.weighted else None)
 
 
 def scaled_weights(rows: Checked) -> tuple[_Array, int]:

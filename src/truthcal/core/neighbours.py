@@ -17,6 +17,8 @@ _Ints = NDArray[np.int64]
 _FEWEST, _PER_BIN, _PER_BIN_OF_GROUPS, _MOST_BINS = 30, 15, 500, 500
 # Of more rows than this number of blocks, only such a number of blocks is read, spread over the file: 20 ms.
 _BLOCK, _MOST_BLOCKS = 1 << 13, 16
+# Stretches of [0, 1] in the table that counts edges: most of them have none.
+_STRETCHES = 1 << 13
 # Where errors are certainly 0 but for rounding, their squares times squares are below this.
 _ROUNDING = 1e-28
 
@@ -85,11 +87,12 @@ def _standardize(error: _Array, chance: _Array, bins: _Ints, groups: _Ints) -> f
     """
     m = np.bincount(bins)
     mean_product = -np.bincount(bins, error**2) / np.maximum(m * (m - 1.0), 1.0)
-    neighbours = np.flatnonzero(groups[1:] == groups[:-1])
-    same_bin = neighbours[bins[neighbours] == bins[neighbours + 1]]
-    products, variance = error[neighbours] * error[neighbours + 1], chance * (1.0 - chance)
-    squares, expected = float(products @ products), float(variance[neighbours] @ variance[neighbours + 1])
-    total = float(np.sum(products)) - float(np.sum(mean_product[bins[same_bin]]))
+    neighbours = groups[1:] == groups[:-1]
+    products, variance = error[:-1] * error[1:] * neighbours, chance * (1.0 - chance)
+    # Not products @ products: a second thread of BLAS, which may have to wait for a core, would take three times as long.
+    squares, expected = float(np.sum(products**2)), float(np.sum(variance[:-1] * variance[1:] * neighbours))
+    same_bin = bins[:-1][neighbours & (bins[1:] == bins[:-1])]
+    total = float(np.sum(products)) - float(np.sum(mean_product[same_bin]))
     variance_of_total = max(squares, expected)
     return total / math.sqrt(variance_of_total) if variance_of_total > _ROUNDING * len(products) else 0.0
 
@@ -101,9 +104,25 @@ def _bin_numbers(p: _Array, groups: _Ints, per_bin: int) -> _Ints:
     numbers: _Ints = (np.cumsum(n_bins) - n_bins)[groups]
     for group in np.flatnonzero(n_bins > 1):
         rows = slice(ends[group] - counts[group], ends[group])
-        sampled = p[rows][:: max(1, int(counts[group]) // 10_000)]
-        edges = np.unique(np.quantile(sampled, np.arange(1, n_bins[group]) / n_bins[group]))
-        numbers[rows] += np.searchsorted(edges, p[rows], side="right")
+        sampled = np.sort(p[rows][:: max(1, int(counts[group]) // 10_000)])
+        quantiles = np.arange(1, n_bins[group]) * (len(sampled) - 1) / n_bins[group]
+        edges = np.unique(
+            np.interp(quantiles, np.arange(len(sampled)), sampled)
+        )  # np.quantile takes five times as long
+        numbers[rows] += _count_up_to(edges, p[rows])
+    return numbers
+
+
+def _count_up_to(edges: _Array, p: _Array) -> _Ints:
+    """Count the edges up to each prediction: from a table, and by binary search only next to an edge.
+
+    A fifth of the time of a search for each row, if the edges are as many as the rows can have.
+    """
+    table = np.searchsorted(edges, np.arange(_STRETCHES + 2) / _STRETCHES, side="right")
+    stretch = (p * _STRETCHES).astype(np.int64)
+    numbers = table[stretch]
+    near = np.flatnonzero((table[1:] != table[:-1])[stretch])
+    numbers[near] = np.searchsorted(edges, p[near], side="right")
     return numbers
 
 

@@ -1,5 +1,7 @@
 """Loops over rows in any order that add them up in bins, and that find the edges of bins of equal weight."""
 
+from typing import Any
+
 import numpy as np
 
 from truthcal.kernels.grid import GridTables, bucket_in
@@ -7,7 +9,7 @@ from truthcal.kernels.jit import Rows, compiled, interpreted_first, two_sum
 
 
 @compiled
-def bin_in(x: float, edges: Rows, first: Rows) -> int:
+def bin_in(x: float, edges: Rows, first: Rows) -> Any:
     """Return the bin of x: the last one with edges[bin] <= x.
 
     `first` divides [0, 1] into equal stretches and has the bin of the left end of each, and then the last bin. Within a
@@ -55,7 +57,7 @@ def bin_totals(p: Rows, y: Rows, w: Rows, edges: Rows, first: Rows, out: Rows) -
 
 
 @interpreted_first
-def select_bins(p: Rows, edges: Rows, first: Rows, wanted: Rows, out: Rows) -> int:
+def select_bins(p: Rows, edges: Rows, first: Rows, wanted: Rows, out: Rows) -> Any:
     """Copy the predictions of rows in wanted bins to `out`; returns their number."""
     count = np.uint64(0)
     for i in range(p.size):
@@ -73,7 +75,7 @@ def bucket_weights(p: Rows, w: Rows, grid: GridTables, out: Rows) -> None:
 
 
 @compiled
-def select_buckets(p: Rows, w: Rows, grid: GridTables, wanted: Rows, out: Rows) -> int:
+def select_buckets(p: Rows, w: Rows, grid: GridTables, wanted: Rows, out: Rows) -> Any:
     """Copy the predictions and weights of rows in wanted buckets to `out`; returns their number."""
     count = np.uint64(0)
     for i in range(p.size):

@@ -20,6 +20,7 @@ from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
 _Array = NDArray[np.float64]
+_Columns = tuple[_Array, _Array, _Array, _Array, NDArray[np.int64], _Array]
 ReliabilityStrategy = Literal["isotonic", "quantile", "uniform"]
 
 STRATEGIES = ("isotonic", "quantile", "uniform")
@@ -101,9 +102,8 @@ def reliability_curve(
     [0.6666666666666666, 1.0]
     """
     if strategy != "isotonic" and given_sketch(y_true, y_proba, sample_weight, pos_label) is None:
-        _check_curve(strategy, n_bins, confidence_level)
-        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
-        return _binned_curve_of_rows(rows, strategy, n_bins, confidence_level)
+        n_bins, level = _check_curve(strategy, n_bins, confidence_level)
+        return _binned_curve_of_rows(check_rows(y_true, y_proba, sample_weight, pos_label), strategy, n_bins, level)
     summary = summarize(y_true, y_proba, sample_weight, pos_label)
     return reliability_curve_of(summary, strategy, n_bins, confidence_level)
 
@@ -112,12 +112,12 @@ def reliability_curve_of(
     summary: Sample | Sketch, strategy: str = "isotonic", n_bins: int = DEFAULT_BINS, confidence_level: float = 0.95
 ) -> ReliabilityCurve:
     """Reliability curve of sorted rows or of a sketch."""
-    _check_curve(strategy, n_bins, confidence_level)
+    n_bins, level = _check_curve(strategy, n_bins, confidence_level)
     points = summary.points()
     if strategy == "isotonic":
         pools = points.runs(_pool_starts(points))
         columns = _curve_columns(pools.thinned(MOST_ENTRIES), None)
-        return ReliabilityCurve(*columns, None, None, strategy, confidence_level, 0, len(pools), 0.0, summary.sketched)
+        return ReliabilityCurve(*columns, None, None, strategy, level, 0, len(pools), 0.0, summary.sketched)
     starts = uniform_bins(points.p, n_bins) if strategy == "uniform" else quantile_bins(points.weight, n_bins)
     ends = np.append(starts[1:], len(points))
 
@@ -129,8 +129,8 @@ def reliability_curve_of(
     if uniform:
         across = _bin_of(points.low, n_bins) != _bin_of(points.high, n_bins)
         straddling = float(np.sum(points.weight[across]) / points.total)
-    columns = *_curve_columns(bins, uniform), *_bin_band(bins, rows_of, confidence_level)
-    return ReliabilityCurve(*columns, strategy, confidence_level, n_bins - len(starts), 0, straddling, summary.sketched)
+    columns, band = _curve_columns(bins, uniform), _bin_band(bins, rows_of, level)
+    return ReliabilityCurve(*columns, *band, strategy, level, n_bins - len(starts), 0, straddling, summary.sketched)
 
 
 def _binned_curve_of_rows(rows: Checked, strategy: str, n_bins: int, level: float) -> ReliabilityCurve:
@@ -145,25 +145,24 @@ def _binned_curve_of_rows(rows: Checked, strategy: str, n_bins: int, level: floa
     def rows_of(k: int) -> _Array:
         return p[np.searchsorted(p, bins.low[k]) : np.searchsorted(p, bins.high[k], side="right")]
 
-    columns = *_curve_columns(bins, uniform), *_bin_band(bins, rows_of, level)
-    return ReliabilityCurve(*columns, strategy, level, n_bins - len(bins.n))
+    band = _bin_band(bins, rows_of, level)
+    return ReliabilityCurve(*_curve_columns(bins, uniform), *band, strategy, level, n_bins - len(bins.n))
 
 
-def _check_curve(strategy: str, n_bins: int, confidence_level: float) -> None:
+def _check_curve(strategy: str, n_bins: int, confidence_level: float) -> tuple[int, float]:
     check_choice(strategy, "strategy", STRATEGIES)
-    check_whole(n_bins, "n_bins", 1, MOST_ENTRIES)
-    check_level(confidence_level, "confidence_level")
+    return check_whole(n_bins, "n_bins", 1, MOST_ENTRIES), check_level(confidence_level, "confidence_level")
 
 
-def _curve_columns(bins: Points | BinSums, uniform: int | None) -> tuple[NDArray[Any], ...]:
+def _curve_columns(bins: Points | BinSums, uniform: int | None) -> _Columns:
     """Columns of a reliability curve without its band. `uniform`: the number of bins, if they have equal widths."""
     left, right = bins.low, bins.high
     if uniform:
         number = _bin_of(bins.p, uniform)
         left, right = number / uniform, (number + 1) / uniform
     share = bins.weight / np.sum(bins.weight)
-    left, right, mean_true, share = map(read_only, (left, right, _observed_frequencies(bins), share))
-    return left, right, bins.p, mean_true, bins.n, share
+    mean_true = _observed_frequencies(bins)
+    return read_only(left), read_only(right), bins.p, read_only(mean_true), bins.n, read_only(share)
 
 
 def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
