@@ -89,7 +89,7 @@ def _standardize(error: _Array, chance: _Array, bins: _Ints, groups: _Ints) -> f
     mean_product = -np.bincount(bins, error**2) / np.maximum(m * (m - 1.0), 1.0)
     neighbours = groups[1:] == groups[:-1]
     products, variance = error[:-1] * error[1:] * neighbours, chance * (1.0 - chance)
-    # Not products @ products: a second thread of BLAS, which may have to wait for a core, would take three times as long.
+    # Not products @ products: a second thread of BLAS may have to wait for a core, which took three times as long.
     squares, expected = float(np.sum(products**2)), float(np.sum(variance[:-1] * variance[1:] * neighbours))
     same_bin = bins[:-1][neighbours & (bins[1:] == bins[:-1])]
     total = float(np.sum(products)) - float(np.sum(mean_product[same_bin]))

@@ -41,3 +41,16 @@ def spiegelhalter_sums(p: Rows, y: Rows, w: Rows) -> tuple[float, float]:
         total += block
         variance += block_variance
     return total, variance
+
+
+@interpreted_first
+def outcome_ranges(p: Rows, y: Rows) -> tuple[float, float, float, float]:
+    """Smallest and largest prediction of rows with an outcome below 1, and of those above 0; infinite without any."""
+    zero_low, zero_high, one_low, one_high = np.inf, -np.inf, np.inf, -np.inf
+    for i in range(p.size):
+        x = np.float64(p[i])
+        if y[i] < 1:
+            zero_low, zero_high = min(zero_low, x), max(zero_high, x)
+        if y[i] > 0:
+            one_low, one_high = min(one_low, x), max(one_high, x)
+    return zero_low, zero_high, one_low, one_high
