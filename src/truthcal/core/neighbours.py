@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import is_plain
+from truthcal.core.edge_search import search_edges
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -17,8 +18,6 @@ _Ints = NDArray[np.int64]
 _FEWEST, _PER_BIN, _PER_BIN_OF_GROUPS, _MOST_BINS = 30, 15, 500, 500
 # Of more rows than this number of blocks, only such a number of blocks is read, spread over the file: 20 ms.
 _BLOCK, _MOST_BLOCKS = 1 << 13, 16
-# Stretches of [0, 1] in the table that counts edges: most of them have none.
-_STRETCHES = 1 << 13
 # Where errors are certainly 0 but for rounding, their squares times squares are below this.
 _ROUNDING = 1e-28
 
@@ -109,20 +108,7 @@ def _bin_numbers(p: _Array, groups: _Ints, per_bin: int) -> _Ints:
         edges = np.unique(
             np.interp(quantiles, np.arange(len(sampled)), sampled)
         )  # np.quantile takes five times as long
-        numbers[rows] += _count_up_to(edges, p[rows])
-    return numbers
-
-
-def _count_up_to(edges: _Array, p: _Array) -> _Ints:
-    """Count the edges up to each prediction: from a table, and by binary search only next to an edge.
-
-    A fifth of the time of a search for each row, if the edges are as many as the rows can have.
-    """
-    table = np.searchsorted(edges, np.arange(_STRETCHES + 2) / _STRETCHES, side="right")
-    stretch = (p * _STRETCHES).astype(np.int64)
-    numbers = table[stretch]
-    near = np.flatnonzero((table[1:] != table[:-1])[stretch])
-    numbers[near] = np.searchsorted(edges, p[near], side="right")
+        numbers[rows] += search_edges(edges, p[rows], "right")
     return numbers
 
 
