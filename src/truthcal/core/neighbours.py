@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import is_plain
+from truthcal.core.edge_search import search_edges
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -85,11 +86,12 @@ def _standardize(error: _Array, chance: _Array, bins: _Ints, groups: _Ints) -> f
     """
     m = np.bincount(bins)
     mean_product = -np.bincount(bins, error**2) / np.maximum(m * (m - 1.0), 1.0)
-    neighbours = np.flatnonzero(groups[1:] == groups[:-1])
-    same_bin = neighbours[bins[neighbours] == bins[neighbours + 1]]
-    products, variance = error[neighbours] * error[neighbours + 1], chance * (1.0 - chance)
-    squares, expected = float(products @ products), float(variance[neighbours] @ variance[neighbours + 1])
-    total = float(np.sum(products)) - float(np.sum(mean_product[bins[same_bin]]))
+    neighbours = groups[1:] == groups[:-1]
+    products, variance = error[:-1] * error[1:] * neighbours, chance * (1.0 - chance)
+    # Not products @ products: a second thread of BLAS may have to wait for a core, which took three times as long.
+    squares, expected = float(np.sum(products**2)), float(np.sum(variance[:-1] * variance[1:] * neighbours))
+    same_bin = bins[:-1][neighbours & (bins[1:] == bins[:-1])]
+    total = float(np.sum(products)) - float(np.sum(mean_product[same_bin]))
     variance_of_total = max(squares, expected)
     return total / math.sqrt(variance_of_total) if variance_of_total > _ROUNDING * len(products) else 0.0
 
@@ -101,9 +103,12 @@ def _bin_numbers(p: _Array, groups: _Ints, per_bin: int) -> _Ints:
     numbers: _Ints = (np.cumsum(n_bins) - n_bins)[groups]
     for group in np.flatnonzero(n_bins > 1):
         rows = slice(ends[group] - counts[group], ends[group])
-        sampled = p[rows][:: max(1, int(counts[group]) // 10_000)]
-        edges = np.unique(np.quantile(sampled, np.arange(1, n_bins[group]) / n_bins[group]))
-        numbers[rows] += np.searchsorted(edges, p[rows], side="right")
+        sampled = np.sort(p[rows][:: max(1, int(counts[group]) // 10_000)])
+        quantiles = np.arange(1, n_bins[group]) * (len(sampled) - 1) / n_bins[group]
+        edges = np.unique(
+            np.interp(quantiles, np.arange(len(sampled)), sampled)
+        )  # np.quantile takes five times as long
+        numbers[rows] += search_edges(edges, p[rows], "right")
     return numbers
 
 

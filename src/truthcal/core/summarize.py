@@ -18,6 +18,7 @@ from truthcal.core.neighbours import neighbour_z
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.sample import Sample, relative_weights
 from truthcal.core.sketch import Sketch
+from truthcal.core.totals import Totals
 
 # More rows than this are not sorted where a sketch serves as well: they are reduced to one with this many buckets. From
 # here on that is faster, up to 30 times at 2^20 rows.
@@ -118,7 +119,7 @@ def summarize_predictions(y_proba: object, sample_weight: object = None) -> Samp
     return Sample.from_checked(rows._replace(y=no_outcomes))
 
 
-def refuse_labels(points: Points, hard: bool, name: str = "y_proba") -> None:
+def refuse_labels(points: Points | Totals, hard: bool, name: str = "y_proba") -> None:
     """Reject predictions that are all exactly 0 or 1, unless they are meant to be: they are probably labels."""
     if not hard and points.information == 0.0:
         cure = "Pass `predict_proba`, or hard=True (--hard) to treat them as certain predictions."

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truthcal.core.bins import rows_of
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import CELLS, Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_labels, summarize
+from truthcal.core.totals import Totals
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.bounds import bound_tails, limit_or_bound, variance_bound
 from truthcal.inference.laws.brownian import PATH_LIMITS
@@ -36,6 +38,7 @@ from truthcal.inference.laws.redraw import (
 from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.sparse_redraw import SparseRedraw, expected_surprises
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
+from truthcal.measures.cumulative import BiasPath, bias_path
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.tests import CalibrationTest
@@ -70,12 +73,12 @@ class Statistic:
     without redraws. `far`: valid values of the upper tail where redraws end, by method. `moments`: null mean and sd,
     where known. `close`: whether these rows, if they have enough information, are near the limit. `slack`: differences
     up to this are rounding. `quick`: whether `redraw` measures with a compiled kernel. `exact`: whether redraws are
-    exact.
+    exact. A statistic with a `kernel` also has `points`.
     """
 
     name: str
     observed: float
-    points: Points
+    totals: Totals
     redraw: Callable[[], tuple[TiedOutcomes, Values]] | None = None
     limit: Callable[[], Tails] | None = None
     bound: Callable[[], Tails] | None = None
@@ -86,6 +89,7 @@ class Statistic:
     quick: bool = True
     exact: bool = True
     kernel: TentKernel | None = None
+    points: Points | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +199,16 @@ def calibration_test(
         binary=True,
         sketch_many=measure in TENTS and method in ("auto", "asymptotic"),
     )
-    refuse_labels(summary.points(), hard)
-    return calibration_test_of(summary, measure, Plan(method, alternative, n_resamples, generator))
+    return calibration_test_of(summary, measure, Plan(method, alternative, n_resamples, generator), hard)
 
 
-def calibration_test_of(summary: Sample | Sketch, measure: str, plan: Plan) -> CalibrationTest:
+def calibration_test_of(summary: Sample | Sketch, measure: str, plan: Plan, hard: bool = True) -> CalibrationTest:
     """The calibration test, from sorted rows or a sketch."""
+    statistic = statistic_of(summary, measure)
+    refuse_labels(statistic.totals, hard)
     # A partial can be pickled. It keeps the summary for `CalibrationTest.confidence_interval`.
     interval = functools.partial(_interval_of_test, summary, measure)
-    return run_test(statistic_of(summary, measure), plan, interval, summary.neighbour_z)
+    return run_test(statistic, plan, interval, summary.neighbour_z)
 
 
 def _interval_of_test(summary: Sample | Sketch, measure: str, level: float, method: str) -> ConfidenceInterval:
@@ -216,9 +221,9 @@ def run_test(
 ) -> CalibrationTest:
     """Run a calibration test: choose a method, find both tails with it, and describe the result."""
     method, tails, why = _tails_of_test(statistic, _choose_method(statistic, plan), plan)
-    points = statistic.points
-    if points.sketched:
-        why += f"; from a sketch of {points.n_buckets:,} buckets"
+    totals = statistic.totals
+    if totals.sketched:
+        why += f"; from a sketch of {totals.n_buckets:,} buckets"
     mean, sd = statistic.moments or (tails.mean, tails.sd)
     smallest = min({"greater": tails.greater, "less": tails.less}[side] for side in plan.sides)
     return CalibrationTest(
@@ -231,12 +236,12 @@ def run_test(
         alternative=plan.alternative,
         method=method,
         why=why,
-        n=points.rows,
-        information=points.information,
+        n=totals.rows,
+        information=totals.information,
         n_resamples=tails.draws,
         greater=tails.greater,
         less=tails.less,
-        impossible=points.impossible,
+        impossible=totals.impossible,
         neighbour_z=neighbour_z,
         _interval=interval,
     )
@@ -252,12 +257,12 @@ def _choose_method(statistic: Statistic, plan: Plan) -> str:
         "asymptotic": statistic.limit,
         "bound": statistic.bound,
     }
-    points = statistic.points
+    totals = statistic.totals
     if plan.method != "auto":
         allowed = ("auto", *(name for name, way in known.items() if way))
-        where = f" for {statistic.name}{' of a sketch' if points.sketched else ''}"
+        where = f" for {statistic.name}{' of a sketch' if totals.sketched else ''}"
         return check_choice(plan.method, "method", allowed, where)
-    enough = points.effective_information >= ENOUGH_INFORMATION
+    enough = totals.effective_information >= ENOUGH_INFORMATION
     if statistic.redraw and (not (statistic.limit and statistic.close and enough) or _can_enumerate(statistic)):
         return "exact"
     return "asymptotic" if enough or not statistic.bound else "bound"
@@ -266,8 +271,8 @@ def _choose_method(statistic: Statistic, plan: Plan) -> str:
 def _can_enumerate(statistic: Statistic) -> bool:
     """Whether a test can enumerate the numbers of positives at a few different predictions, of however many rows."""
     points = statistic.points
-    few = statistic.kernel is not None and len(points) <= 2 + math.log2(MOST_CASES)  # one may be 0, and one 1
-    return few and points.equal_weights and TiedOutcomes(points).cases <= MOST_CASES
+    few = points is not None and len(points) <= 2 + math.log2(MOST_CASES)  # one may be 0, and one 1
+    return points is not None and few and points.equal_weights and TiedOutcomes(points).cases <= MOST_CASES
 
 
 # --- second step: find both tails -------------------------------------------------------------------------------------
@@ -286,15 +291,15 @@ def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> _Found:
         return _tails_of_exact_test(statistic, *statistic.redraw(), plan)
     if method == "asymptotic" and statistic.limit:
         tails = statistic.limit()
-        if statistic.kernel and tails.less <= _SMALL:
-            tails = tails._replace(less=_lower_tail_of_cells(statistic, statistic.kernel, plan))
+        if statistic.kernel and statistic.points and tails.less <= _SMALL:
+            tails = tails._replace(less=_lower_tail_of_cells(statistic.points, statistic.kernel, plan))
         return _Found(method, tails, _explain(method, statistic))
     if method == "bound" and statistic.bound:
         return _Found(method, statistic.bound(), _explain(method, statistic))
     raise AssertionError(f"{statistic.name} has no method {method!r}")
 
 
-def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan) -> float:
+def _lower_tail_of_cells(points: Points, kernel: TentKernel, plan: Plan) -> float:
     """Lower tail of a test statistic with a tent kernel, from redrawn numbers of positives in a few cells.
 
     The limit is continuous, but numbers of positives are whole. If nearly all variance lies in one or two directions
@@ -302,14 +307,14 @@ def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan) -
     predictions of 0.5 exactly 10,000 events have a probability of 0.0056. The limit decides only whether to redraw, so
     at levels up to _SMALL this tail is a p-value of redraws.
     """
-    outcomes = MergedOutcomes(statistic.points.merged(_LOWER_TAIL_CELLS))
+    outcomes = MergedOutcomes(points.merged(_LOWER_TAIL_CELLS))
     values = outcomes.tent_values(kernel)
     observed = float(values(outcomes.observed[None, :])[0])
     return simulate_tails(
         lambda stream, count: values(outcomes.draw(stream, count)),
         outcomes.block,
         observed,
-        max(1e-9 * observed, 1e-10 * statistic.points.noise_floor),
+        max(1e-9 * observed, 1e-10 * points.noise_floor),
         n_resamples=plan.n_resamples,
         generator=plan.generator,
         sides=("less",),
@@ -320,7 +325,7 @@ def _lower_tail_of_cells(statistic: Statistic, kernel: TentKernel, plan: Plan) -
 def _explain(method: str, statistic: Statistic) -> str:
     if method == "bound":
         return "upper bound on the p-value, valid for any number of rows"
-    known = statistic.points.effective_information
+    known = statistic.totals.effective_information
     how = "accurate: {:.4g} is at least 100" if known >= ENOUGH_INFORMATION else "approximate: {:.4g} is below 100"
     return f"distribution for large sum p(1 - p), {how.format(known)}"
 
@@ -389,27 +394,30 @@ def _tails_beyond_redraws(statistic: Statistic, outcomes: TiedOutcomes, tails: T
 
 def statistic_of(summary: Sample | Sketch, measure: str) -> Statistic:
     """A measure of sorted rows or of a sketch as the statistic of the calibration test."""
-    points = summary.points()
     if summary.sketched:
         check_choice(measure, "measure", TENTS, " of a sketch")
-        return tent_statistic(measure, points, summary.atb().value if measure == "atb" else None)
+        return tent_statistic(measure, summary.points(), summary.atb().value if measure == "atb" else None)
     row = MEASURES[measure]
     observed = row.of_sample(summary)
     if measure in TENTS:
-        return tent_statistic(measure, points, observed, summary)
+        return tent_statistic(measure, summary.points(), observed, summary)
 
     def redraw() -> tuple[TiedOutcomes, Values]:
         outcomes = Outcomes(summary)
         return outcomes, outcomes.values(measure)
 
+    totals = Totals.of_rows(rows_of(summary))
+    path = bias_path(summary) if row.path_limit else None
     return Statistic(
         measure,
         observed,
-        points,
+        totals,
         redraw,
-        limit=_path_limit_tails(measure, observed, points),
+        limit=_path_limit_tails(measure, observed, totals.noise_floor, path) if path else None,
         # To redraw more different predictions than this would take too long: the limit, which is conservative, must do.
-        close=points.rows > MANY_ROWS and (_bias_steps(points) >= _MANY_STEPS or len(points) > 2 * MANY_ROWS),
+        close=totals.rows > MANY_ROWS
+        and path is not None
+        and (path.steps >= _MANY_STEPS or path.distinct > 2 * MANY_ROWS),
         slack=row.tolerance if row.tolerance > 0.0 else 0.0,  # it may be nan
         quick=row.batched,
     )
@@ -432,13 +440,14 @@ def tent_statistic(
     return Statistic(
         measure,
         observed,
-        points,
+        Totals.of_points(points),
         redraw if sample is not None or points.equal_weights or points.weights_known else None,
         limit=lambda: _tent_limit_tails(observed, points, kernel),
         bound=lambda: bound_tails(observed, points, variance_bound(points, kernel, moments)),
         far=lambda: far_upper_tail(observed, points, kernel, at_most),
         moments=(moments.mean, moments.sd),
         kernel=kernel,
+        points=points,
         exact=sample is not None or points.equal_weights,
     )
 
@@ -468,29 +477,19 @@ def _tails_if_certain(observed: float) -> Tails:
     return Tails(float(observed == 0.0), 1.0, 0.0, 0.0, 0)
 
 
-def _path_limit_tails(measure: str, observed: float, points: Points) -> Callable[[], Tails] | None:
+def _path_limit_tails(measure: str, observed: float, noise_floor: float, bias: BiasPath) -> Callable[[], Tails]:
     """Tails of a test statistic of the cumulative bias, for many distinct predictions a Brownian motion.
 
     With ties it jumps, and its extremes are smaller: the p-value of large ones is then too large, never too small.
     """
-    name = MEASURES[measure].path_limit
-    if name is None:
-        return None
-    path = PATH_LIMITS[name]
-    unit = math.sqrt(points.noise_floor)
+    path = PATH_LIMITS[str(MEASURES[measure].path_limit)]
+    unit = math.sqrt(noise_floor)
 
     def limit() -> Tails:
         if unit == 0.0:
             return _tails_if_certain(observed)
         x = observed / unit
-        less = path.head(x) if _bias_steps(points) >= _MANY_STEPS else 1.0  # with ties small values are more frequent
+        less = path.head(x) if bias.steps >= _MANY_STEPS else 1.0  # with ties small values are more frequent
         return Tails(path.tail(x), less, path.mean * unit, math.sqrt(path.square - path.mean**2) * unit, 0)
 
     return limit
-
-
-def _bias_steps(points: Points) -> float:
-    """Effective number of equal steps of the cumulative bias: whether its Brownian limit fits in the test."""
-    variances = points.weight * points.p * (1.0 - points.p)
-    total = float(np.sum(variances))
-    return total**2 / float(np.sum(variances**2)) if total > 0.0 else 0.0

@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.checks import check_rows, invalid, refuse_fractional
+from truthcal.core.bins import BinSums, quantile_edges, rows_of, scaled_weights
+from truthcal.core.checks import Checked, check_rows, invalid, refuse_fractional
 from truthcal.core.neighbours import neighbour_z
+from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_choice, check_rng, check_whole
 from truthcal.core.sample import Sample
+from truthcal.core.totals import Totals
 from truthcal.inference.calibration_test import ALTERNATIVES, MANY_ROWS, Plan, Statistic, run_test
 from truthcal.inference.laws.redraw import Outcomes, Tails, Values
+from truthcal.kernels.totals import spiegelhalter_sums
 from truthcal.results.tests import CalibrationTest
 
 _Array = NDArray[np.float64]
@@ -67,29 +71,41 @@ def spiegelhalter_test(
     -1.0050
     """
     plan = _classical_plan(method, alternative, n_resamples, rng)
-    sample = _classical_sample(y_true, y_proba, sample_weight, pos_label)
-    return run_test(spiegelhalter_of(sample), plan, neighbour_z=sample.neighbour_z)
+    rows = _classical_rows(y_true, y_proba, sample_weight, pos_label)
+    return run_test(_spiegelhalter(rows), plan, neighbour_z=neighbour_z(rows.p, rows.y))
 
 
-def spiegelhalter_of(sample: Sample) -> Statistic:
-    """Spiegelhalter's z of sorted rows."""
-    p = sample.p.astype(np.float64)
-    spread = math.sqrt(float(np.sum((sample.w * (1.0 - 2.0 * p)) ** 2 * p * (1.0 - p))))
-    if not spread > 0.0:
-        problem = "contains only 0, 1/2 and 1, which do not affect Spiegelhalter's test; use calibration_test."
-        raise invalid("y_proba", problem)
-    slope = -(1.0 - 2.0 * sample.groups.r) / spread
-
-    z = float(sample.groups.c @ slope)
+def _spiegelhalter(rows: Checked) -> Statistic:
+    """Spiegelhalter's z of checked rows, from sums over them: they are sorted only to redraw outcomes."""
+    total, spread = _spiegelhalter_sums(rows)
+    z = total / spread
     return Statistic(
         "spiegelhalter",
         z,
-        sample.points(),
-        _redraw(sample, lambda bias: bias @ slope),
+        Totals.of_rows(rows),
+        _redraw(rows, spiegelhalter_values),
         limit=lambda: Tails(float(special.ndtr(-z)), float(special.ndtr(z)), 0.0, 1.0, 0),
         moments=(0.0, 1.0),
-        close=sample.n > MANY_ROWS,
+        close=len(rows.p) > MANY_ROWS,
     )
+
+
+def spiegelhalter_values(sample: Sample) -> Values:
+    """Spiegelhalter's z as a function of the bias at each different prediction of sorted rows."""
+    spread = _spiegelhalter_sums(rows_of(sample))[1]
+    slope = -(1.0 - 2.0 * sample.groups.r) / spread
+    return lambda bias: np.asarray(bias @ slope)
+
+
+def _spiegelhalter_sums(rows: Checked) -> tuple[float, float]:
+    """Numerator and denominator of Spiegelhalter's z."""
+    (p, y, _), w = rows, scaled_weights(rows)[0]
+    parts = in_parts(lambda first, last: spiegelhalter_sums(p[first:last], y[first:last], w[first:last]), len(p))
+    total, variance = map(math.fsum, zip(*parts, strict=True))
+    if not variance > 0.0:
+        problem = "contains only 0, 1/2 and 1, which do not affect Spiegelhalter's test; use calibration_test."
+        raise invalid("y_proba", problem)
+    return total, math.sqrt(variance)
 
 
 def hosmer_lemeshow_test(
@@ -144,42 +160,68 @@ def hosmer_lemeshow_test(
     """
     plan = _classical_plan(method, alternative, n_resamples, rng)
     n_bins, ddof = check_whole(n_bins, "n_bins", 1), check_whole(ddof, "ddof", 0)
-    sample = _classical_sample(y_true, y_proba, sample_weight, pos_label)
-    return run_test(hosmer_lemeshow_of(sample, n_bins, ddof), plan, neighbour_z=sample.neighbour_z)
+    rows = _classical_rows(y_true, y_proba, sample_weight, pos_label)
+    return run_test(_hosmer_lemeshow(rows, n_bins, ddof), plan, neighbour_z=neighbour_z(rows.p, rows.y))
 
 
-def hosmer_lemeshow_of(sample: Sample, n_bins: int = 10, ddof: int = 0) -> Statistic:
-    """The Hosmer-Lemeshow statistic of sorted rows."""
-    starts, variance = _bins(sample, n_bins)
+def _hosmer_lemeshow(rows: Checked, n_bins: int, ddof: int) -> Statistic:
+    """The Hosmer-Lemeshow statistic of checked rows, from sums in bins: rows are sorted only to redraw outcomes."""
+    bins = BinSums.of_rows(rows, _hosmer_lemeshow_edges(rows, n_bins))
+    variance = _count_variance(bins)
     freedom = int(np.count_nonzero(variance)) - ddof
     if freedom < 1:
         problem = f"= {ddof} leaves no degrees of freedom: {freedom + ddof} bins have predictions other than 0 and 1"
         raise invalid("ddof", f"{problem}; use more bins, or calibration_test.")
-
-    def statistic_of(bias: _Array) -> _Array:
-        gaps = np.add.reduceat(bias, starts, axis=1) ** 2
-        # A bin of 0s and 1s has no variance: what happens in it is right or impossible.
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            value: _Array = np.sum(np.where(gaps > 0.0, gaps / variance, 0.0), axis=1)
-        return value
-
-    observed = float(statistic_of(sample.groups.c[None, :])[0])
+    observed = float(_sum_of_squares(bins.wp - bins.wy, variance))
     tails = float(special.chdtrc(freedom, observed)), float(special.chdtr(freedom, observed))
     return Statistic(
         "hosmer_lemeshow",
         observed,
-        sample.points(),
-        _redraw(sample, statistic_of) if ddof == 0 else None,
+        Totals.of_rows(rows),
+        _redraw(rows, lambda sample: hosmer_lemeshow_values(sample, n_bins)) if ddof == 0 else None,
         limit=lambda: Tails(*tails, freedom, math.sqrt(2.0 * freedom), 0),
-        close=sample.n > MANY_ROWS and bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
+        close=len(rows.p) > MANY_ROWS and bool(np.min(variance[variance > 0.0]) >= _ENOUGH_IN_A_BIN),
     )
 
 
-def _redraw(sample: Sample, statistic_of: Values) -> Callable[[], tuple[Outcomes, Values]]:
+def hosmer_lemeshow_values(sample: Sample, n_bins: int = 10) -> Values:
+    """The Hosmer-Lemeshow statistic as a function of the bias at each different prediction of sorted rows."""
+    starts, variance = _bins(sample, n_bins)
+    return lambda bias: _sum_of_squares(np.add.reduceat(bias, starts, axis=1), variance)
+
+
+def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.intp], _Array]:
+    """Starts of the Hosmer-Lemeshow bins among the distinct predictions of sorted rows; variance of their counts."""
+    rows = rows_of(sample)
+    bins = BinSums.of_rows(rows, _hosmer_lemeshow_edges(rows, n_bins))
+    return np.searchsorted(sample.groups.r, bins.low), _count_variance(bins)
+
+
+def _hosmer_lemeshow_edges(rows: Checked, n_bins: int) -> _Array:
+    """Left edges of the Hosmer-Lemeshow bins, of equal numbers of rows whatever their weights."""
+    return quantile_edges(rows._replace(w=None), n_bins)
+
+
+def _count_variance(bins: BinSums) -> _Array:
+    """Variance of the counts in Hosmer-Lemeshow bins."""
+    q = np.clip(bins.wp / bins.weight, 0.0, 1.0)
+    return np.asarray(bins.ww * q * (1.0 - q))
+
+
+def _sum_of_squares(bias: _Array, variance: _Array) -> _Array:
+    """The Hosmer-Lemeshow statistic, from the bias in each bin."""
+    gaps = bias**2
+    # A bin of 0s and 1s has no variance: what happens in it is right or impossible.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.sum(np.where(gaps > 0.0, gaps / variance, 0.0), axis=-1))
+
+
+def _redraw(rows: Checked, values_of: Callable[[Sample], Values]) -> Callable[[], tuple[Outcomes, Values]]:
     """Redraw outcomes for a classical statistic of the bias at each different prediction."""
 
     def redraw() -> tuple[Outcomes, Values]:
-        outcomes = Outcomes(sample)
+        outcomes = Outcomes(Sample.from_checked(rows))
+        statistic_of = values_of(outcomes.sample)
         return outcomes, lambda positive: statistic_of(outcomes.bias(positive))
 
     return redraw
@@ -191,22 +233,8 @@ def _classical_plan(method: str, alternative: str, n_resamples: int, rng: Any) -
     return Plan(method, alternative, check_whole(n_resamples, "n_resamples", 1), check_rng(rng))
 
 
-def _classical_sample(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sample:
-    """Check and sort the rows of a classical test, whose outcomes must be 0/1."""
+def _classical_rows(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Checked:
+    """Check the rows of a classical test, whose outcomes must be 0/1."""
     rows = check_rows(y_true, y_proba, sample_weight, pos_label)
     refuse_fractional(rows.y)
-    sample = Sample.from_checked(rows)
-    sample.neighbour_z = neighbour_z(rows.p, rows.y)
-    return sample
-
-
-def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.int64], _Array]:
-    """Starts of the Hosmer-Lemeshow bins of equal count among the distinct predictions; variance of their counts."""
-    groups, begins = sample.groups, sample.starts
-    ends = np.append(begins[1:], sample.n)
-    bins = (begins + ends) * n_bins // (2 * sample.n)  # the bin of a group's middle row
-    starts = np.flatnonzero(np.diff(bins, prepend=-1))
-    squares = np.add.reduceat(sample.w**2, begins[starts])
-    weight, expected = np.add.reduceat(groups.w, starts), np.add.reduceat(groups.w * groups.r, starts)
-    q = np.clip(expected / weight, 0.0, 1.0)
-    return starts, squares * q * (1.0 - q)
+    return rows

@@ -12,7 +12,7 @@ from truthcal.core.parallel import one_blas_thread, random_streams
 from truthcal.core.params import check_choice, check_level, check_number, check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.core.sample import Sample
-from truthcal.inference.classical_tests import hosmer_lemeshow_of, spiegelhalter_of
+from truthcal.inference.classical_tests import hosmer_lemeshow_values, spiegelhalter_values
 from truthcal.inference.laws.redraw import Outcomes, Values, draw_from_streams
 from truthcal.measures.distcal import distcal_of
 from truthcal.measures.registry import MEASURES
@@ -22,7 +22,10 @@ from truthcal.results.power import ValidityCurve
 _Array = NDArray[np.float64]
 Family = Callable[[_Array, float], _Array]
 
-_CLASSICAL = {"spiegelhalter": spiegelhalter_of, "hosmer_lemeshow": hosmer_lemeshow_of}
+_CLASSICAL: dict[str, Callable[[Sample], Values]] = {
+    "spiegelhalter": spiegelhalter_values,
+    "hosmer_lemeshow": hosmer_lemeshow_values,
+}
 TESTS = (*MEASURES, *_CLASSICAL)
 
 
@@ -172,11 +175,10 @@ class _Power:
     def _values(self, outcomes: Outcomes) -> Values:
         if self.measure not in _CLASSICAL:
             return outcomes.values(self.measure)
-        statistic = _CLASSICAL[self.measure](outcomes.sample)
-        if statistic.redraw is None:
-            raise AssertionError("classical statistics of new data can be redrawn")
-        raw = statistic.redraw()[1]
-        return (lambda positive: np.abs(raw(positive))) if self.measure == "spiegelhalter" else raw
+        statistic_of = _CLASSICAL[self.measure](outcomes.sample)
+        if self.measure == "spiegelhalter":
+            return lambda positive: np.abs(statistic_of(outcomes.bias(positive)))
+        return lambda positive: statistic_of(outcomes.bias(positive))
 
 
 def validity_curve(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_rows, invalid, where_found
+from truthcal.core.edge_search import search_edges
 from truthcal.core.params import check_choice, check_whole
 
 # Some compute the edges one by one, in exact arithmetic.
@@ -108,15 +109,15 @@ def _netcal(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     p = np.clip(p, eps, 1 - eps)  # changes the predictions: the error of certain, correct ones is not quite 0
     edges = np.linspace(0, 1, n_bins + 1)
     # netcal counts rows between these edges, but averages between edges rounded to the type of the predictions
-    gaps, _ = _bin_gaps(p, y, np.searchsorted(edges.astype(p.dtype), p, side="right") - 1, n_bins)
-    counts = np.bincount(np.searchsorted(edges, p, side="right") - 1, minlength=n_bins)
+    gaps, _ = _bin_gaps(p, y, search_edges(edges.astype(p.dtype), p, "right") - 1, n_bins)
+    counts = np.bincount(search_edges(edges, p, "right") - 1, minlength=n_bins)
     return float(gaps[counts > 0].max() if norm == "max" else np.sum(gaps * (counts / len(p))))
 
 
 def _sklearn(p: Rows, y: Rows, n_bins: int, norm: str, quantile: bool = False) -> float:
     """Binned error by the convention of scikit-learn."""
     edges = np.percentile(p, np.linspace(0, 1, n_bins + 1) * 100) if quantile else np.linspace(0, 1, n_bins + 1)
-    gaps, counts = _bin_gaps(p, y, np.searchsorted(edges[1:-1], p), len(edges) - 1)
+    gaps, counts = _bin_gaps(p, y, search_edges(edges[1:-1], p, "left"), len(edges) - 1)
     if norm == "max":
         return float(gaps.max())
     filled = counts > 0  # calibration_curve returns only these; the last bit depends on the number of terms
@@ -134,7 +135,7 @@ def _rows_by_bin(values: Rows, bins: NDArray[np.intp], n_bins: int, order: NDArr
 def _uncertainty_calibration(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     """Binned error by the convention of uncertainty-calibration."""
     p = p.astype(np.float64)
-    bins = np.searchsorted(np.arange(1, n_bins + 1) / n_bins, p)
+    bins = search_edges(np.arange(1, n_bins + 1) / n_bins, p, "left")
     # this sort is not stable, and determines the order in which the rows of a bin are added
     parts = _rows_by_bin(np.column_stack([p, y]), bins, n_bins, np.argsort(bins))
     power = 1 if norm == "l1" else 2
@@ -145,8 +146,8 @@ def _uncertainty_calibration(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
 
 def _mapie(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
     """Binned error by the convention of MAPIE."""
-    bins = np.searchsorted(np.linspace(0, 1, n_bins), p)  # n_bins edges: n_bins - 1 bins, and one for p = 0
-    order = np.argsort(bins, kind="stable")
+    bins = search_edges(np.linspace(0, 1, n_bins), p, "left")  # n_bins edges: n_bins - 1 bins, and one for p = 0
+    order = np.argsort(bins.astype(np.uint16) if n_bins < 1 << 16 else bins, kind="stable")  # small integers: in O(n)
     observed, predicted = (_mapie_means(_rows_by_bin(values, bins, n_bins, order)) for values in (y, p))
     sizes = np.bincount(bins, minlength=n_bins)[:n_bins].astype(np.float64)
     if sizes.sum() == 0:  # with one bin MAPIE counts only predictions of exactly 0
@@ -173,7 +174,7 @@ def _torchmetrics(p: Rows, y: Rows, n_bins: int, norm: str) -> float:
 
 def _torch_gaps(p: Rows, y: Rows, n_bins: int) -> tuple[Rows, Rows]:
     """Convention of torchmetrics: gap and share of rows of each bin. There is one more than requested, for p = 1."""
-    bins = np.searchsorted(_torch_edges(n_bins, p.dtype), p, side="right") - 1
+    bins = search_edges(_torch_edges(n_bins, p.dtype), p, "right") - 1
     counts, positives = _torch_counts(bins, n_bins, p.dtype), _torch_counts(bins[y == 1], n_bins, p.dtype)
     sums = np.zeros_like(counts)
     np.add.at(sums, bins, p)  # in row order, rounded to the type at every step

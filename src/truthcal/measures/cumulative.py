@@ -1,11 +1,45 @@
 """Calibration errors read off the cumulative bias curve, on distinct predictions: KS, Kuiper, StepCE."""
 
+import itertools
+import math
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.sample import Sample
+from truthcal.kernels.bias_path import bias_extremes
 
 _Array = NDArray[np.float64]
+
+
+class BiasPath(NamedTuple):
+    """The cumulative bias of sorted rows: its extremes, 0 included; and its steps, one for each distinct prediction.
+
+    steps: effective number of equal steps, (sum of s)^2 / (sum of s^2), s being a step's sum of w p(1 - p).
+    """
+
+    lowest: float
+    highest: float
+    distinct: int
+    steps: float
+
+
+def bias_path(sample: Sample) -> BiasPath:
+    """Follow the cumulative bias of sorted rows, without storing it."""
+    inner = np.array([last for _, last in parts_of(sample.n)][:-1], np.int64)
+    starts = np.searchsorted(sample.p, sample.p[inner])  # equal predictions stay together
+    edges = [0, *np.unique(starts[starts > 0]).tolist(), sample.n]
+    p, y, w = sample.p, sample.y, sample.w
+    tasks = [partial(bias_extremes, p[a:b], y[a:b], w[a:b]) for a, b in itertools.pairwise(edges)]
+    lows, highs, distinct, steps, squares, ends, rests = zip(*run_tasks(tasks, sample.n), strict=True)
+    before = [math.fsum(ends[:k] + rests[:k]) for k in range(len(tasks))]
+    lowest = min(0.0, *(start + low for start, low in zip(before, lows, strict=True)))
+    highest = max(0.0, *(start + high for start, high in zip(before, highs, strict=True)))
+    total, square = math.fsum(steps), math.fsum(squares)
+    return BiasPath(lowest, highest, sum(distinct), total**2 / square if square > 0.0 else 0.0)
 
 
 def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
@@ -39,7 +73,8 @@ def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_
 
 def ks_ce_of(sample: Sample) -> float:
     """Largest cumulative bias of sorted rows."""
-    return float(np.max(np.abs(sample.groups.cumulative))) / sample.weight
+    path = bias_path(sample)
+    return max(path.highest, -path.lowest) / sample.weight
 
 
 def ks_ce_norm(_: _Array, bias: _Array) -> _Array:
@@ -76,8 +111,8 @@ def kuiper_ce(y_true: object, y_proba: object, *, sample_weight: object = None, 
 
 def kuiper_ce_of(sample: Sample) -> float:
     """Range of the cumulative bias of sorted rows."""
-    curve = sample.groups.cumulative
-    return (max(float(curve.max()), 0.0) - min(float(curve.min()), 0.0)) / sample.weight
+    path = bias_path(sample)
+    return (path.highest - path.lowest) / sample.weight
 
 
 def kuiper_ce_norm(_: _Array, bias: _Array) -> _Array:

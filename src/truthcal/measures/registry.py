@@ -208,7 +208,7 @@ _ROWS = (
     dataclasses.replace(_KS_CE, name="step_ce", alias_of="ks_ce", reference=_DECISIONS),
     _subsampled("subsampled_smcal", continuous=True, relative_time=5.0, cost="O(n log n) per draw", reference=_SSCE),
     _subsampled("subsampled_step_ce", relative_time=1.3, cost="O(n log n), plus O(n) per draw", reference=_DECISIONS),
-    Measure("ece", "binned", sound=False, is_norm=True, reference=_BINNING),
+    Measure("ece", "binned", sound=False, is_norm=True, cost="O(n)", reference=_BINNING),
     Measure("unbinned_ece", "binned", complete=False, is_norm=True, reference=f"{_NAEINI}, on distinct predictions"),
     Measure("decision_loss", "decision", complete=False, reference=_SWAP_REGRET),
     Measure("u_calibration", "decision", sound=False, reference=_UCAL),

@@ -1,23 +1,26 @@
 """Reliability curves: observed frequencies by prediction, and their bands under calibration."""
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import read_only
+from truthcal.core.bins import BinSums, predictions_in, quantile_edges, uniform_edges
+from truthcal.core.checks import Checked, check_rows, read_only
 from truthcal.core.params import check_band, check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.core.summarize import summarize, summarize_predictions
+from truthcal.core.summarize import given_sketch, summarize, summarize_predictions
 from truthcal.kernels.isotonic import isotonic
 from truthcal.kernels.poisson_binomial import poisson_binomial
 from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
 _Array = NDArray[np.float64]
+_Columns = tuple[_Array, _Array, _Array, _Array, NDArray[np.int64], _Array]
 ReliabilityStrategy = Literal["isotonic", "quantile", "uniform"]
 
 STRATEGIES = ("isotonic", "quantile", "uniform")
@@ -68,7 +71,8 @@ def reliability_curve(
     Equal predictions always stay together. Uniform bin k holds ``k / n_bins <= p < (k + 1) / n_bins``, and p = 1 is in
     the last; quantile bins are those of `binned_ece`. Empty bins have no entry. Isotonic pools are those of
     pool-adjacent-violators; if there are more than 1000, neighbours are merged, mostly in the middle of the
-    predictions. O(n log n): ten million rows take seconds and a gigabyte. From a sketch, milliseconds.
+    predictions. O(n log n) for them; O(n) for bins, where only rows near the edges of quantile bins are sorted. From a
+    sketch, milliseconds.
 
     From a sketch, pools and bins consist of whole buckets. A bucket that straddles the edge of a uniform bin is counted
     on the side of its mean prediction, and ``straddling`` is the weight of such buckets: 0 if `n_bins` is a power
@@ -97,6 +101,9 @@ def reliability_curve(
     >>> tc.reliability_curve(tc.Sketch().update(y, p), strategy="uniform", n_bins=2).high.tolist()
     [0.6666666666666666, 1.0]
     """
+    if strategy != "isotonic" and given_sketch(y_true, y_proba, sample_weight, pos_label) is None:
+        n_bins, level = _check_curve(strategy, n_bins, confidence_level)
+        return _binned_curve_of_rows(check_rows(y_true, y_proba, sample_weight, pos_label), strategy, n_bins, level)
     summary = summarize(y_true, y_proba, sample_weight, pos_label)
     return reliability_curve_of(summary, strategy, n_bins, confidence_level)
 
@@ -105,28 +112,57 @@ def reliability_curve_of(
     summary: Sample | Sketch, strategy: str = "isotonic", n_bins: int = DEFAULT_BINS, confidence_level: float = 0.95
 ) -> ReliabilityCurve:
     """Reliability curve of sorted rows or of a sketch."""
-    check_choice(strategy, "strategy", STRATEGIES)
-    n_bins, level = check_whole(n_bins, "n_bins", 1, MOST_ENTRIES), check_level(confidence_level, "confidence_level")
+    n_bins, level = _check_curve(strategy, n_bins, confidence_level)
     points = summary.points()
-    low: _Array | None = None
-    high: _Array | None = None
-    empty, pools, straddling = 0, 0, 0.0
     if strategy == "isotonic":
-        bins = points.runs(_pool_starts(points))
-        bins, pools = bins.thinned(MOST_ENTRIES), len(bins)
-    else:
-        starts = uniform_bins(points.p, n_bins) if strategy == "uniform" else quantile_bins(points.weight, n_bins)
-        bins, empty = points.runs(starts), n_bins - len(starts)
-        low, high = map(read_only, _bin_band(points, starts, bins, level))
-    left, right = read_only(bins.low), read_only(bins.high)
-    if strategy == "uniform":
-        number = _bin_of(points.p[starts], n_bins)
-        left, right = read_only(number / n_bins), read_only((number + 1) / n_bins)
+        pools = points.runs(_pool_starts(points))
+        columns = _curve_columns(pools.thinned(MOST_ENTRIES), None)
+        return ReliabilityCurve(*columns, None, None, strategy, level, 0, len(pools), 0.0, summary.sketched)
+    starts = uniform_bins(points.p, n_bins) if strategy == "uniform" else quantile_bins(points.weight, n_bins)
+    ends = np.append(starts[1:], len(points))
+
+    def rows_of(k: int) -> _Array:
+        bin_points = slice(starts[k], ends[k])
+        return np.repeat(points.p[bin_points], points.n[bin_points])
+
+    bins, straddling, uniform = BinSums.of_runs(points, starts), 0.0, n_bins if strategy == "uniform" else None
+    if uniform:
         across = _bin_of(points.low, n_bins) != _bin_of(points.high, n_bins)
         straddling = float(np.sum(points.weight[across]) / points.total)
-    mean_true, weight = read_only(_observed_frequencies(bins)), read_only(bins.weight / bins.total)
-    columns = left, right, bins.p, mean_true, bins.n, weight, low, high
-    return ReliabilityCurve(*columns, strategy, level, empty, pools, straddling, summary.sketched)
+    columns, band = _curve_columns(bins, uniform), _bin_band(bins, rows_of, level)
+    return ReliabilityCurve(*columns, *band, strategy, level, n_bins - len(starts), 0, straddling, summary.sketched)
+
+
+def _binned_curve_of_rows(rows: Checked, strategy: str, n_bins: int, level: float) -> ReliabilityCurve:
+    """Reliability curve of bins of checked rows, in any order: the band needs only sums, but in bins of few rows."""
+    uniform = n_bins if strategy == "uniform" else None
+    edges = uniform_edges(n_bins) if uniform else quantile_edges(rows, n_bins)
+    bins = BinSums.of_rows(rows, edges)
+    few = np.zeros(len(edges), np.bool_)
+    few[np.searchsorted(edges, bins.low, side="right") - 1] = bins.n <= _FEW
+    p = predictions_in(rows, edges, few) if few.any() else np.empty(0)
+
+    def rows_of(k: int) -> _Array:
+        return p[np.searchsorted(p, bins.low[k]) : np.searchsorted(p, bins.high[k], side="right")]
+
+    band = _bin_band(bins, rows_of, level)
+    return ReliabilityCurve(*_curve_columns(bins, uniform), *band, strategy, level, n_bins - len(bins.n))
+
+
+def _check_curve(strategy: str, n_bins: int, confidence_level: float) -> tuple[int, float]:
+    check_choice(strategy, "strategy", STRATEGIES)
+    return check_whole(n_bins, "n_bins", 1, MOST_ENTRIES), check_level(confidence_level, "confidence_level")
+
+
+def _curve_columns(bins: Points | BinSums, uniform: int | None) -> _Columns:
+    """Columns of a reliability curve without its band. `uniform`: the number of bins, if they have equal widths."""
+    left, right = bins.low, bins.high
+    if uniform:
+        number = _bin_of(bins.p, uniform)
+        left, right = number / uniform, (number + 1) / uniform
+    share = bins.weight / np.sum(bins.weight)
+    mean_true = _observed_frequencies(bins)
+    return read_only(left), read_only(right), bins.p, read_only(mean_true), bins.n, read_only(share)
 
 
 def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
@@ -137,7 +173,7 @@ def density_of(summary: Sample | Sketch) -> ReliabilityCurve:
     return ReliabilityCurve(*columns, "quantile", 0.95, sketched=summary.sketched)
 
 
-def _observed_frequencies(points: Points) -> _Array:
+def _observed_frequencies(points: Points | BinSums) -> _Array:
     """Mean outcomes of a reliability curve; for 0/1 outcomes of equal weight exactly a count over n, like its band."""
     mean = np.clip(points.wy / points.weight, 0.0, 1.0)
     count = np.rint(mean * points.n)
@@ -160,18 +196,18 @@ def _bin_of(x: _Array, n_bins: int) -> NDArray[np.intp]:
 # --- bands under calibration ------------------------------------------------------------------------------------------
 
 
-def _bin_band(points: Points, starts: NDArray[np.intp], bins: Points, level: float) -> tuple[_Array, _Array]:
-    """Band of a reliability curve: holds each bin's frequency with probability `level` or more under calibration."""
+def _bin_band(bins: BinSums, rows_of: Callable[[int], _Array], level: float) -> tuple[_Array, _Array]:
+    """Band of a reliability curve: holds each bin's frequency with probability `level` or more under calibration.
+
+    `rows_of` returns the predictions of the rows of a bin; it is called for bins of few rows.
+    """
     low, high = _band_of_many(bins, level)
-    few = np.flatnonzero((bins.n <= _FEW) & _equally_weighted(bins))
-    ends, p = np.append(starts[1:], len(points)), points.p
-    for k in few:
-        rows = slice(starts[k], ends[k])
-        low[k], high[k] = _band_of_few(np.repeat(p[rows], points.n[rows]), level)
-    return low, high
+    for k in np.flatnonzero((bins.n <= _FEW) & _equally_weighted(bins)):
+        low[k], high[k] = _band_of_few(rows_of(int(k)), level)
+    return read_only(low), read_only(high)
 
 
-def _equally_weighted(bins: Points) -> NDArray[np.bool_]:
+def _equally_weighted(bins: Points | BinSums) -> NDArray[np.bool_]:
     """Mask of the reliability bins whose rows have one weight, up to rounding: the frequency is a count over n."""
     equal: NDArray[np.bool_] = bins.weight**2 >= (1.0 - 1e-9) * bins.n * bins.ww
     return equal
@@ -186,7 +222,7 @@ def _band_of_few(p: _Array, level: float) -> tuple[float, float]:
     return low / len(p), min(high, len(p)) / len(p)
 
 
-def _band_of_many(bins: Points, level: float) -> tuple[_Array, _Array]:
+def _band_of_many(bins: BinSums, level: float) -> tuple[_Array, _Array]:
     """Reliability bands from binomials with the mean and variance of each bin's frequency."""
     p, variance, n = bins.p, bins.wwv / bins.weight**2, bins.n.astype(np.float64)
     upper = p > 0.5  # count the zeros there: the rarer outcome
@@ -198,27 +234,37 @@ def _band_of_many(bins: Points, level: float) -> tuple[_Array, _Array]:
     steps = _equally_weighted(bins)
     chance = np.where(steps, np.clip(1.0 - n * variance / rare, rare, 1.0 - 1e-16), rare)
     trials = np.where(steps, n * rare / chance, np.maximum(rare * (1.0 - rare) / variance, 1.0))
-    low, high = (_binomial_quantile(trials, chance, tail) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    low, high = _binomial_quantiles(trials, chance, np.array([[1.0 - level], [1.0 + level]]) / 2.0, steps)
     unit = np.where(steps, n, trials)
-    low = np.clip(np.where(steps, np.ceil(low), low), 0.0, unit)
-    high = np.clip(np.where(steps, np.ceil(high), high + 1.0), 0.0, unit)
+    low, high = np.clip(low, 0.0, unit), np.clip(np.where(steps, high, high + 1.0), 0.0, unit)
     low, high = np.where(upper, unit - high, low) / unit, np.where(upper, unit - low, high) / unit
     return np.where(certain, p, low), np.where(certain, p, high)
 
 
-def _binomial_quantile(trials: _Array, chance: _Array, tail: float) -> _Array:
-    """End of a reliability band: real count at which a binomial reaches `tail`; rounded up it is the quantile.
+def _binomial_quantiles(trials: _Array, chance: _Array, tails: _Array, whole: NDArray[np.bool_]) -> _Array:
+    """Ends of reliability bands: counts at which binomials reach `tails`; where not `whole`, real numbers.
 
     By bisection of the incomplete beta function, which interpolates the distribution function from 0 at -1 to 1 at
-    `trials`.
+    `trials`; first of the whole numbers, from those near the quantile of a normal distribution with its skewness.
     """
-    from scipy.special import betainc
+    from scipy.special import betainc, ndtri
 
-    low, high = np.full_like(trials, -1.0), trials.copy()
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        above = betainc(np.maximum(trials - middle, 1e-300), np.maximum(middle + 1.0, 1e-300), 1.0 - chance) >= tail
+    def reached(count: _Array) -> NDArray[np.bool_]:
+        distribution = betainc(np.maximum(trials - count, 1e-300), np.maximum(count + 1.0, 1e-300), 1.0 - chance)
+        return np.asarray(distribution >= tails)
+
+    z, most = ndtri(tails), np.ceil(trials)
+    middle = trials * chance + z * np.sqrt(trials * chance * (1.0 - chance)) + (z**2 - 1.0) * (1.0 - 2.0 * chance) / 6.0
+    low, high = (np.clip(np.floor(middle) + shift, -1.0, most) for shift in (-2.0, 1.0))
+    low, high = np.where(reached(low), -1.0, low), np.where(reached(high), high, most)
+    while np.any(high - low > 1.0):
+        middle = np.floor((low + high) / 2.0)
+        above = reached(middle)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
+    for _ in range(0 if whole.all() else 60):
+        middle = (low + high) / 2.0
+        above = reached(middle) | whole
+        low, high = np.where(above, low, middle), np.where(above & ~whole, middle, high)
     return high
 
 
