@@ -96,8 +96,7 @@ def test_rare_events_fill_the_axes(kind, rare, figure):
     place = ax.transAxes.inverted().transform(
         ax.transData.transform(np.stack([np.quantile(rare, [0.25, 0.75])] * 2, 1))
     )
-    # Frequencies need more room than predictions where these are above 95%.
-    assert np.diff(place[:, 0])[0] > (0.3 if kind == "binned" or rare.mean() > 0.5 else 1 / 3)
+    assert np.diff(place[:, 0])[0] > 0.3
     for axis in (ax.xaxis, ax.yaxis):
         labels = [label.get_text() for label in axis.get_ticklabels()]
         assert 3 <= len(set(labels)) == len(labels)

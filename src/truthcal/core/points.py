@@ -219,6 +219,7 @@ class Points:
         p, variance = self.p, self.wwv / self.weight**2
         with np.errstate(divide="ignore", invalid="ignore"):
             trials = np.where(variance > 0.0, p * (1.0 - p) / variance, _MOST_TRIALS).clip(1.0, _MOST_TRIALS)
+        trials = np.where(np.abs(trials - np.rint(trials)) < 1e-9 * trials, np.rint(trials), trials)  # up to rounding
         whole = np.floor(trials)
         fewer = whole * (whole + 1.0 - trials) / trials
         successes, drawn = _draw_binomials(whole, 1.0 - fewer, p, count, rng)

@@ -199,24 +199,6 @@ def moments(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, float, floa
 
 
 @interpreted_first
-def bin_sums(p: Rows, y: Rows, w: Rows, edges: Rows, first: Rows, out: Rows) -> None:
-    """Add the rows of each bin to `out`, (bins, 4): sums of w, w y and, as a pair, of w c.
-
-    Bin k begins at edges[k], and the last entry of `edges` is infinite. `first` has, for each of its equal stretches of
-    [0, 1], the bin of its left end.
-    """
-    scale, last = np.float64(first.size), np.uint64(first.size - 1)
-    for i in range(p.size):
-        x, weight = np.float64(p[i]), w[i]
-        k = np.uint64(first[min(np.uint64(np.int64(x * scale)), last)])
-        while x >= edges[k + np.uint64(1)]:
-            k += np.uint64(1)
-        out[k, 0] += weight
-        out[k, 1] += weight * y[i]
-        out[k, 2], out[k, 3] = two_sum(out[k, 2], out[k, 3], weight * (x - y[i]))
-
-
-@interpreted_first
 def count_distinct(p: Rows) -> int:
     """Count the distinct predictions of sorted rows."""
     count = 1

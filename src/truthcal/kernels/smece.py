@@ -112,8 +112,8 @@ def gaussian_sums(
                 a1, b1 = z1 * a1 - degree * b1, a1
                 a2, b2 = z2 * a2 - degree * b2, a2
                 a3, b3 = z3 * a3 - degree * b3, a3
-            s0, s1 = s0 + t0 * np.exp(-0.5 * z0 * z0), s1 + t1 * np.exp(-0.5 * z1 * z1)
-            s2, s3 = s2 + t2 * np.exp(-0.5 * z2 * z2), s3 + t3 * np.exp(-0.5 * z3 * z3)
+            s0, s1 = s0 + t0 * math.exp(-0.5 * z0 * z0), s1 + t1 * math.exp(-0.5 * z1 * z1)
+            s2, s3 = s2 + t2 * math.exp(-0.5 * z2 * z2), s3 + t3 * math.exp(-0.5 * z3 * z3)
         total[j], total[j + 1], total[j + 2], total[j + 3] = s0 * ratio, s1 * ratio, s2 * ratio, s3 * ratio
 
 

@@ -53,8 +53,7 @@ def _warmup_steps() -> list[Callable[[], Any]]:
         steps.append(partial(approximate, ones, narrow, tolerance=1e-6, sample_weight=many + 0.5))
     return [
         *steps,
-        partial(tc.atb, ones, many),
-        partial(tc.atb, ones, many.astype(np.float32)),
+        *_warmup_many(ones, many),
         partial(tc.assess, y, p),
         partial(tc.assess, y, p, sample_weight=w),
         partial(tc.smcal_witness, y, p),
@@ -62,11 +61,24 @@ def _warmup_steps() -> list[Callable[[], Any]]:
         partial(tc.scale_profile, y, p, rng=0),
         partial(tc.consistency_band, p, rng=0),
         partial(tc.reliability_curve, y, p, strategy="uniform"),
-        partial(tc.subsampled_smcal, ones, many),
+        partial(tc.spiegelhalter_test, y, p),
+        partial(tc.calibration_test, y, p, measure="ks_ce"),
+        partial(tc.calibration_slope_intercept, y, 0.1 + 0.8 * p),
         partial(tc.ubse, y, p, lambda p: (p * 10).astype(int)),
         partial(tc.audit, p[:50], rng=0),
         *_warmup_files(y, p, w),
     ]
+
+
+def _warmup_many(y: Any, p: Any) -> list[Callable[[], Any]]:
+    """Calls that warm up the sorting and counting of many rows."""
+    steps: list[Callable[[], Any]] = []
+    for column in (p, p.astype(np.float32)):
+        tied = column.round(2)
+        steps += [partial(tc.atb, y, column), partial(tc.atb, y, tied), partial(tc.ks_ce, y, tied)]
+    steps += [partial(measure, y, p) for measure in (tc.smece, tc.subsampled_smcal)]
+    steps.append(partial(tc.atb, y, p, sample_weight=p + 0.5))
+    return [*steps, partial(tc.reliability_curve, y, p, strategy="quantile")]
 
 
 def _warmup_sketch(y: Any, p: Any, w: Any = None) -> None:
