@@ -44,8 +44,9 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/segments.py
 	$(BIN)/python benchmarks/cli.py
 
-bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md; PEERS_ARGS=--quick to try
+bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md and goals.md; PEERS_ARGS=--quick to try
 	$(PEERS)/bin/python benchmarks/peers.py $(PEERS_ARGS)
+	$(PEERS)/bin/python benchmarks/goals.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -65,7 +66,7 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml
 $(PEERS)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' --group bench-peers --editable .
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' --group bench-peers --editable '.[report]'
 	@touch $@
 
 clean:

@@ -474,6 +474,7 @@ COMPARISONS = [
         None,
         "Different tests: probcal's is Cox's likelihood-ratio test of slope 1 and intercept 0, truthcal's detects "
         "errors of any shape.",
-        "Up to 10,000 rows truthcal redraws the outcomes up to 9,999 times; probcal uses the chi-square distribution.",
+        "truthcal computes the distribution of a sum of 192 squares; probcal uses the chi-square distribution with two "
+        "degrees of freedom.",
     ),
 ]

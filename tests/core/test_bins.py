@@ -121,6 +121,12 @@ def test_totals_of_rows_are_those_of_points(kind, weighted, n):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-12, abs=1e-300)
 
 
+def test_only_predictions_of_exactly_0_and_1_make_outcomes_impossible():
+    p = np.array([0.0, 0.0, 1.0, 1.0, 1e-17, 5e-324, 1.0 - 2.0**-53])
+    y = np.array([1, 0, 0, 1, 1, 1, 0], np.uint8)
+    assert Totals.of_rows(check_rows(y, p)).impossible == 2
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 300, 300_000])

@@ -292,3 +292,21 @@ def test_spiegelhalter_says_on_which_side():
     assert "the Brier score is better than expected. The predictions are probably not extreme enough." in str(timid)
     extreme = tc.spiegelhalter_test(np.arange(200) % 2, p)
     assert "worse than expected. The predictions are probably too extreme." in str(extreme)
+
+
+@pytest.mark.parametrize("method", ["asymptotic", "exact"])
+def test_certain_predictions_that_are_right_add_nothing_to_hosmer_lemeshow(method):
+    """Weights that are not dyadic: sums of them differ in the last digit, and these bins have no variance."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = np.concatenate([rng.random(60), np.zeros(15), np.ones(15)])
+        y, w = rng.random(len(p)) < p, rng.random(len(p))
+        result = tc.hosmer_lemeshow_test(y, p, n_bins=6, sample_weight=w, method=method, n_resamples=99)
+        inner = slice(0, 60)
+        assert 0.0 < result.statistic < 50.0
+        assert math.isfinite(result.null_mean)
+        assert tc.hosmer_lemeshow_test(1 - y, 1 - p, n_bins=6, sample_weight=w, method=method).pvalue > 0.0
+        wrong = tc.hosmer_lemeshow_test(
+            np.append(y[inner], 0), np.append(p[inner], 1.0), n_bins=61, method="asymptotic"
+        )
+        assert wrong.statistic == math.inf

@@ -252,7 +252,10 @@ def test_engines_in_this_process_stream_their_rows(name, options, tmp_path, monk
 @pytest.mark.parametrize("name", ["duckdb", "polars, lazy"])
 def test_many_groups_are_left_to_the_engine(name, tmp_path, monkeypatch):
     """The loops index all buckets of all groups, filled or not."""
+    frame, calls, aggregate = ENGINES[name](table(), tmp_path), [], engines._aggregate_frame
+    monkeypatch.setattr(engines, "_aggregate_frame", lambda *args: calls.append(1) or aggregate(*args))
     monkeypatch.setattr(frame_batches, "_MOST_CELLS", B)
-    frame = ENGINES[name](table(), tmp_path)
     result = tc.sketch_frame(frame, y_true="y", y_proba="p", by="site", n_buckets=B)
+    assert len(result) > 1
+    assert calls == [1]
     assert_same(result.total(), tc.Sketch(B).update(TRUE, PROBA))

@@ -325,9 +325,11 @@ def _lower_tail_of_cells(points: Points, kernel: TentKernel, plan: Plan) -> floa
 def _explain(method: str, statistic: Statistic) -> str:
     if method == "bound":
         return "upper bound on the p-value, valid for any number of rows"
-    known = statistic.totals.effective_information
+    totals = statistic.totals
+    known = totals.effective_information
     how = "accurate: {:.4g} is at least 100" if known >= ENOUGH_INFORMATION else "approximate: {:.4g} is below 100"
-    return f"distribution for large sum p(1 - p), {how.format(known)}"
+    weighted = "" if math.isclose(known, totals.information, rel_tol=1e-6) else "effective "
+    return f"distribution for large {weighted}sum p(1 - p), {how.format(known)}"
 
 
 def _tails_of_exact_test(statistic: Statistic, outcomes: TiedOutcomes, values: Values, plan: Plan) -> _Found:

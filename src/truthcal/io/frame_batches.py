@@ -20,7 +20,7 @@ from truthcal.io.files.accumulate import BucketAccumulator
 from truthcal.io.files.decode import combine_groups, decode_to_dictionary
 
 _ROWS = 1 << 20  # of a batch: enough for several threads, and 16 MB
-# Buckets of all groups in a batch, filled or not. The loops have an index of them, 4 bytes each; engines do not.
+# Buckets of all groups, filled or not. The loops have an index of them, 4 bytes each; engines do not.
 _MOST_CELLS = 1 << 25
 # Raised for rows, group keys and types that are left to the engine, and by Arrow for types that it cannot encode.
 _LEFT_TO_ENGINE = (ValueError, TypeError, NotImplementedError, ImportError)
@@ -32,9 +32,10 @@ def accumulate_frame(
     """Add up the rows of a frame by group and bucket; return the table of sums and its groups.
 
     `rows` has the columns `y`, `p`, `w` and labels as numbers, and groups under their `aliases`. Returns None if the
-    engine must do it: if it runs elsewhere, or if rows or labels are invalid, since its query counts all of them.
+    engine must do it: if it runs elsewhere, if there are too many groups, or if rows or labels are invalid, since its
+    query counts all of them.
     """
-    accumulator, others = BucketAccumulator(roles, n_buckets), set[Any]()
+    accumulator, others, keys = BucketAccumulator(roles, n_buckets), set[Any](), set[Any]()
     try:
         for batch in _batches(rows):
             numbers = [batch[name] for name in ("y", "p", "w") if name in batch.columns]
@@ -42,7 +43,10 @@ def accumulate_frame(
             if len(others) > 1 or any(column.null_count() for column in numbers):
                 return None
             y, p, *w = map(series_to_numpy, numbers)
-            groups = _encode_groups([batch[name] for name in aliases], roles.by, n_buckets) if aliases else None
+            groups = _encode_groups([batch[name] for name in aliases], roles.by) if aliases else None
+            keys.update(groups[1] if groups else ())
+            if len(keys) * n_buckets > _MOST_CELLS:
+                return None
             accumulator.add(y, p, w[0] if w else None, groups, 0, "the frame")
         table, groups = accumulator.table()
     except _LEFT_TO_ENGINE:
@@ -79,11 +83,8 @@ def series_to_numpy(column: nw.Series[Any]) -> Any:
     return np.from_dlpack(native.combine_chunks())  # `to_numpy` would import pandas if installed, which takes 0.4 s
 
 
-def _encode_groups(columns: Sequence[nw.Series[Any]], names: Sequence[str], n_buckets: int) -> Groups:
-    groups = combine_groups(_encode(column.to_arrow(), name) for column, name in zip(columns, names, strict=True))
-    if len(groups[1]) * n_buckets > _MOST_CELLS:
-        raise NotImplementedError
-    return groups
+def _encode_groups(columns: Sequence[nw.Series[Any]], names: Sequence[str]) -> Groups:
+    return combine_groups(_encode(column.to_arrow(), name) for column, name in zip(columns, names, strict=True))
 
 
 def _encode(column: Any, name: str) -> tuple[NDArray[Any], list[Any]]:

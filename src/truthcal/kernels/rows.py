@@ -99,15 +99,17 @@ def scatter_rows(p: Rows, y: Rows, w: Rows, part: Rows, places: Rows, out: Rows)
 
 @interpreted_first
 def unpack(keys: Rows, y: Rows) -> int:
-    """Undo `pack` of sorted rows in place: keys become the bits of p again, labels go to y. Returns distinct values."""
-    distinct, previous = 0, np.int64(-1)
+    """Undo `pack` of sorted rows in place: keys become the bits of p again, labels go to y. Returns distinct values.
+
+    Two loops, since the processor can take several rows at once in each.
+    """
+    distinct = min(keys.size, 1)
+    for i in range(1, keys.size):
+        distinct += (keys[i] ^ keys[i - 1]) > 1  # in more than the label
     for i in range(keys.size):
         key = keys[i]
         y[i] = key & 1
-        value = key >> 1
-        keys[i] = value
-        distinct += value != previous
-        previous = value
+        keys[i] = key >> 1
     return distinct
 
 

@@ -18,7 +18,7 @@ def information_sums(p: Rows, y: Rows, w: Rows) -> tuple[float, float, float, fl
             block_v += v
             block_wwv += ww * v
             block_fourth += ww * (ww * v)
-            block_impossible += np.float64(abs(x - y[i]) == 1.0)
+            block_impossible += np.float64(((x == 0.0) & (y[i] == 1)) | ((x == 1.0) & (y[i] == 0)))
         weight += block_w
         information += block_v
         noise += block_wwv

@@ -321,3 +321,19 @@ def test_forms_together_are_those_of_each_alone(signed):
     for chance in (0.01, 0.9):
         alone = [upper_quantile(chance, scales[part], shifts[part]) for part in parts]
         np.testing.assert_allclose(forms.upper_quantiles(chance), alone, rtol=1e-13, atol=0)
+
+
+def test_extreme_thresholds_with_shifts_do_not_affect_other_forms():
+    """Saddlepoints of 1e200: squares of the nodes overflow."""
+    forms = Forms.of(np.array([1.0, 0.5] * 3), np.array([0.0, 0.0, 1.0, 0.0, 0.3, -2.0]), np.array([0, 2, 4, 6]))
+    x = np.array([1e-200, 1.0, 1e-153])
+    alone = [
+        lower_tail(1e-200, [1.0, 0.5]),
+        lower_tail(1.0, [1.0, 0.5], [1.0, 0.0]),
+        lower_tail(1e-153, [1.0, 0.5], [0.3, -2.0]),
+    ]
+    assert forms.lower_tails(x).tolist() == alone
+    # Near 0 the density of two squares is constant: exp(-(d^2 + e^2)/2) / (2 sqrt(r s)).
+    expected = 1e-153 * math.exp(-(0.3**2 + 2.0**2) / 2.0) / (2.0 * math.sqrt(0.5))
+    assert alone[2] == pytest.approx(expected, rel=1e-12)
+    assert alone[0] == pytest.approx(1e-200 / (2.0 * math.sqrt(0.5)), rel=1e-12)

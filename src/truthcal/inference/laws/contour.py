@@ -192,15 +192,17 @@ class _Paths(NamedTuple):
         a *= scales.r
         b *= scales.r
         gap = 1.0 - a
-        large = max(float(np.max(np.abs(re))), float(np.max(np.abs(im)))) > _LARGE
-        modulus = np.hypot(gap, b) if large else np.sqrt(gap * gap + b * b)
+        modulus = np.sqrt(gap * gap + b * b)
+        large = np.max(np.maximum(np.abs(re), np.abs(im)), axis=0) > _LARGE
+        if large.any():
+            modulus = np.where(scales.spread(large), np.hypot(gap, b), modulus)
         # The real and the imaginary part of -1/2 log(1 - r z).
         real = -0.5 * scales.sums(np.log(modulus)) - re * self.half_far
         imag = 0.5 * scales.sums(np.arctan2(b, gap)) - im * self.half_far
         if scales.squares.any():
-            # r z / (1 - r z), then once more times r z for far scales.
-            half_modulus = 0.5 * scales.squares / modulus
-            ratio_real, ratio_imag = (a * gap - b * b) / modulus * half_modulus, b / modulus * half_modulus
+            # r z / (1 - r z), without overflow, then once more times r z for far scales.
+            turn, half = b / modulus, 0.5 * scales.squares
+            ratio_real, ratio_imag = half * (a / modulus * (gap / modulus) - turn * turn), half * (turn / modulus)
             a[:, self.near], b[:, self.near] = 1.0, 0.0
             real += scales.sums(a * ratio_real - b * ratio_imag)
             imag += scales.sums(a * ratio_imag + b * ratio_real)
