@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from truthcal.kernels.jit import Rows, interpreted_first, two_sum
+from truthcal.kernels.jit import Rows, interpreted_briefly, two_sum
 
 
-@interpreted_first
+@interpreted_briefly
 def bias_extremes(p: Rows, y: Rows, w: Rows) -> tuple[float, float, int, float, float, float, float]:
     """Lowest and highest cumulative bias of sorted rows, starting from 0 and read between distinct predictions.
 
