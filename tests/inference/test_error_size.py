@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.shapes import SHAPES, true_error
 from support.simulation import REPEATS, assert_covered
@@ -47,10 +47,20 @@ def mean_square(y, p, w, k):
     return total / weight if weight else 0.0
 
 
+def rounding_decides(p, w, k):
+    """Whether a prediction is about as heavy as one alone, or its middle about at an edge, of weights with fractions."""
+    if all(float(x).is_integer() for x in w):
+        return False  # sums are exact
+    weight = np.array([sum(w[i] for i in range(len(p)) if p[i] == value) for value in sorted(set(p))]) * k / sum(w)
+    middle = np.cumsum(weight) - weight / 2.0
+    return bool(min(np.min(np.abs(weight - 0.5)), np.min(np.abs(middle - np.rint(middle)))) < 1e-9)
+
+
 @given(weighted_rows(min_size=2, max_size=10), st.integers(1, 5))
 def test_estimate_is_the_mean_over_pairs_of_rows(data, k):
     y, p, w = data
     k = min(k, len(p) // 2)
+    assume(not rounding_decides(p, w, k))
     bias = abs(sum(wi * (pi - yi) for wi, pi, yi in zip(w, p, y, strict=True)) / sum(w))
     expected = max(math.sqrt(max(mean_square(y, p, w, k), 0.0)), bias)
     assert tc.error_size(y, p, sample_weight=w, n_groups=k).estimate == pytest.approx(expected, rel=1e-6, abs=1e-7)

@@ -66,7 +66,7 @@ class Null:
             slope = (1.0 - 2.0 * r) / math.sqrt(np.sum((w * (1.0 - 2.0 * p)) ** 2 * p * (1.0 - p)))
             return lambda positive: np.abs(self.outcomes.bias(positive) @ slope)
         if test == "hosmer_lemeshow":
-            starts, variance = _bins(self.sample, 10)
+            starts, variance, _ = _bins(self.sample, 10)
             sure = variance == 0.0  # bins of 0 or of 1 alone, whose outcomes are never wrong here
 
             def chi_square(positive):
@@ -139,7 +139,7 @@ def test_size_of_hosmer_lemeshow_of_rare_events():
     """The chi-square limit needs five expected positives in each bin: 100,000 rows here, in ties so that draws are few."""
     p = np.repeat(design("rare", 1000)[0], 100)
     sample = Sample.of(np.zeros(len(p)), p)
-    starts, variance = _bins(sample, 10)
+    starts, variance, _ = _bins(sample, 10)
     assert 5.0 < variance.min() < 5.5
     outcomes, rng, count = Outcomes(sample), np.random.default_rng(0), 20_000
     positive = (outcomes.draw(rng, 2000) for _ in range(count // 2000))

@@ -189,10 +189,15 @@ def _hosmer_lemeshow(rows: Checked, n_bins: int, ddof: int) -> Statistic:
 
 def hosmer_lemeshow_values(sample: Sample, n_bins: int = 10) -> Values:
     """The Hosmer-Lemeshow statistic as a function of the bias at each different prediction of sorted rows."""
+    starts, variance, weight = _bins(sample, n_bins)
+    return lambda bias: _sum_of_squares(np.add.reduceat(bias, starts, axis=1), variance, weight)
+
+
+def _bins(sample: Sample, n_bins: int) -> tuple[NDArray[np.intp], _Array, _Array]:
+    """Hosmer-Lemeshow bins of sorted rows: starts among the distinct predictions, variances of counts, and weights."""
     rows = rows_of(sample)
     bins = BinSums.of_rows(rows, _hosmer_lemeshow_edges(rows, n_bins))
-    starts, variance = np.searchsorted(sample.groups.r, bins.low), _count_variance(bins)
-    return lambda bias: _sum_of_squares(np.add.reduceat(bias, starts, axis=1), variance, bins.weight)
+    return np.searchsorted(sample.groups.r, bins.low), _count_variance(bins), bins.weight
 
 
 def _hosmer_lemeshow_edges(rows: Checked, n_bins: int) -> _Array:
