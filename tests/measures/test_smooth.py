@@ -11,6 +11,7 @@ from oracles import more_measures as more_oracles
 from support.strategies import examples, probabilities, rows, weighted_rows
 
 import truthcal as tc
+from truthcal.measures import smooth
 
 
 def sample_of(n, seed=0, slope=1.0, shift=0.0):
@@ -184,3 +185,16 @@ def test_smece_of_many_levels_agrees_with_brute_force():
         smoothed += kernel @ c
     found = np.abs(smoothed).sum() / 2048 / (value * math.sqrt(2 * math.pi) * len(p))
     assert found == pytest.approx(value, rel=3e-3)
+
+
+@pytest.mark.parametrize("n", [3, 50, 3_000, 40_000])
+@pytest.mark.parametrize("error", [0.0, 0.02, 0.2])
+def test_smece_by_secant_steps_is_that_of_the_search_over_levels(n, error, monkeypatch):
+    """Both ways find the same fixed point; the second one serves where the first one does not converge."""
+    y, p = sample_of(n, 7)
+    p = np.clip(p + error, 0.0, 1.0)
+    value = tc.smece(y, p)
+    used = []
+    monkeypatch.setattr(smooth, "_smece_from_estimate", lambda *_: used.append(1))
+    assert tc.smece(y, p) == pytest.approx(value, rel=2e-7)
+    assert used
