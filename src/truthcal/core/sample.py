@@ -113,12 +113,14 @@ class Sample:
         p, y, w = self.p, self.y, self.w
         parts = in_parts(lambda first, last: kernel.moments(p[first:last], y[first:last], w[first:last]), self.n)
         *sums, high, low = zip(*parts, strict=True)
-        return Moments._make([*map(math.fsum, sums), math.fsum(high + low)])
+        return Moments._make([self.weight, *map(math.fsum, sums), math.fsum(high + low)])
 
-    @property
+    @cached_property
     def weight(self) -> float:
         """Sum of the weights, without a pass over the rows where there are none."""
-        return self.moments.w if self.weighted else float(self.n)
+        if not self.weighted:
+            return float(self.n)
+        return math.fsum(in_parts(lambda first, last: float(np.sum(self.w[first:last])), self.n))
 
     @cached_property
     def groups(self) -> Groups:

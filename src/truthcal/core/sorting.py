@@ -18,6 +18,8 @@ A = TypeVar("A")
 _SORT_ROWS, _MOST_PARTS = 1 << 14, 64
 # Pivots between the parts are quantiles of a sample of so many rows. A table of so many cells finds the part of a row.
 _SAMPLE, _CELLS = 4001, 1 << 12
+# Fewer rows than this are sorted by `np.argsort`, without compiled loops.
+_FEW_ROWS = 1 << 12
 # Many rows with at most so many distinct predictions are counted, in at most so many parts with a table each.
 _FEW_VALUES, _COUNT_PARTS = 1 << 12, 16
 
@@ -110,9 +112,9 @@ def sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.flo
     columns, weights = np.empty((2 if w is None else 3, len(p))), np.empty(0) if w is None else w
 
     def sort(first: int, last: int) -> None:
-        order = np.argsort(columns[0, first:last])
+        order = _stable_order(columns[0, first:last])
         for column in columns:
-            column[first:last] = column[first:last][order]
+            column[first:last] = column[first:last].take(order)
 
     if len(p) < WORTH_A_THREAD:
         for out, column in zip(columns, rows, strict=False):
@@ -124,6 +126,25 @@ def sort_rows(rows: Checked) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.flo
         parts.scatter(lambda rows, part, at: kernel.scatter_rows(p[rows], y[rows], weights[rows], part, at, columns))
         parts.each(sort)
     return columns[0], columns[1], columns[2] if w is not None else None
+
+
+def _stable_order(p: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the order that sorts rows by prediction; equal ones stay in their order.
+
+    Sorting values is twice as fast as `np.argsort`. So the index of a row takes the low bits of its sort key, and the
+    high bits are those of p, less the smallest one: mostly all of them fit. Rows that differ only in bits that do not
+    fit are moved afterwards; if these are too many, `np.argsort` does it all.
+    """
+    if len(p) < _FEW_ROWS:
+        return np.argsort(p, kind="stable")
+    bits, index_bits = _bits(p), (len(p) - 1).bit_length()
+    low = int(bits.min())
+    shift = max((int(bits.max()) - low).bit_length() + index_bits - 63, 0)
+    keys, order = np.empty_like(bits), np.empty_like(bits)
+    kernel.index_keys(bits, low, shift, index_bits, keys)
+    keys.sort()
+    done = kernel.order_of_keys(keys, bits, (1 << index_bits) - 1, shift > 0, order)
+    return order if done else np.argsort(p, kind="stable")
 
 
 class _Partition:
