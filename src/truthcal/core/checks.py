@@ -266,15 +266,15 @@ def cure_outside_unit(low: float, high: float) -> str:
 def _refuse_missing_values(missing: NDArray[np.bool_], name: str, what: str) -> None:
     if missing.any():
         cure = "Drop those rows, or impute the values."
-        raise invalid(name, f"has a missing value ({what}) {_row_of_first(missing)}. {cure}")
+        raise invalid(name, f"has a missing value ({what}) {row_of_first(missing)}. {cure}")
 
 
 def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
     """Return the first bad value and its position, for the error of a check."""
-    return f"{values[bad.argmax()].item()!r} {_row_of_first(bad)}"
+    return f"{values[bad.argmax()].item()!r} {row_of_first(bad)}"
 
 
-def _row_of_first(bad: NDArray[np.bool_]) -> str:
+def row_of_first(bad: NDArray[np.bool_]) -> str:
     """Row of the first bad value, and their number, for an error. Rows are counted from 0, as by numpy and pandas."""
     return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 
