@@ -40,7 +40,7 @@ FEWEST_GROUPS, FEW_GROUPS = 20, 40
 _SMALL_GROUP, _BLOCK = 16, 1 << 10
 
 
-class _Entries(NamedTuple):
+class GroupEntries(NamedTuple):
     """The filled cells of all groups, sorted by group: group, cell, and sums of w c / W and of w / W."""
 
     group: _Ints
@@ -126,7 +126,7 @@ class GroupSums:
     weights: _Array
     n_groups: int
     flips: int = 0
-    _entries: _Entries | None = field(default=None, repr=False)
+    _entries: GroupEntries | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, points: Points, rows: Checked, groups: _Ints) -> Self:
@@ -139,7 +139,7 @@ class GroupSums:
         p = rows.p.astype(np.float64)
         w = np.full(len(p), 1.0 / len(p)) if rows.w is None else rows.w / float(np.sum(rows.w))
         cell = search_edges(cells.low[1:], p, "right").astype(np.int64)
-        entries = _Entries.of(groups, cell, w * (p - rows.y), w, len(cells))
+        entries = GroupEntries.of(groups, cell, w * (p - rows.y), w, len(cells))
         return cls(cells, *entries.moments(len(cells)), int(groups.max()) + 1, _entries=entries)
 
     @classmethod
