@@ -127,7 +127,8 @@ def assess_segments(
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
     segments = _list_segments(table, tests, adjusted.tolist(), alpha, level)
-    return SegmentTable(segments, table.by, alpha, adjust, min_rows, table.neighbour_z)
+    neighbour_z = table.neighbour_z if grouped is None else None
+    return SegmentTable(segments, table.by, alpha, adjust, min_rows, neighbour_z)
 
 
 def _list_segments(
