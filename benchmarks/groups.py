@@ -42,8 +42,8 @@ independent rows."""
 COVERAGE = """
 ## Coverage of 95% intervals
 
-The error is the root mean square error (`error_size`). If it is 0, or too small to be detected, its interval can miss on
-one side only, so that the target is 0.975 or more."""
+The error is the root mean square error (`error_size`). If it is 0, or too small to be detected, its interval can miss
+on one side only, so that the target is 0.975 or more."""
 POWER = """
 ## Power
 
