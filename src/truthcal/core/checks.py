@@ -104,11 +104,18 @@ def as_columns(**columns: object) -> list[NDArray[Any]]:
     columns = {name: values for name, values in columns.items() if values is not None or name != "sample_weight"}
     arrays = {name: as_vector(values, name) for name, values in columns.items()}
     for first, second in itertools.combinations(columns, 2):
-        if len(arrays[first]) != len(arrays[second]):
-            problem = f"has {len(arrays[first])} rows but `{second}` has {len(arrays[second])}"
-            raise invalid(first, f"{problem}; they must match row by row.")
-        _refuse_other_order(columns[first], columns[second], (first, second))
+        refuse_unlike(columns[first], arrays[first], first, arrays[second], second, columns[second])
     return list(arrays.values())
+
+
+def refuse_unlike(
+    values: object, array: NDArray[Any], name: str, other: NDArray[Any], other_name: str, other_values: object
+) -> None:
+    """Reject columns of different lengths, or pandas columns with the same index labels in another order."""
+    if len(array) != len(other):
+        problem = f"has {len(array)} rows but `{other_name}` has {len(other)}"
+        raise invalid(name, f"{problem}; they must match row by row.")
+    _refuse_other_order(values, other_values, (name, other_name))
 
 
 def as_vector(values: object, name: str) -> NDArray[Any]:
@@ -266,15 +273,15 @@ def cure_outside_unit(low: float, high: float) -> str:
 def _refuse_missing_values(missing: NDArray[np.bool_], name: str, what: str) -> None:
     if missing.any():
         cure = "Drop those rows, or impute the values."
-        raise invalid(name, f"has a missing value ({what}) {_row_of_first(missing)}. {cure}")
+        raise invalid(name, f"has a missing value ({what}) {row_of_first(missing)}. {cure}")
 
 
 def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
     """Return the first bad value and its position, for the error of a check."""
-    return f"{values[bad.argmax()].item()!r} {_row_of_first(bad)}"
+    return f"{values[bad.argmax()].item()!r} {row_of_first(bad)}"
 
 
-def _row_of_first(bad: NDArray[np.bool_]) -> str:
+def row_of_first(bad: NDArray[np.bool_]) -> str:
     """Row of the first bad value, and their number, for an error. Rows are counted from 0, as by numpy and pandas."""
     return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 

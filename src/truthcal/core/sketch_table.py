@@ -18,6 +18,7 @@ from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import PointGroups, Points
+from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid
 from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
@@ -76,6 +77,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # z of neighbouring rows of the same group, and of the whole file: known if all rows were at hand, in order.
     neighbour_z: float | None = None
     _neighbour_z_of_all: float | None = None
+    segment_groups: SegmentGroups | None = None  # if the user said which rows belong together
     weights_known: bool = True  # as for `Sketch`
     _MAGIC, _NOUN = b"TRUTHTAB", "sketch table"
     _HEADERS: ClassVar = {1: struct.Struct("<8sIIQQQ"), 2: struct.Struct("<8sIIIQQQQQ")}
@@ -162,7 +164,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         self._keys, self._place = ordered, {key: g for g, key in enumerate(ordered)}
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._buckets, self._columns = code % self.n_buckets, columns
-        self.neighbour_z = self._neighbour_z_of_all = None
+        self.neighbour_z = self._neighbour_z_of_all = self.segment_groups = None
         return self
 
     def merge(self, other: "SketchTable") -> Self:

@@ -29,8 +29,9 @@ def run(request: Request) -> int:
     (name_a, a), (name_b, b) = data.models.items()
     level = request.confidence_level
     comparison = tc.compare(
-        a.y, a.p, b.p, measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard
-    )
+        a.y, a.p, b.p,
+        measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard, groups=a.groups,
+    )  # fmt: skip
     result = dataclasses.replace(comparison, names=(name_a, name_b))
     content = {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict}
     print_formatted(request, result, content)
@@ -65,12 +66,12 @@ def _read_two_files_to_compare(request: Request) -> Data:
         for guessed in (first, second)
     ]
     checksum = None if request.report is None else hashlib.sha256()
-    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum)
+    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum, group=request.group)
     for source, unmatched in zip(sources, (rows.only_a, rows.only_b), strict=True):
         if unmatched:
             print_message(request, f"{unmatched:,} rows of {source} have no match on {key!r} and are left out.")
     models = {
-        name: rows_in_memory(rows.y, p, rows.w)
+        name: rows_in_memory(rows.y, p, rows.w, rows.groups)
         for name, p in zip(_model_names(sources, proba), (rows.p_a, rows.p_b), strict=True)
     }
     columns = {**describe_columns(request, first, proba), "key": key}
@@ -93,7 +94,8 @@ def _find_two_files_to_compare(request: Request) -> list[Source]:
 def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: str | None) -> Guess:
     """Guess the columns of one of the files to compare. The second may have no outcomes and weights of its own."""
     proba = request.proba[k : k + 1] or request.proba[:1]
-    preview = preview_columns(sources[k], [*proba, str(request.key)])
+    names = [*proba, str(request.key), *([request.group] if request.group is not None and k == 0 else [])]
+    preview = preview_columns(sources[k], names)
     sources[k] = preview.source
     no_weight = label_elsewhere is not None and all(column.name != request.weight for column in preview.columns)
     guessed = guess(
@@ -101,6 +103,7 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
         label=request.label,
         proba=proba,
         weight=None if no_weight else request.weight,
+        group=request.group if label_elsewhere is None else None,
         key=request.key,
         pos_label=request.pos_label,
         where=str(sources[k]),

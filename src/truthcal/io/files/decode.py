@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import invalid
+from truthcal.core.group_keys import plain_value
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups
 from truthcal.io.column_roles import ColumnRoles
@@ -30,6 +32,7 @@ class BatchDecoder:
         self._roles = roles
         self._others: set[Any] = set()
         self._group_types: dict[str, tuple[str, Source]] = {}
+        self._numbers: dict[Any, int] = {}
 
     def decode(self, batch: Any, source: Source) -> tuple[_Rows, list[_Rows], _Rows | None, Groups | None]:
         """Return outcomes, the predictions of each model, weights if any, groups if any. A missing number is nan."""
@@ -72,11 +75,23 @@ class BatchDecoder:
             outcomes = np.where(missing, np.nan, outcomes)
         return outcomes[_array(encoded.indices)] if len(values) else outcomes
 
+    def number_groups(self, batch: Any, name: str, first: int, source: Source) -> _Rows:
+        """Return the number of each row's group of rows that belong together, the same in all batches and files."""
+        rows, values = self._group_column(batch, name, source, "group")
+        plain = [plain_value(value, name) for value in values]
+        missing = np.array([value is None for value in plain], np.bool_)[rows]
+        if missing.any():
+            place = f"at row {first + int(missing.argmax())} of {source} (column {name!r})"
+            cure = "Every row needs a group: drop these rows, or give each of them a group of its own."
+            raise invalid("groups", f"has a missing value {place}. {cure}")
+        numbers = [self._numbers.setdefault(value, len(self._numbers)) for value in plain]
+        return np.array(numbers, np.int64)[rows]
+
     def _groups(self, batch: Any, source: Source) -> Groups:
         """Return each row's group, and the keys of the groups. Missing values are a group of their own."""
         return combine_groups(self._group_column(batch, name, source) for name in self._roles.by)
 
-    def _group_column(self, batch: Any, name: str, source: Source) -> tuple[_Rows, list[Any]]:
+    def _group_column(self, batch: Any, name: str, source: Source, role: str = "by") -> tuple[_Rows, list[Any]]:
         """Return each row's index into the distinct values of a grouping column, and these values."""
         if name not in batch.schema.names:  # it is in the path, the same for all rows
             rows, values = np.zeros(len(batch), np.int64), [source.partition[name]]
@@ -86,16 +101,16 @@ class BatchDecoder:
             if name in source.partition:
                 _refuse_other_path(name, values, source)
         known = any(value is not None for value in values)
-        self._check_type(name, _decoded_type_name(kind) if known else "nothing", source)
+        self._check_type(name, _decoded_type_name(kind) if known else "nothing", source, role)
         return rows, values
 
-    def _check_type(self, name: str, kind: str, source: Source) -> None:
+    def _check_type(self, name: str, kind: str, source: Source, role: str) -> None:
         """Raise if a grouping column changes its type: group 1 of one file would not be group "1" of another."""
         before, first = self._group_types.setdefault(name, (kind, source))
         if before == "nothing":
             self._group_types[name] = (kind, source)
         elif kind not in ("nothing", before):
-            problem = f"`{name}` (by) is {before} in {first} but {kind} in {source}, so groups cannot be matched."
+            problem = f"`{name}` ({role}) is {before} in {first} but {kind} in {source}, so groups cannot be matched."
             cure = "Scan these files separately, or write the column with the same type."
             raise ValueError(f"{problem} {cure}")
 

@@ -26,20 +26,29 @@ class Joined:
     w: _Rows | None
     only_a: int  # number of rows without a match in the other file, which are left out
     only_b: int
+    groups: _Rows | None = None  # which rows belong together, by a column of the first file
 
 
 def join_files(
-    a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: ColumnRoles, *, checksum: Checksum | None = None
+    a: Source,
+    b: Source,
+    key: str,
+    roles_a: ColumnRoles,
+    roles_b: ColumnRoles,
+    *,
+    checksum: Checksum | None = None,
+    group: str | None = None,
 ) -> Joined:
     """Join two files on a key: a column of text, numbers or dates with a unique value in each row.
 
-    If the second file does not have the column of outcomes or of weights that `roles_b` names, those of the first file
-    count; if it does, they must be the same. Memory grows with the files: 24 bytes a row and the keys.
+    `group` is a column of the first file that says which rows belong together. If the second file does not have the
+    column of outcomes or of weights that `roles_b` names, those of the first file count; if it does, they must be the
+    same. Memory grows with the files: 24 bytes a row and the keys.
     """
     import pyarrow.compute
 
     roles_b = _roles_in_second(b, key, roles_b)
-    rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum), _read_rows(b, key, roles_b, checksum)
+    rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum, group), _read_rows(b, key, roles_b, checksum)
     keys_a, keys_b = _with_common_type(rows_a.keys, rows_b.keys, key, (a, b))
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
     matched_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
@@ -56,7 +65,8 @@ def join_files(
         _refuse_unequal(name, values_a[matched_a], values_b[matched_b], keys_a.take(matched_a), key, (a, b))
     w = None if rows_a.w is None else rows_a.w[matched_a]
     unmatched = len(rows_a.p) - len(matched_a), len(rows_b.p) - len(matched_b)
-    return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched)
+    groups = None if rows_a.groups is None else rows_a.groups[matched_a]
+    return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched, groups)
 
 
 class _FileRows(NamedTuple):
@@ -66,6 +76,7 @@ class _FileRows(NamedTuple):
     p: _Rows
     w: _Rows | None
     keys: Any
+    groups: _Rows | None
 
 
 def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
@@ -77,13 +88,18 @@ def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
     return replace(roles, sample_weight=weight, by=())
 
 
-def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
+def _read_rows(
+    source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None, group: str | None = None
+) -> _FileRows:
     """Read the rows of one of the files to join."""
     if key in [name for _, name in roles]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
-    kept, chunks = KeptRows(roles, None), []
-    reader = BatchReader([source], roles, extra_columns=(key,), checksum=checksum)
+    kept, chunks, groups = KeptRows(roles, None), [], list[_Rows]()
+    extra = (key,) if group is None else (key, group)
+    reader = BatchReader([source], roles, extra_columns=extra, checksum=checksum)
     for rows in reader:
+        if group is not None:
+            groups.append(reader.number_groups(rows, group))
         kept.add(rows)
         keys = storage(rows.record.column(key))
         chunks.append(keys.cast(keys.type.value_type) if arrow().types.is_dictionary(keys.type) else keys)
@@ -91,7 +107,7 @@ def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum 
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
     _check_join_keys(keys, key, source)
     assert y is not None
-    return _FileRows(y, p, w, keys)
+    return _FileRows(y, p, w, keys, np.concatenate(groups) if groups else None)
 
 
 def _check_join_keys(keys: Any, key: str, source: Source) -> None:

@@ -138,6 +138,10 @@ class BatchReader:
                     first += len(record)
                     bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
 
+    def number_groups(self, rows: RowBatch, name: str) -> _Rows:
+        """Return the number of each row's group, from one of the `extra_columns`; the same in all batches and files."""
+        return self._decoder.number_groups(rows.record, name, rows.first, rows.source)
+
     @property
     def where(self) -> str:
         """The files, for errors about all rows."""

@@ -1,0 +1,71 @@
+"""The column that says which rows belong together: any hashable values become numbers."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.checks import as_vector, invalid, is_missing_object, refuse_unlike, row_of_first
+from truthcal.core.group_sums import refuse_few_groups
+from truthcal.core.params import shown
+
+_Ints = NDArray[np.int64]
+
+
+def check_groups(groups: object, y_proba: object, sample_weight: object = None) -> _Ints:
+    """Check the groups of checked rows and number them from 0, for rows of positive weight only.
+
+    Values may be of any hashable type; none may be missing. At least 20 groups must have rows of positive weight.
+    """
+    column = _as_column(groups)
+    refuse_unlike(groups, column, "groups", as_vector(y_proba, "y_proba"), "y_proba", y_proba)
+    missing = _is_missing(column)
+    if missing.any():
+        cure = "Every row needs a group: drop these rows, or give each of them a group of its own."
+        raise invalid("groups", f"has a missing value ({column[missing.argmax()]}) {row_of_first(missing)}. {cure}")
+    if sample_weight is not None:
+        column = column[as_vector(sample_weight, "sample_weight") > 0]
+    numbers = _number(column)
+    refuse_few_groups(int(numbers.max(initial=-1)) + 1)
+    return numbers
+
+
+def _as_column(groups: object) -> NDArray[Any]:
+    """Convert groups to a vector; tuples in a list are values, not rows of a matrix."""
+    if isinstance(groups, list | tuple) and any(isinstance(value, tuple) for value in groups):
+        column = np.empty(len(groups), object)
+        column[:] = groups
+        return column
+    return as_vector(groups, "groups")
+
+
+def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype.kind == "O":
+        return is_missing_object(column)
+    if column.dtype.kind in "fc":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind in "mM":
+        return np.asarray(np.isnat(column))
+    return np.zeros(len(column), np.bool_)
+
+
+def _number(column: NDArray[Any]) -> _Ints:
+    """Number the distinct values of a column, from 0."""
+    if column.dtype.kind != "O":
+        return np.unique(column, return_inverse=True)[1].astype(np.int64)
+    numbers: dict[Any, int] = {}
+    try:
+        return np.array([numbers.setdefault(value, len(numbers)) for value in column.tolist()], np.int64)
+    except TypeError:
+        bad = np.array([not _is_hashable(value) for value in column.tolist()])
+        problem = "must hold values that can be compared, such as text, numbers or dates;"
+        found = f"found {shown(column[bad.argmax()])} {row_of_first(bad)}."
+        raise invalid("groups", f"{problem} {found}", TypeError) from None
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
