@@ -24,7 +24,7 @@ def _rows(rng, n=600, n_groups=40, weighted=False, ties=False):
 
 def _group_sums(y, p, w, groups):
     rows = check_rows(y, p, w)
-    return GroupSums.of_rows(Sample.from_checked(rows).points(), rows, check_groups(groups, len(p), w))
+    return GroupSums.of_rows(Sample.from_checked(rows).points(), rows, check_groups(groups, p, w))
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -91,7 +91,7 @@ def test_the_design_effect_is_one_for_independent_rows_and_the_size_of_a_group_f
 )
 def test_groups_of_any_hashable_type(value):
     numbers = np.repeat(np.arange(25), 3)
-    coded = check_groups([value(int(k)) for k in numbers], 75)
+    coded = check_groups([value(int(k)) for k in numbers], np.full(75, 0.5))
     np.testing.assert_array_equal(coded[1:] == coded[:-1], numbers[1:] == numbers[:-1])
     assert len(set(coded.tolist())) == 25
 
@@ -107,39 +107,39 @@ def test_groups_of_other_containers():
         pd.to_datetime(pd.Series(numbers), unit="D"),
         pl.Series(numbers),
     ):
-        assert len(set(check_groups(column, 75).tolist())) == 25
+        assert len(set(check_groups(column, np.full(75, 0.5)).tolist())) == 25
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_missing_group_is_an_error(missing):
     groups = [*range(30), missing]
     with pytest.raises(ValueError, match=r"`groups` has a missing value \(.*\) at row 30 \(1 of 31 rows\)"):
-        check_groups(np.array(groups, object), 31)
+        check_groups(np.array(groups, object), np.full(31, 0.5))
 
 
 def test_a_missing_number_or_time_is_an_error():
     with pytest.raises(ValueError, match=r"`groups` has a missing value \(nan\) at row 1 "):
-        check_groups(np.array([1.0, np.nan, 3.0]), 3)
+        check_groups(np.array([1.0, np.nan, 3.0]), np.full(3, 0.5))
     with pytest.raises(ValueError, match=r"`groups` has a missing value \(.*NaT.*\) at row 0 "):
-        check_groups(np.array(["NaT", "2024-01-01"], "datetime64[D]"), 2)
+        check_groups(np.array(["NaT", "2024-01-01"], "datetime64[D]"), np.full(2, 0.5))
 
 
 def test_too_few_groups_are_refused_with_the_reason():
     with pytest.raises(ValueError, match="`groups` has 19 different values; at least 20 groups are needed, because"):
-        check_groups(np.arange(100) % 19, 100)
+        check_groups(np.arange(100) % 19, np.full(100, 0.5))
     w = np.ones(40)
     w[20:] = 0.0
     w[:2] = 0.0
     with pytest.raises(ValueError, match="`groups` has 18 different values"):
-        check_groups(np.arange(40), 40, w)
+        check_groups(np.arange(40), np.full(40, 0.5), w)
 
 
 def test_groups_of_another_length_or_type_are_errors():
     with pytest.raises(ValueError, match="`groups` has 3 rows but `y_proba` has 4"):
-        check_groups([1, 2, 3], 4)
+        check_groups([1, 2, 3], np.full(4, 0.5))
     groups = np.empty(2, object)
     groups[:] = [["a"], ["b"]]
     with pytest.raises(TypeError, match=r"`groups` must hold values that can be compared.*found \['a'\] at row 0"):
-        check_groups(groups, 2)
+        check_groups(groups, np.full(2, 0.5))
     with pytest.raises(ValueError, match="`groups` must be one-dimensional"):
-        check_groups(np.zeros((2, 2)), 2)
+        check_groups(np.zeros((2, 2)), np.full(2, 0.5))

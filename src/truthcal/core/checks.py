@@ -104,11 +104,18 @@ def as_columns(**columns: object) -> list[NDArray[Any]]:
     columns = {name: values for name, values in columns.items() if values is not None or name != "sample_weight"}
     arrays = {name: as_vector(values, name) for name, values in columns.items()}
     for first, second in itertools.combinations(columns, 2):
-        if len(arrays[first]) != len(arrays[second]):
-            problem = f"has {len(arrays[first])} rows but `{second}` has {len(arrays[second])}"
-            raise invalid(first, f"{problem}; they must match row by row.")
-        _refuse_other_order(columns[first], columns[second], (first, second))
+        refuse_unlike(columns[first], arrays[first], first, arrays[second], second, columns[second])
     return list(arrays.values())
+
+
+def refuse_unlike(
+    values: object, array: NDArray[Any], name: str, other: NDArray[Any], other_name: str, other_values: object
+) -> None:
+    """Reject columns of different lengths, or pandas columns with the same index labels in another order."""
+    if len(array) != len(other):
+        problem = f"has {len(array)} rows but `{other_name}` has {len(other)}"
+        raise invalid(name, f"{problem}; they must match row by row.")
+    _refuse_other_order(values, other_values, (name, other_name))
 
 
 def as_vector(values: object, name: str) -> NDArray[Any]:

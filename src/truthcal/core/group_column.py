@@ -5,26 +5,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import as_vector, invalid, is_missing_object, row_of_first
+from truthcal.core.checks import as_vector, invalid, is_missing_object, refuse_unlike, row_of_first
 from truthcal.core.group_sums import refuse_few_groups
 from truthcal.core.params import shown
 
 _Ints = NDArray[np.int64]
 
 
-def check_groups(groups: object, n_rows: int, weight: NDArray[Any] | None = None) -> _Ints:
-    """Check the groups of rows and number them from 0, for rows of positive weight only.
+def check_groups(groups: object, y_proba: object, sample_weight: object = None) -> _Ints:
+    """Check the groups of checked rows and number them from 0, for rows of positive weight only.
 
     Values may be of any hashable type; none may be missing. At least 20 groups must have rows of positive weight.
     """
     column = _as_column(groups)
-    if len(column) != n_rows:
-        raise invalid("groups", f"has {len(column)} rows but `y_proba` has {n_rows}; they must match row by row.")
+    refuse_unlike(groups, column, "groups", as_vector(y_proba, "y_proba"), "y_proba", y_proba)
     missing = _is_missing(column)
     if missing.any():
         cure = "Every row needs a group: drop these rows, or give each of them a group of its own."
         raise invalid("groups", f"has a missing value ({column[missing.argmax()]}) {row_of_first(missing)}. {cure}")
-    numbers = _number(column if weight is None else column[weight > 0])
+    if sample_weight is not None:
+        column = column[as_vector(sample_weight, "sample_weight") > 0]
+    numbers = _number(column)
     refuse_few_groups(int(numbers.max(initial=-1)) + 1)
     return numbers
 

@@ -15,7 +15,7 @@ group add up, and F'F / (R W^2) has the mean `errors` (`GroupSums.of_flips`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -181,23 +181,54 @@ class GroupSums:
         blocks = [np.sum((z @ phi) ** 2, axis=1) for z, _ in self._entries.dense(len(self.cells))]
         return np.concatenate(blocks)
 
-    @cached_property
-    def design_effect(self) -> float:
-        """Variance of the mean error, compared with that of independent rows: the squared sum of c of groups or rows.
+    def flipped(self, count: int, rng: np.random.Generator) -> _Array:
+        """Draw the sums of all groups in each cell with random signs, `count` times; normal draws without the groups.
 
-        At least 1 over the number of rows per effective group, and at least 1: opposite errors in a group are not
-        counted as additional rows.
+        A sketch has only the covariance of such draws.
         """
+        if self._entries is None:
+            scales, axes = np.linalg.eigh(self.errors)
+            return np.asarray(rng.standard_normal((count, len(scales))) @ (axes * np.sqrt(np.maximum(scales, 0.0))).T)
+        totals = np.zeros((count, len(self.cells)))
+        for z, _ in self._entries.dense(len(self.cells)):
+            totals += (2.0 * rng.integers(0, 2, (count, len(z)), np.int8) - 1.0) @ z
+        return totals
+
+    @cached_property
+    def bias_variance(self) -> float:
+        """Variance of the mean error, from the differences between groups."""
         bias = float(np.sum(self.cells.bias))
-        grouped = float(np.sum(self.covariance(bias))) / max(1.0 - self.one_group, self.one_group)
-        rows = self.cells.one_row
-        alone = float(np.sum(self.cells.wwcc - 2.0 * bias * self.cells.wwc) + rows * bias**2) / max(1.0 - rows, rows)
-        return max(grouped / alone, 1.0) if alone > 0.0 else 1.0
+        return max(float(np.sum(self.covariance(bias))), 0.0) / (1.0 - self.one_group)
+
+    @cached_property
+    def noise_ratio(self) -> float:
+        """Variance of the mean error, divided by that of independent rows with the same errors."""
+        cells, bias = self.cells, float(np.sum(self.cells.bias))
+        squares = float(np.sum(cells.wwcc - 2.0 * bias * cells.wwc)) + cells.one_row * bias**2
+        return self.bias_variance * (1.0 - cells.one_row) / squares if squares > 0.0 else 1.0
+
+    @property
+    def design_effect(self) -> float:
+        """`noise_ratio`, but at least 1: rows whose errors cancel in their group do not count as additional rows."""
+        return max(self.noise_ratio, 1.0)
+
+    def design_effect_of(self, direction: _Array) -> float:
+        """`design_effect` of a weighted sum of errors, with a factor for each cell, if predictions are calibrated."""
+        alone = float(np.sum(direction**2 * self.cells.wwcc))
+        return max(float(direction @ self.errors @ direction) / alone, 1.0) if alone > 0.0 else 1.0
 
     @property
     def effective_rows(self) -> float:
         """Number of independent rows of equal weight that would know the mean error as well."""
         return 1.0 / self.cells.one_row / self.design_effect
+
+    def reversed(self, signs: _Array) -> "GroupSums":
+        """The same sums if the errors of each cell had another sign, with p replaced by 1 - p there."""
+        cells, minus = self.cells, signs < 0.0
+        p = np.where(minus, 1.0 - cells.p, cells.p)
+        cells = replace(cells, p=p, bias=signs * cells.bias, wwc=signs * cells.wwc)
+        errors, cross = self.errors * np.outer(signs, signs), self.cross * signs[:, None]
+        return replace(self, cells=cells, errors=errors, cross=cross, _entries=None)
 
 
 def refuse_few_groups(n_groups: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, read_only, refuse_wide_weight
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.points import Points
 from truthcal.core.sorting import Counts, sort_labels, sort_rows
@@ -52,6 +53,7 @@ class Sample:
 
     sketched: ClassVar[Literal[False]] = False
     neighbour_z: float | None = None  # of these rows in file order, where a test needs it
+    group_sums: GroupSums | None = None  # if the user said which rows belong together
     counts: Counts | None = None  # of many rows with few distinct predictions
 
     def __init__(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[np.float64] | None, exponent: int = 0) -> None:

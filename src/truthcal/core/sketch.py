@@ -15,6 +15,7 @@ from truthcal.core.bucket_stats import BucketStats, predictions_are_certain
 from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, SUMS, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack_flags
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_power_of_two
 from truthcal.core.points import Points
@@ -61,6 +62,7 @@ class Sketch(BinaryFile):
 
     sketched: ClassVar[Literal[True]] = True
     neighbour_z: float | None = None  # known if all rows were at hand, in order: `summarize`, `scan`, `sketch_frame`
+    group_sums: GroupSums | None = None  # if the user said which rows belong together; `summarize` sets it
     impossible: int = 0  # rows whose outcome had a predicted probability of 0; known if `summarize` had the rows
     weights_known: bool = True  # False if files of version 1 contributed, which lack sums of uneven weights
     _MAGIC, _NOUN = b"TRUTHCAL", "sketch"
@@ -148,7 +150,7 @@ class Sketch(BinaryFile):
 
     def _add_scratch(self, scratch: NDArray[np.float64]) -> None:
         """Add the sums that `buckets.sketch_binary` stored in `empty_scratch`."""
-        self.neighbour_z, self.impossible = None, 0
+        self.neighbour_z, self.group_sums, self.impossible = None, None, 0
         buckets.finish_binary(scratch, self.grid.tables, self._sums, self._lost, *self._extremes())
 
     def merge(self, other: "Sketch") -> Self:
@@ -182,7 +184,7 @@ class Sketch(BinaryFile):
         return sketch
 
     def _add(self, other: "Sketch") -> None:
-        self.neighbour_z, self.impossible = None, 0
+        self.neighbour_z, self.group_sums, self.impossible = None, None, 0
         buckets.add_buckets(self._sums, self._lost, other._sums)
         buckets.add_buckets(self._sums, self._lost, other._lost)
         np.minimum(self._low, other._low, out=self._low)

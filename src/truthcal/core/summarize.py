@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import (
+    Checked,
     as_columns,
     check_proba,
     check_report,
@@ -14,6 +15,8 @@ from truthcal.core.checks import (
     read_only,
     refuse_fractional,
 )
+from truthcal.core.group_column import check_groups
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.sample import Sample, relative_weights
@@ -28,10 +31,12 @@ TOO_MANY_TO_SORT, BUCKETS = 1 << 15, 1 << 14
 _LARGEST_BUCKET = 1.0 / 400.0
 
 
-def given_sketch(y_true: object, y_proba: object, sample_weight: object, pos_label: object) -> Sketch | None:
+def given_sketch(
+    y_true: object, y_proba: object, sample_weight: object, pos_label: object, groups: object = None
+) -> Sketch | None:
     """The summary that was passed in place of all rows, a sketch; None if rows were passed."""
     if isinstance(y_true, Sketch):
-        _refuse_beside_sketch(y_proba=y_proba, sample_weight=sample_weight, pos_label=pos_label)
+        _refuse_beside_sketch(y_proba=y_proba, sample_weight=sample_weight, pos_label=pos_label, groups=groups)
         return y_true
     if y_proba is None:
         cure = "Only a Sketch can be passed alone. For a SketchTable, pass one group (table[key]) or table.total()."
@@ -53,13 +58,21 @@ def summarize(
     *,
     binary: bool = False,
     sketch_many: bool = False,
+    groups: object = None,
 ) -> Sample | Sketch:
     """Check rows and sort them, or return the sketch that was passed in their place.
 
     Fractional outcomes are rejected if `binary`, and the summary then has `neighbour_z`. If `sketch_many`, more than
-    2^15 rows are not sorted but reduced to a sketch, unless its buckets are too coarse for these predictions.
+    2^15 rows are not sorted but reduced to a sketch, unless its buckets are too coarse for these predictions. With
+    `groups`, which says which rows belong together, the summary has `group_sums` instead of `neighbour_z`.
     """
-    sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
+    sketch = given_sketch(y_true, y_proba, sample_weight, pos_label, groups)
+    if sketch is None and groups is not None:
+        summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=binary, sketch_many=sketch_many)
+        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
+        summary.group_sums = group_rows(summary.points(), rows, groups, y_proba, sample_weight)
+        summary.neighbour_z = None
+        return summary
     if sketch is not None:
         if binary:
             refuse_fractional_buckets(sketch.points())
@@ -85,6 +98,11 @@ def summarize(
     sample = Sample.from_checked(rows)
     sample.neighbour_z = neighbour_z(rows.p, rows.y) if binary else None
     return sample
+
+
+def group_rows(points: Points, rows: Checked, groups: object, y_proba: object, sample_weight: object) -> GroupSums:
+    """Check which rows belong together, and add up the errors of each group, for the points of these rows."""
+    return GroupSums.of_rows(points, rows, check_groups(groups, y_proba, sample_weight))
 
 
 def _in_range(w: NDArray[Any] | None) -> NDArray[Any] | None:

@@ -5,25 +5,31 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_rng, check_whole
-from truthcal.core.points import Points
+from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_labels, summarize
-from truthcal.inference.calibration_test import Plan, calibration_test_of
+from truthcal.inference.calibration_test import calibration_test_of
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
+from truthcal.inference.laws.sign_flips import SignFlips, fewer_events_factor
+from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION, detectable_of
+from truthcal.inference.statistic import Plan
 from truthcal.inference.worst_stretch import worst_stretch_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.decomposition import brier_decomposition_of
 from truthcal.results.assessment import Assessment, detects_large_errors
-from truthcal.results.measures import ScoreDecomposition
+from truthcal.results.dependence import few_groups
+from truthcal.results.measures import AtbSummary, ScoreDecomposition
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import count, frequencies, percent, plural, ratio_of_means, upper_limit
+from truthcal.results.text import count, frequencies, percent, plural, ratio_of_means, rows_in_groups, upper_limit
 
 _POWER = 0.8
 # "Unusually close" has innocent causes more often than a calibration error has, so it requires a p-value five times
@@ -52,13 +58,15 @@ def assess(
     sample_weight: object = None,
     pos_label: object = None,
     hard: bool = False,
+    groups: object = None,
 ) -> Assessment:
     """Can these probabilities be trusted? Returns a verdict in words and the evidence.
 
     Parameters
     ----------
-    y_true, y_proba, n_resamples, sample_weight, pos_label, hard
-        As for `calibration_test`.
+    y_true, y_proba, n_resamples, sample_weight, pos_label, hard, groups
+        As for `calibration_test`. With `groups` (which rows belong together), the test, all intervals, the noise floor
+        and the detectable error are those of groups of rows.
     alpha : float, default 0.05
         Predictions are called miscalibrated if the p-value of `calibration_test` is at most alpha, and unusually
         close to the outcomes if the p-value of the other tail is at most alpha / 5.
@@ -93,20 +101,21 @@ def assess(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
     plan = Plan("auto", "greater", n_resamples, check_rng(rng), read_both=True)
-    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True)
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, groups=groups)
     refuse_labels(summary.points(), hard)
     return _assess_summary(summary, calibration_test_of(summary, "information_atb", plan), alpha, level)
 
 
 @one_blas_thread()
 def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: float, level: float) -> Assessment:
-    points, s = summary.points(), atb_summary_of(summary)
-    error, bias = error_size_of(points, level), interval_of(summary, "bias", level, "auto")
-    detectable, worst = detectable_of(points, _POWER, alpha, test.measure), worst_stretch_of(points, level)
+    points, sums, s = summary.points(), summary.group_sums, _atb_of_groups(summary, atb_summary_of(summary))
+    error, bias = error_size_of(points, level, sums=sums), interval_of(summary, "bias", level, "auto")
+    detectable = detectable_of(points, _POWER, alpha, test.measure, sums)
+    worst = worst_stretch_of(points, level, sums)
     undetectable = math.isnan(detectable.largest) and test.information > 0.0
     not_rejected = "too few rows" if undetectable else "unclear" if error.low > 0.0 else "calibrated"
     found = Assessment(
-        kind=_verdict_kind(points, test, alpha, not_rejected),
+        kind=_verdict_kind(points, test, alpha, not_rejected, sums),
         verdict="",
         atb=s.value,
         noise_floor=s.noise_floor,
@@ -122,11 +131,23 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
         mean_proba=points.mean_proba,
         mean_true=points.mean_true,
         n=s.n,
-        n_effective=s.n_effective,
+        n_effective=s.n_effective if sums is None else sums.effective_rows,
+        n_groups=test.n_groups,
+        n_effective_groups=test.n_effective_groups,
         warnings=(),
         _summary=summary,
     )
     return replace(found, verdict=_verdict_text(found, alpha), warnings=tuple(_assessment_warnings(found, points)))
+
+
+def _atb_of_groups(summary: Sample | Sketch, s: AtbSummary) -> AtbSummary:
+    """ATB with the noise floor and the excess of grouped rows, if the assessed rows belong together."""
+    sums = summary.group_sums
+    if sums is None:
+        return s
+    flips = SignFlips.of(sums, TentKernel.of("atb", summary.points()))
+    own = flips.mean / fewer_events_factor(sums)
+    return replace(s, noise_floor=flips.mean, excess=excess(s.value, own, sums.one_group))
 
 
 def _assess_brier(summary: Sample | Sketch, points: Points, brier: float) -> ScoreDecomposition:
@@ -142,12 +163,21 @@ def _assess_brier(summary: Sample | Sketch, points: Points, brier: float) -> Sco
 # --- the kind of error ------------------------------------------------------------------------------------------------
 
 
-def _verdict_kind(points: Points, test: CalibrationTest, alpha: float, not_rejected: str) -> str:
+def _verdict_kind(
+    points: Points, test: CalibrationTest, alpha: float, not_rejected: str, sums: GroupSums | None
+) -> str:
     if test.greater <= alpha:
-        return kind_of_error(points)
+        return kind_of_error(points, 1.0 if sums is None else _design_effect(sums))
     if test.impossible:  # the p-value does not account for impossible outcomes
         return "miscalibrated"
     return "too good" if test.less <= alpha / _STRICTER else not_rejected
+
+
+def _design_effect(sums: GroupSums) -> float:
+    """Design effect for the direction of an assessed error: the larger one of those of a shift and of a slope."""
+    cells = sums.cells
+    log_odds = special.logit(np.clip(cells.p, 1e-6, 1.0 - 1e-6))
+    return max(sums.design_effect, sums.design_effect_of(log_odds - float(np.average(log_odds, weights=cells.weight))))
 
 
 def _negative_correlation(points: Points) -> float:
@@ -191,7 +221,7 @@ _WRONG = {
 
 
 def _verdict_text(found: Assessment, alpha: float) -> str:
-    kind, test, rows = found.kind, found.test, count(found.n, "row")
+    kind, test, rows = found.kind, found.test, rows_in_groups(found.n, found.n_groups)
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
         return (
             f"Miscalibrated: {test.impossible:,} of {rows} had an outcome with a predicted probability of exactly 0.\n"
@@ -216,7 +246,9 @@ def _verdict_text(found: Assessment, alpha: float) -> str:
 
 def _word_shortage(found: Assessment) -> str:
     """Word the reason for a verdict why no error is detectable."""
-    rows = count(found.n, "row")
+    rows = rows_in_groups(found.n, found.n_groups)
+    if found.n_groups is not None:
+        return f"{rows} know as much as {found.n_effective:,.1f} independent rows, which is too little to detect errors"
     if _has_uneven_weights(found):
         few = f"a few of {rows} have nearly all of the weight" if math.isnan(found.error.low) else "weights are uneven"
         return f"{few}; the effective sample size is {found.n_effective:,.1f}"
@@ -225,8 +257,8 @@ def _word_shortage(found: Assessment) -> str:
 
 
 def _has_uneven_weights(found: Assessment) -> bool:
-    """Whether a verdict rests on an effective sample size of less than half of the rows."""
-    return 2.0 * found.n_effective < found.n
+    """Whether a verdict rests on an effective sample size of less than half of the rows, because of weights."""
+    return found.n_groups is None and 2.0 * found.n_effective < found.n
 
 
 def _join_lines(*lines: str) -> str:
@@ -290,6 +322,4 @@ def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
             warnings.append(f"weights are uneven: the effective sample size is {found.n_effective:,.1f}, not {n:,}.")
         if 0.0 < test.information < LEAST_INFORMATION and n > 1:
             warnings.append(f"the predictions carry little information: sum p(1 - p) is {test.information:.2g}.")
-    if test.dependence:
-        warnings.append(test.dependence)
-    return warnings
+    return [*warnings, *filter(None, [test.dependence, few_groups(found.n_effective_groups)])]

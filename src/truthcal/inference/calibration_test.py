@@ -6,7 +6,6 @@ A test chooses a method, finds both tails of its statistic with it, and describe
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ from truthcal.inference.laws.redraw import (
 from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.sparse_redraw import SparseRedraw, expected_surprises
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
+from truthcal.inference.statistic import Plan, Statistic, explain_groups, grouped_statistic
 from truthcal.measures.cumulative import BiasPath, bias_path
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.intervals import ConfidenceInterval
@@ -65,55 +65,6 @@ _SMALL, _LOWER_TAIL_CELLS, _LOWER_TAIL_ENOUGH = 0.05, 64, 100
 Interval = Callable[[float, str], ConfidenceInterval]
 
 
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """A test statistic: its observed value, and the ways to find its tails under calibration.
-
-    `redraw`: the outcomes that can be redrawn, and the function that measures them. `limit` and `bound` give tails
-    without redraws. `far`: valid values of the upper tail where redraws end, by method. `moments`: null mean and sd,
-    where known. `close`: whether these rows, if they have enough information, are near the limit. `slack`: differences
-    up to this are rounding. `quick`: whether `redraw` measures with a compiled kernel. `exact`: whether redraws are
-    exact. A statistic with a `kernel` also has `points`.
-    """
-
-    name: str
-    observed: float
-    totals: Totals
-    redraw: Callable[[], tuple[TiedOutcomes, Values]] | None = None
-    limit: Callable[[], Tails] | None = None
-    bound: Callable[[], Tails] | None = None
-    far: Callable[[], tuple[str, float]] | None = None
-    moments: tuple[float, float] | None = None
-    close: bool = True
-    slack: float = 0.0
-    quick: bool = True
-    exact: bool = True
-    kernel: TentKernel | None = None
-    points: Points | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The user's choices for a test: method, alternative, and redraws; and whether both tails will be read."""
-
-    method: str = "auto"
-    alternative: str = "greater"
-    n_resamples: int = 9999
-    generator: np.random.Generator = field(default_factory=np.random.default_rng)
-    read_both: bool = False
-    enough: int | None = None  # redraws as extreme as the data, after which drawing stops
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """The tails that the p-value needs."""
-        return ("greater", "less") if self.alternative == "two-sided" else (self.alternative,)
-
-    @property
-    def redrawn_sides(self) -> tuple[str, ...]:
-        """The tails for which there must be enough redraws."""
-        return ("greater", "less") if self.read_both else self.sides
-
-
 def calibration_test(
     y_true: object,
     y_proba: object = None,
@@ -126,6 +77,7 @@ def calibration_test(
     sample_weight: object = None,
     pos_label: object = None,
     hard: bool = False,
+    groups: object = None,
 ) -> CalibrationTest:
     """Could calibrated predictions have had these outcomes? A p-value for any measure and any number of rows.
 
@@ -163,6 +115,9 @@ def calibration_test(
         The label that counts as 1.
     hard : bool, default False
         Accept predictions that are all exactly 0 or 1. Otherwise they are an error, because they are usually labels.
+    groups : array-like of shape (n,), optional
+        Which rows belong together: a patient, a match, a question. Values of any hashable type, at least 20 different
+        ones. Outcomes may then depend on each other within a group, in any way, but not between groups.
 
     Returns
     -------
@@ -172,11 +127,15 @@ def calibration_test(
     Notes
     -----
     The hypothesis: outcomes are independent and each follows its prediction. Rows that share a fate (several of one
-    patient, one day) make any such test reject too often. With a measure of squared errors the statistic is, for many
-    rows, a weighted sum of squares of normals, whose tail is computed to 12 digits. Its upper tail is then corrected
-    for skewness, and a small lower tail is redrawn in a few cells (docs/theory/inference.md). A `Sketch` without
-    weights redraws the number of positives in each bucket. More than 2^15 rows are not sorted: their statistic comes
-    from a sketch of 16,384 buckets (docs/guide/inference.md has its error), unless these are too coarse.
+    patient, one day) make any such test reject too often, unless `groups` names what they share. Then the test asks
+    whether the mean error is larger than the differences between groups explain: the errors of whole groups change sign
+    at random. `method` is "auto" or, for measures with a tent kernel, "asymptotic"; ks_ce, step_ce, kuiper_ce, smcal,
+    atb_l1 and laplace_kernel_ce draw signs, and other measures have no such test (docs/guide/groups.md). With a measure
+    of squared errors the statistic is, for many rows, a weighted sum of squares of normals, whose tail is computed to
+    12 digits. Its upper tail is then corrected for skewness, and a small lower tail is redrawn in a few cells
+    (docs/theory/inference.md). A `Sketch` without weights redraws the number of positives in each bucket. More than
+    2^15 rows are not sorted: their statistic comes from a sketch of 16,384 buckets (docs/guide/inference.md has its
+    error), unless these are too coarse.
     A redrawn value equal to the observed one up to rounding counts as being as extreme.
 
     Examples
@@ -198,13 +157,15 @@ def calibration_test(
         pos_label,
         binary=True,
         sketch_many=measure in TENTS and method in ("auto", "asymptotic"),
+        groups=groups,
     )
     return calibration_test_of(summary, measure, Plan(method, alternative, n_resamples, generator), hard)
 
 
 def calibration_test_of(summary: Sample | Sketch, measure: str, plan: Plan, hard: bool = True) -> CalibrationTest:
     """The calibration test, from sorted rows or a sketch."""
-    statistic = statistic_of(summary, measure)
+    sums = summary.group_sums
+    statistic = statistic_of(summary, measure) if sums is None else grouped_statistic(summary, sums, measure)
     refuse_labels(statistic.totals, hard)
     # A partial can be pickled. It keeps the summary for `CalibrationTest.confidence_interval`.
     interval = functools.partial(_interval_of_test, summary, measure)
@@ -243,6 +204,8 @@ def run_test(
         less=tails.less,
         impossible=totals.impossible,
         neighbour_z=neighbour_z,
+        n_groups=None if statistic.groups is None else statistic.groups.n_groups,
+        n_effective_groups=None if statistic.groups is None else statistic.groups.n_effective,
         _interval=interval,
     )
 
@@ -258,9 +221,13 @@ def _choose_method(statistic: Statistic, plan: Plan) -> str:
         "bound": statistic.bound,
     }
     totals = statistic.totals
+    if statistic.flips and plan.method == "auto":
+        return "approximate"
     if plan.method != "auto":
         allowed = ("auto", *(name for name, way in known.items() if way))
-        where = f" for {statistic.name}{' of a sketch' if totals.sketched else ''}"
+        where = (
+            f" for {statistic.name}{' with groups' if statistic.groups else ' of a sketch' if totals.sketched else ''}"
+        )
         return check_choice(plan.method, "method", allowed, where)
     enough = totals.effective_information >= ENOUGH_INFORMATION
     if statistic.redraw and (not (statistic.limit and statistic.close and enough) or _can_enumerate(statistic)):
@@ -294,6 +261,8 @@ def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> _Found:
         if statistic.kernel and statistic.points and tails.less <= _SMALL:
             tails = tails._replace(less=_lower_tail_of_cells(statistic.points, statistic.kernel, plan))
         return _Found(method, tails, _explain(method, statistic))
+    if method == "approximate" and statistic.flips:
+        return _Found(method, statistic.flips(plan), _explain(method, statistic))
     if method == "bound" and statistic.bound:
         return _Found(method, statistic.bound(), _explain(method, statistic))
     raise AssertionError(f"{statistic.name} has no method {method!r}")
@@ -323,6 +292,8 @@ def _lower_tail_of_cells(points: Points, kernel: TentKernel, plan: Plan) -> floa
 
 
 def _explain(method: str, statistic: Statistic) -> str:
+    if statistic.groups is not None:
+        return explain_groups(statistic.groups)
     if method == "bound":
         return "upper bound on the p-value, valid for any number of rows"
     totals = statistic.totals

@@ -18,8 +18,9 @@ from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_choice, check_rng, check_whole
 from truthcal.core.sample import Sample
 from truthcal.core.totals import Totals
-from truthcal.inference.calibration_test import ALTERNATIVES, MANY_ROWS, Plan, Statistic, run_test
+from truthcal.inference.calibration_test import ALTERNATIVES, MANY_ROWS, run_test
 from truthcal.inference.laws.redraw import Outcomes, Tails, Values
+from truthcal.inference.statistic import Plan, Statistic
 from truthcal.kernels.totals import spiegelhalter_sums
 from truthcal.results.tests import CalibrationTest
 

@@ -54,9 +54,12 @@ class Evidence(NamedTuple):
     opposed: float
 
 
-def kind_of_error(points: Points) -> str:
-    """Kind of a significant error for the verdict; "miscalibrated" if its direction is not clear."""
-    evidence = evidence_of(points)
+def kind_of_error(points: Points, design_effect: float = 1.0) -> str:
+    """Kind of a significant error for the verdict; "miscalibrated" if its direction is not clear.
+
+    `design_effect`: number of rows that know as much as one independent row, if rows belong together.
+    """
+    evidence = evidence_of(points, design_effect)
     if abs(evidence.shift) > _SIGNIFICANT and _is_one_sided(evidence):
         return "too high" if evidence.shift > 0.0 else "too low"
     if abs(evidence.slope) > _SIGNIFICANT and _turns(evidence):
@@ -76,14 +79,14 @@ def _turns(evidence: Evidence) -> bool:
     return evidence.fits or math.copysign(evidence.group_turning, evidence.group_turning * evidence.slope) >= _TURNING
 
 
-def evidence_of(points: Points) -> Evidence:
+def evidence_of(points: Points, design_effect: float = 1.0) -> Evidence:
     """Fit the recalibration line, and compare it with groups of rows."""
     if len(points) > _CELLS:
         share = points.weight / points.total + points.wwv / max(float(np.sum(points.wwv)), 1e-300)
         points = points.runs(np.flatnonzero(np.diff(equal_cells(share, _CELLS), prepend=-1)))
     x = special.logit(np.clip(points.p, _SMALLEST, 1.0 - _SMALLEST))
     # Weights on the scale on which a row counts as one observation.
-    scale = points.total / float(np.sum(points.ww))
+    scale = points.total / float(np.sum(points.ww)) / design_effect
     weight, events = points.weight * scale, points.wy * scale
     ones, centred = np.ones_like(x), x - float(np.average(x, weights=weight))
     null = _log_likelihood(x, weight, events)
@@ -95,7 +98,7 @@ def evidence_of(points: Points) -> Evidence:
     gain = 2.0 * max(_log_likelihood(line, weight, events) - _log_likelihood(shifted, weight, events), 0.0)
     slope = math.copysign(gain, -steeper)
     truth = special.expit(line)
-    group_errors, rest = _compare_groups(points, truth)
+    group_errors, rest = _compare_groups(points, truth, design_effect)
     fits = rest <= abs(shift) + abs(slope) - 2.0
     line_side, _ = _shares(points.weight * (points.p - truth))
     opposed = _test_of_zeros(group_errors[group_errors * shift < 0.0], len(group_errors))
@@ -126,14 +129,14 @@ def _fit(columns: _Array, offset: _Array, weight: _Array, events: _Array) -> _Ar
     return log_odds
 
 
-def _compare_groups(points: Points, truth: _Array) -> tuple[_Array, float]:
+def _compare_groups(points: Points, truth: _Array, design_effect: float) -> tuple[_Array, float]:
     """Squared errors of groups in units of variance, with their signs, and how much a fitted truth leaves unexplained.
 
     The second is a sum of squares, too, minus its expectation, or 0 if it is not significant.
     """
     noise = points.ww * truth * (1.0 - truth)
     group = equal_cells(noise + 1e-12 * points.ww, _GROUPS)
-    sd = np.sqrt(np.bincount(group, np.maximum(noise, 1e-12 * points.ww)))
+    sd = np.sqrt(design_effect * np.bincount(group, np.maximum(noise, 1e-12 * points.ww)))
     error = np.bincount(group, points.bias)
     rest = np.bincount(group, points.weight * truth - points.wy) / sd
     square, free = float(np.sum(rest**2)), max(len(sd) - 2, 1)

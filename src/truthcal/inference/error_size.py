@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_whole
 from truthcal.core.points import CELLS, PointGroups, Points, excess
 from truthcal.core.roots import interval_ends
 from truthcal.core.summarize import summarize
-from truthcal.inference.intervals import bias_intervals
+from truthcal.inference.intervals import LengthOfMean, bias_intervals, grouped_bias_interval
 from truthcal.inference.laws.quadratic_form import Forms
 from truthcal.inference.laws.squared_length import why_no_interval
 from truthcal.inference.laws.tent_kernel import CERTAIN
@@ -44,6 +45,8 @@ _FINER, _LEAST_ROWS, _SIGNIFICANT = 4, 8.0, 2.5
 _WIDE_BUCKET = 0.02
 # A sum of w^2 / W^2 this close to 1 is that of a single row.
 _ROUNDING = 1e-9
+# Bins in which one group has about this share of the weight or more are left out of the estimate.
+_MOST_OF_ONE_GROUP = 0.5
 _HIDDEN = "the buckets of this sketch are too wide: errors within them are not known"
 # A mean square error below this quantile of its null distribution is replaced by it in the upper end of the interval.
 _UNUSUALLY_SMALL = 0.1
@@ -57,6 +60,7 @@ def error_size(
     confidence_level: float = 0.95,
     sample_weight: object = None,
     pos_label: object = None,
+    groups: object = None,
 ) -> ConfidenceInterval:
     """Root mean square of the calibration error, without noise, with a confidence interval.
 
@@ -65,8 +69,9 @@ def error_size(
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label
-        As for `calibration_test`. Outcomes may be fractions.
+    y_true, y_proba, sample_weight, pos_label, groups
+        As for `calibration_test`. Outcomes may be fractions. With `groups` (of rows that belong together), pairs of
+        rows in the same group count as noise, too, and the interval follows from the differences between groups.
     n_groups : int, optional
         Number of groups of about equal weight. A prediction that is made often is a group of its own, and a group
         whose odds differ by more than a factor of 10 is broken. Default: half the square root of the number of rows,
@@ -106,16 +111,57 @@ def error_size(
     error without noise 0.1184, 95% between 0.099 and 0.1397
     """
     confidence_level = check_level(confidence_level, "confidence_level")
-    points = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=True).points()
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=True, groups=groups)
+    points = summary.points()
     if n_groups is not None and check_whole(n_groups, "n_groups", 1) > max(1, points.rows // 2):
         raise invalid("n_groups", f"is {n_groups}, but {points.rows:,} rows make at most {points.rows // 2:,} groups.")
-    return error_size_of(points, confidence_level, n_groups)
+    return error_size_of(points, confidence_level, n_groups, summary.group_sums)
 
 
 @one_blas_thread()
-def error_size_of(points: Points, confidence_level: float, n_groups: int | None = None) -> ConfidenceInterval:
-    """The size of the error, from sorted rows or a sketch."""
+def error_size_of(
+    points: Points, confidence_level: float, n_groups: int | None = None, sums: GroupSums | None = None
+) -> ConfidenceInterval:
+    """The size of the error, from sorted rows or a sketch; with `sums`, for rows that belong together."""
+    if sums is not None:
+        return _error_size_of_groups(sums, confidence_level, n_groups)
     return error_sizes_of(PointGroups.one(points), confidence_level, n_groups)[0]
+
+
+def _error_size_of_groups(sums: GroupSums, confidence_level: float, n_bins: int | None) -> ConfidenceInterval:
+    """The size of the error of rows that belong together: that of bins of neighbouring cells.
+
+    The squared error of a bin is estimated from pairs of rows in different groups. A group contributes to several bins,
+    whose errors are then correlated: the mean square is the squared length of a normal vector with the covariance that
+    the groups show.
+    """
+    cells = PointGroups.one(sums.cells)
+    starts, bins = _cut_into_groups(
+        cells, number_of_groups(cells, sums.design_effect) if n_bins is None else np.array([n_bins])
+    )
+    member = np.zeros((len(sums.cells), int(bins[-1]) + 1))
+    member[np.arange(len(sums.cells)), np.repeat(bins, np.diff(starts, append=len(sums.cells)))] = 1.0
+    weight, bias = sums.cells.weight @ member, sums.cells.bias @ member
+    own, one_group = (np.diag(member.T @ moments @ member) / weight**2 for moments in (sums.errors, sums.weights))
+    known = one_group < _MOST_OF_ONE_GROUP
+    squares = np.where(known, excess((bias / weight) ** 2, own, np.where(known, one_group, 0.0)), 0.0)
+    mean_square = float(np.sum(squares * weight)) / max(float(np.sum(weight[known])), _ROUNDING)
+    estimate = max(math.sqrt(max(mean_square, 0.0)), abs(float(np.sum(bias))))
+    length = LengthOfMean.of_groups(sums, member / np.sqrt(weight), confidence_level)
+    low, high = length.interval(confidence_level)
+    least, largest = _bias_limits_of_groups(sums, confidence_level)
+    low, high = min(max(low, least), estimate), min(max(high, estimate, largest), 1.0)
+    why = f"approximation: all sizes of the error that are consistent with {sums.n_groups:,} groups of rows"
+    why = f"{why}, in {count(len(weight), 'bin')}"
+    return ConfidenceInterval(low, high, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
+
+
+def _bias_limits_of_groups(sums: GroupSums, confidence_level: float) -> tuple[float, float]:
+    """Limits of the size of the error of grouped rows that follow from the bias, as in `_bias_limits`."""
+    both = sums, sums.reversed(np.where(sums.cells.p > 0.5, -1.0, 1.0))
+    intervals = [grouped_bias_interval(x, confidence_level) for x in both]
+    lower = grouped_bias_interval(sums, (1.0 + confidence_level) / 2.0)
+    return max(lower.low, -lower.high, 0.0), max(max(-x.low, x.high) for x in intervals)
 
 
 def error_sizes_of(
@@ -233,14 +279,15 @@ def _made_often(segments: PointGroups) -> _Mask:
     return result
 
 
-def number_of_groups(segments: PointGroups) -> _Ints:
+def number_of_groups(segments: PointGroups, design_effect: float = 1.0) -> _Ints:
     """Number of groups of the error size of each segment, which depends on predictions and weights alone.
 
-    Rows with a small p(1 - p) carry little information about the error of a group, and count less: one with p = 0.01
-    counts as a ninth, and all of them fully if predictions are spread evenly over [0, 1].
+    Rows that belong together count less, by their design effect. Rows with a small p(1 - p) carry little information
+    about the error of a group, and count less: one with p = 0.01 counts as a ninth, and all of them fully if
+    predictions are spread evenly over [0, 1].
     """
     noise_floor = segments.sums(segments.points.wwv) / segments.total**2
-    rows = np.minimum(1.0, 6.0 * noise_floor / segments.one_row + _LEAST_COUNT) / segments.one_row
+    rows = np.minimum(1.0, 6.0 * noise_floor / segments.one_row + _LEAST_COUNT) / segments.one_row / design_effect
     most_groups = np.maximum(_FEW_GROUPS, np.minimum(_PER_CUBE_ROOT * rows ** (1.0 / 3.0), _MANY_GROUPS))
     return np.clip(np.round(np.sqrt(rows) / 2.0), 1, np.round(most_groups)).astype(np.int64)
 

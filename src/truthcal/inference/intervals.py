@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import PointGroups, Points, excess
@@ -28,6 +29,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import blocks
+from truthcal.inference.laws.sign_flips import fewer_events_factor
 from truthcal.inference.laws.squared_length import Axes, why_no_interval
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
@@ -40,6 +42,8 @@ _OTHERS = ("excess", "bias")
 # The noise of a norm is drawn at no more than this number of points; neighbouring predictions are merged.
 _NOISY = 2048
 _DRAWS = 1999
+# Measures of grouped rows: those that hardly change if neighbouring predictions are merged into 128 cells.
+GROUPED = (*TENTS, *(name for name in NORMS if name not in ("ece", "unbinned_ece")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,31 @@ class LengthOfMean:
             calibrated=Axes.of(mean, (phi.T * points.wwv) @ phi),
             self_pairs=points.self_pairs,
             one_row=one_row,
+            of_shift=math.sqrt(float(shift @ shift)),
+        )
+
+    @classmethod
+    def of_groups(cls, sums: GroupSums, phi: _Array, level: float, square: float | None = None) -> Self:
+        """Compute the mean and both covariances for independent draws of groups of rows.
+
+        `phi` has a row for each cell of the groups. The estimated covariance is increased as Student's quantile is, and
+        both if fewer rare events happened than predicted.
+        """
+        cells, one_group, factor = sums.cells, sums.one_group, fewer_events_factor(sums)
+        mean, drift = cells.bias @ phi, np.sum(sums.cross, axis=1) @ phi
+        calibrated = phi.T @ sums.errors @ phi
+        self_pairs = float(np.trace(calibrated))
+        length = math.sqrt(float(mean @ mean))
+        if square is not None and length > 0.0:
+            mean = mean * (math.sqrt(square) / length)
+        covariance = calibrated - np.outer(drift, mean) - np.outer(mean, drift) + one_group * np.outer(mean, mean)
+        wider = student_factor(sums, level) * factor / (1.0 - one_group)
+        shift = cells.ww / np.sum(cells.ww) @ phi
+        return cls(
+            estimated=Axes.of(mean, covariance * wider),
+            calibrated=Axes.of(mean, calibrated * factor),
+            self_pairs=self_pairs,
+            one_row=one_group,
             of_shift=math.sqrt(float(shift @ shift)),
         )
 
@@ -131,6 +160,12 @@ class LengthOfMean:
         return interval_end(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
 
 
+def student_factor(sums: GroupSums, level: float) -> float:
+    """Factor for estimated variances of group sums: the square of Student's quantile over the normal one."""
+    freedom = max(sums.n_effective - 1.0, 1e-9)
+    return float(special.stdtrit(freedom, (1.0 + level) / 2.0) / special.ndtri((1.0 + level) / 2.0)) ** 2
+
+
 def confidence_interval(
     y_true: object,
     y_proba: object = None,
@@ -142,12 +177,13 @@ def confidence_interval(
     rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
+    groups: object = None,
 ) -> ConfidenceInterval:
     """Confidence interval of the calibration error in the population.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label
+    y_true, y_proba, sample_weight, pos_label, groups
         As for `calibration_test`. A `Sketch` has "excess", "bias", and the measures with a tent kernel: atb,
         multiscale_atb, information_atb and shifted_grid_ubse.
     measure : str, default "atb"
@@ -172,7 +208,8 @@ def confidence_interval(
     -----
     More than 2^15 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it and the
     buckets are not too coarse.
-    Rows are assumed to be independent draws from one population. The interval is an approximation for many rows; its
+    Rows, or with `groups` whole groups of rows, are assumed to be independent draws from one population. With `groups`
+    there are none for ece and unbinned_ece. The interval is an approximation for many rows; its
     coverage was simulated for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where
     bootstrap percentiles may exclude their own estimate, the interval starts at 0.
 
@@ -188,7 +225,8 @@ def confidence_interval(
     check_choice(measure, "measure", (*_OTHERS, *MEASURES))
     confidence_level = check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
-    summary = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=measure in (*_OTHERS, *TENTS))
+    sketch_many = measure in (*_OTHERS, *TENTS)
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=sketch_many, groups=groups)
     return interval_of(summary, measure, confidence_level, method, n_resamples, rng)
 
 
@@ -206,10 +244,12 @@ def interval_of(
         check_choice(measure, "measure", (*_OTHERS, *TENTS), " of a sketch")
     known = "score" if measure == "bias" else "norm" if measure in NORMS else "quadratic"
     check_choice(method, "method", ("auto", known), f" for {measure}")
-    points = summary.points()
+    points, sums = summary.points(), summary.group_sums
+    if sums is not None:
+        check_choice(measure, "measure", (*_OTHERS, *GROUPED), " with groups")
     cells = points.merged().normalized()
     if measure == "bias":
-        return bias_interval(cells, confidence_level)
+        return bias_interval(cells, confidence_level) if sums is None else grouped_bias_interval(sums, confidence_level)
     if why := why_no_interval(points.rows, points.one_row):
         return _no_interval(measure, math.nan, confidence_level, why)
     if measure in NORMS and not summary.sketched:
@@ -229,11 +269,17 @@ def bias_interval(cells: Points, level: float) -> ConfidenceInterval:
     return bias_intervals(PointGroups.one(cells), level)[0]
 
 
-def bias_intervals(cells: PointGroups, level: float) -> list[ConfidenceInterval]:
+def grouped_bias_interval(sums: GroupSums, level: float) -> ConfidenceInterval:
+    """Confidence interval of the bias if rows belong together (see `bias_intervals`)."""
+    return bias_intervals(PointGroups.one(sums.cells), level, sums)[0]
+
+
+def bias_intervals(cells: PointGroups, level: float, sums: GroupSums | None = None) -> list[ConfidenceInterval]:
     """Confidence intervals of biases, from normalized cells: all that Student's quantile of a score does not reject.
 
     The variance is the estimated one or, if larger, that of outcomes with the assumed bias: if few or no events
-    occurred, the estimated variance is too small.
+    occurred, the estimated variance is too small. With `sums`, of the only group of cells, groups of rows take the
+    place of rows, and the variance of outcomes is multiplied by what groups add to it.
     """
     points, one_row = cells.points, cells.one_row
     reasons = [why_no_interval(*group) for group in zip(cells.rows.tolist(), one_row.tolist(), strict=True)]
@@ -241,6 +287,10 @@ def bias_intervals(cells: PointGroups, level: float) -> list[ConfidenceInterval]
     bias = cells.sums(points.bias)
     squares = cells.sums(points.wwcc) - 2.0 * bias * cells.sums(points.wwc) + one_row * bias**2
     variance = np.maximum(squares, 0.0) / np.where(known, 1.0 - one_row, 1.0)
+    ratio, why = 1.0, "approximation: all biases that are consistent with the mean of these rows, by Student's quantile"
+    if sums is not None:
+        variance, one_row, ratio = np.array([sums.bias_variance]), np.array([sums.one_group]), sums.noise_ratio
+        why = f"{why}; from {sums.n_groups:,} groups of rows"
     quantile = special.stdtrit(np.maximum(1.0 / one_row - 1.0, 1e-9), (1.0 + level) / 2.0)
     unbiased = points.p - cells.spread(bias)
 
@@ -248,12 +298,11 @@ def bias_intervals(cells: PointGroups, level: float) -> list[ConfidenceInterval]
         def beyond(distance: _Array, _: NDArray[np.bool_]) -> _Array:
             distance = np.maximum(distance, 1e-12)  # at 0, both terms are 0 if all outcomes are certain
             truth = np.clip(unbiased - sign * cells.spread(distance), 0.0, 1.0)
-            assumed = np.add.reduceat(points.ww * truth * (1.0 - truth), cells.starts[:-1])
+            assumed = ratio * np.add.reduceat(points.ww * truth * (1.0 - truth), cells.starts[:-1])
             return np.asarray(distance - quantile * np.sqrt(np.maximum(variance, assumed)))
 
         return np.clip(bias + sign * interval_ends(beyond, known), -1.0, 1.0)
 
-    why = "approximation: all biases that are consistent with the mean of these rows, by Student's quantile"
     ends = np.stack([end(-1.0), end(1.0), bias], axis=1).tolist()
     return [
         _no_interval("bias", estimate, level, reason)
@@ -267,15 +316,20 @@ def _square_interval(
     summary: Sample | Sketch, points: Points, cells: Points, measure: str, level: float
 ) -> ConfidenceInterval:
     name = "atb" if measure in _OTHERS else measure
-    kernel = TentKernel.of(name, points)
+    kernel, sums = TentKernel.of(name, points), summary.group_sums
     square = kernel.measure(points) if summary.sketched else MEASURES[name].of_sample(summary)
-    length = LengthOfMean.of(cells, kernel, square)
+    if sums is None:
+        length, bias = LengthOfMean.of(cells, kernel, square), bias_interval(cells, level)
+    else:
+        phi = kernel.axes(kernel.positions(sums.cells))
+        length, bias = LengthOfMean.of_groups(sums, phi, level, square), grouped_bias_interval(sums, level)
     estimate = length.excess
     low, high = length.interval(level)
-    bias = bias_interval(cells, level)  # accounts for events that could have occurred but did not
+    # The interval of the bias accounts for events that could have occurred but did not.
     high = min(max(high, length.of_shift * max(-bias.low, bias.high), math.sqrt(max(estimate, 0.0))), 1.0)
     low = min(low, math.sqrt(max(estimate, 0.0)))  # with two or three rows, impossible outcomes may still cancel
-    why = "approximation for many rows: all sizes of the mean error that are consistent with these rows"
+    rows = "rows" if sums is None else f"{sums.n_groups:,} groups of rows"
+    why = f"approximation for many rows: all sizes of the mean error that are consistent with these {rows}"
     ends, removed = (low**2, high**2), measure in TENTS
     return ConfidenceInterval(*ends, level, measure, estimate, "quadratic", why, noise_removed=removed)
 
@@ -289,7 +343,9 @@ def _norm_interval(
     draws = noise_of_norm(sample, measure, n_resamples, check_rng(rng))
     margin = float(np.quantile(draws, level, method="higher"))
     why = "normal approximation; conservative: noise changes the measure by at most the measure of the noise itself"
-    bias = bias_interval(cells, level)  # no norm is much below the bias, whose interval accounts for unseen events
+    # No norm is much below the bias, whose interval accounts for events that could have occurred but did not.
+    sums = sample.group_sums
+    bias = bias_interval(cells, level) if sums is None else grouped_bias_interval(sums, level)
     low, high = max(value - margin, 0.0), min(max(value + margin, -bias.low, bias.high), 1.0)
     return ConfidenceInterval(low, high, level, measure, value, "norm", why)
 
@@ -300,11 +356,19 @@ def has_no_population(sample: Sample, measure: str) -> bool:
 
 
 def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.random.Generator) -> _Array:
-    """Draw a norm of the noise, for its interval: independent normals with estimated variances, or those under H0."""
+    """Draw a norm of the noise, for its interval: independent normals with estimated variances, or those under H0.
+
+    Those of grouped rows have the covariance that is estimated from the groups.
+    """
+    norm, sums = MEASURES[measure].norm, sample.group_sums
+    assert norm is not None  # callers pass a name in NORMS
+    if sums is not None:
+        covariance = sums.covariance(float(np.sum(sums.cells.bias))) / (1.0 - sums.one_group)
+        scales, axes = np.linalg.eigh(covariance * fewer_events_factor(sums))
+        normals = generator.standard_normal((n_resamples, len(scales)))
+        return norm(sums.cells.p, normals @ (axes * np.sqrt(np.maximum(scales, 0.0))).T)
     cells = sample.points().merged(_NOISY).normalized()
     # If few events occurred, the estimated variances are too small.
     root = np.sqrt(cells.wwcc if np.sum(cells.wwcc) >= np.sum(cells.wwv) else cells.wwv)
     sizes = blocks(n_resamples, max(1, (1 << 18) // len(root)))
-    norm = MEASURES[measure].norm
-    assert norm is not None  # callers pass a name in NORMS
     return np.concatenate([norm(cells.p, generator.standard_normal((size, len(root))) * root) for size in sizes])

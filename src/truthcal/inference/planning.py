@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from truthcal.core.checks import check_proba, invalid
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
 from truthcal.core.points import Points, equal_cells
@@ -88,7 +89,8 @@ class Design:
     """Predictions for which a test is planned: points with their share of the weight.
 
     `squares`, `cubes`, `fourths`: sums of (w / W)^2, (w / W)^3 and (w / W)^4. `phi`: coordinates of the points in the
-    space where the kernel is the inner product.
+    space where the kernel is the inner product. `groups`: for rows that belong together, the covariance of the sums of
+    w c / W at the points, and their design effect.
     """
 
     x: _Array
@@ -97,6 +99,7 @@ class Design:
     cubes: _Array
     fourths: _Array
     phi: _Array
+    groups: tuple[_Array, float] | None = None
 
     @classmethod
     def of(cls, points: Points, measure: str) -> Self:
@@ -111,10 +114,19 @@ class Design:
         row, phi = np.sqrt(points.row_ww) / points.total, kernel.axes(kernel.positions(points))
         return cls(x, share, squares, squares * row, squares * row**2, phi)
 
+    @classmethod
+    def of_groups(cls, sums: GroupSums, kernel: TentKernel) -> Self:
+        """Build it for rows that belong together."""
+        cells, none = sums.cells, np.zeros(len(sums.cells))
+        covariance = sums.covariance(float(np.sum(cells.bias))) / (1.0 - sums.one_group)
+        phi = kernel.axes(kernel.positions(cells))
+        return cls(cells.p, cells.weight, cells.ww, none, none, phi, (covariance, sums.design_effect))
+
     @property
     def information(self) -> float:
         """Sum of p(1 - p), scaled to the effective sample size."""
-        return float(np.sum(self.share * self.x * (1.0 - self.x)) / np.sum(self.squares))
+        rows = 1.0 / float(np.sum(self.squares)) / (1.0 if self.groups is None else self.groups[1])
+        return rows * float(np.sum(self.share * self.x * (1.0 - self.x)))
 
     def error(self, truth: _Array) -> float:
         """Mean of |prediction - truth|."""
@@ -134,6 +146,10 @@ class Design:
     def alternative(self, truth: _Array) -> Alternative:
         """Distribution of the statistic if outcomes follow the truth."""
         mean, variance = (self.share * (self.x - truth)) @ self.phi, truth * (1.0 - truth)
+        if self.groups is not None:
+            now = self.x * (1.0 - self.x)
+            phi = self.phi * np.sqrt(np.divide(variance, now, out=np.ones_like(now), where=now > 0.0))[:, None]
+            return Alternative(mean, phi.T @ self.groups[0] @ phi, 0.0, 0.0)
         covariance = (self.phi.T * (self.squares * variance)) @ self.phi
         # 4 times the covariance of the length along the mean with the squared length: k(p, p) is 1.
         third = self.cubes * variance * (2.0 * truth - 1.0)
@@ -190,6 +206,8 @@ def detectable_error(
     keeps the mean of the predictions. Errors of other shapes, such as those that change sign several times along the
     prediction axis, must be larger to be detected.
     Uses the asymptotic distribution of the statistic, under calibration and under the error; nothing is simulated.
+    Rows are assumed to be independent. There is no `groups` here: how much rows of a group have in common shows only in
+    their outcomes, so `assess` with `groups` has the detectable error of grouped rows.
 
     Examples
     --------
@@ -213,9 +231,12 @@ def _check_levels(power: float, alpha: float) -> tuple[float, float]:
 
 
 @one_blas_thread()
-def detectable_of(points: Points, power: float, alpha: float, measure: str) -> DetectableError:
-    """The detectable error, from the points of sorted rows or of a sketch."""
-    design = Design.of(points, measure)
+def detectable_of(
+    points: Points, power: float, alpha: float, measure: str, sums: GroupSums | None = None
+) -> DetectableError:
+    """The detectable error, from the points of sorted rows or of a sketch; with `sums`, of rows in groups."""
+    kernel = TentKernel.of(measure, points)
+    design = Design.of(points, measure) if sums is None else Design.of_groups(sums, kernel)
     shifts = slopes = [(math.nan, math.nan)] * 2
     if design.information >= LEAST_INFORMATION:
         (shifted, longest), critical = FAMILIES["shift"], design.critical(alpha)
@@ -228,7 +249,7 @@ def detectable_of(points: Points, power: float, alpha: float, measure: str) -> D
             search(lambda size: design.tilted(-size), _STEEPEST),
             search(lambda size: design.tilted(size), _STEEPEST),
         ]
-        if len(points) == 1 and points.equal_weights and points.rows <= _MOST_TRIALS:
+        if sums is None and len(points) == 1 and points.equal_weights and points.rows <= _MOST_TRIALS:
             shifts = [_binomial_shift(points, power, alpha, sign) for sign in (1.0, -1.0)]
     return DetectableError(
         too_high=shifts[0][1],

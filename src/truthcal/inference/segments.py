@@ -16,7 +16,7 @@ from truthcal.core.parallel import WORTH_A_THREAD, one_blas_thread, run_tasks
 from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.sketch_table import SketchTable
-from truthcal.inference.calibration_test import ENOUGH_INFORMATION, Plan, run_test, tent_statistic
+from truthcal.inference.calibration_test import ENOUGH_INFORMATION, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_sizes_of
 from truthcal.inference.intervals import bias_intervals
@@ -25,6 +25,7 @@ from truthcal.inference.laws.quadratic_form import Forms
 from truthcal.inference.laws.skewness import error_skewnesses
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
+from truthcal.inference.statistic import Plan
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import Segment, SegmentTable
 

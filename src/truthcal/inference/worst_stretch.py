@@ -15,7 +15,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.points import Points, equal_cells
+from truthcal.inference.intervals import student_factor
+from truthcal.inference.laws.sign_flips import fewer_events_factor
 from truthcal.results.worst_stretch import WorstStretch
 
 _Array = NDArray[np.float64]
@@ -31,12 +34,16 @@ _UPPER = 1.645
 _DRAWS = 2000
 
 
-def worst_stretch_of(points: Points, level: float = 0.95) -> WorstStretch | None:
-    """The stretch with the largest lower limit of its mean error; None if no stretch is certainly biased."""
-    cells = _cells_of(points)
+def worst_stretch_of(points: Points, level: float = 0.95, sums: GroupSums | None = None) -> WorstStretch | None:
+    """The stretch with the largest lower limit of its mean error; None if no stretch is certainly biased.
+
+    With `sums`, rows belong together, and the noise is that of groups.
+    """
+    cells = _cells_of(points) if sums is None else sums.cells
+    noise = noise_range(cells, level) if sums is None else noise_range_of_groups(sums, level)
     curve = np.concatenate([[0.0], np.cumsum(cells.bias)])
     upto = np.concatenate([[0.0], np.cumsum(cells.weight)])
-    excess = np.abs(curve - curve[:, None]) - noise_range(cells, level)
+    excess = np.abs(curve - curve[:, None]) - noise
     first, last = np.triu_indices(len(curve), 1)
     width = upto[last] - upto[first]  # 0 if light cells vanish beside a heavy one
     limits = np.full(len(width), -np.inf)
@@ -52,7 +59,7 @@ def worst_stretch_of(points: Points, level: float = 0.95) -> WorstStretch | None
         error_at_least=math.copysign(float(limits[best]), float(curve[b] - curve[a])),
         mean_proba=float(np.sum(cells.wp[a:b])) / weight,
         mean_true=float(np.sum(cells.wy[a:b])) / weight,
-        share=weight / points.total,
+        share=weight / cells.total,
         confidence_level=level,
     )
 
@@ -71,8 +78,24 @@ def noise_range(cells: Points, level: float) -> float:
     shape, total = noise_variance(cells)
     draws = np.random.default_rng(0).standard_normal((_DRAWS, len(cells)))
     walks = np.cumsum(draws * np.sqrt(shape), axis=1)
+    return math.sqrt(total) * _range_quantile(walks, level)
+
+
+def noise_range_of_groups(sums: GroupSums, level: float) -> float:
+    """Quantile of the range of the cumulative noise of rows that belong together.
+
+    The covariance contains the squares of errors that all groups share, which makes the range conservative.
+    """
+    scales, axes = np.linalg.eigh(sums.errors * (student_factor(sums, level) * fewer_events_factor(sums)))
+    draws = np.random.default_rng(0).standard_normal((_DRAWS, len(scales)))
+    walks = np.cumsum(draws @ (axes * np.sqrt(np.maximum(scales, 0.0))).T, axis=1)
+    return _range_quantile(walks, level)
+
+
+def _range_quantile(walks: _Array, level: float) -> float:
+    """Quantile of the range of the cumulative noise that begins at 0, for walks that are rows."""
     ranges = np.maximum(walks.max(axis=1), 0.0) - np.minimum(walks.min(axis=1), 0.0)
-    return math.sqrt(total) * float(np.quantile(ranges, level, method="higher"))
+    return float(np.quantile(ranges, level, method="higher"))
 
 
 def noise_variance(cells: Points) -> tuple[_Array, float]:

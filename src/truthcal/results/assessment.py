@@ -44,7 +44,11 @@ class Assessment(PageResult):
     mean_proba, mean_true : float
         Mean prediction and mean outcome.
     n, n_effective : int, float
-        Rows with a weight above 0; effective sample size.
+        Rows with a weight above 0; effective sample size: the number of independent rows of equal weight that would
+        know as much.
+    n_groups, n_effective_groups : int, float, or None
+        Number of groups of rows that belong together, and that of groups of equal weight which would know as much.
+        None without groups.
     warnings : tuple of str
         Valid but suspicious properties of the data.
     """
@@ -67,6 +71,8 @@ class Assessment(PageResult):
     n: int
     n_effective: float
     warnings: tuple[str, ...]
+    n_groups: int | None = None
+    n_effective_groups: float | None = None
     _summary: Any = field(default=None, repr=False, compare=False)  # the Sample or Sketch, for curves
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
@@ -89,6 +95,7 @@ class Assessment(PageResult):
             self._detectable_evidence(),
             line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),
             Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
+            *self._groups_evidence(),
         ]
 
     @property
@@ -124,6 +131,15 @@ class Assessment(PageResult):
         predicted, observed = frequencies(worst.mean_proba, worst.mean_true)
         where = f"or more {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
         return Evidence("worst range", worst.error_at_least, worst.limit(digits), where)
+
+    def _groups_evidence(self) -> list[Evidence]:
+        """Format the number of groups, if there are any."""
+        if self.n_groups is None or self.n_effective_groups is None:
+            return []
+        even = self.n_effective_groups > 0.99 * self.n_groups
+        uneven = "" if even else f", uneven: {self.n_effective_groups:,.1f} of equal weight would know as much"
+        meaning = f"rows of a group may depend on each other{uneven}"
+        return [Evidence("groups", self.n_groups, f"{self.n_groups:,}", meaning)]
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)

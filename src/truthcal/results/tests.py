@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from truthcal.results.base import Result
-from truthcal.results.dependence import RowOrderNote
+from truthcal.results.dependence import RowOrderNote, few_groups
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import Bounded
-from truthcal.results.text import count, p_value
+from truthcal.results.text import count, p_value, rows_in_groups
 
 _TOO_CLOSE = "these predictions are closer to the outcomes than chance allows"
 _Interval = Callable[[float, str], ConfidenceInterval]
@@ -42,7 +42,11 @@ class CalibrationTest(RowOrderNote, Result):
         calibrated forecaster has none.
     neighbour_z : float or None
         z of the correlation of errors of neighbouring rows, in the order of the input: beyond 4 or -4, rows are hardly
-        independent, and `dependence` says so. None for fewer than 30 rows, and for a sketch whose rows have no order.
+        independent, and `dependence` says so. None for fewer than 30 rows, for a sketch whose rows have no order, and
+        with groups.
+    n_groups, n_effective_groups : int, float, or None
+        Number of groups of rows that belong together, and that of groups of equal weight which would know as much.
+        None without groups.
     """
 
     statistic: float
@@ -61,6 +65,8 @@ class CalibrationTest(RowOrderNote, Result):
     less: float
     impossible: int = 0
     neighbour_z: float | None = field(default=None, compare=False)
+    n_groups: int | None = None
+    n_effective_groups: float | None = None
     _interval: _Interval | None = field(default=None, repr=False, compare=False)
 
     def confidence_interval(self, confidence_level: float = 0.95, method: str = "auto") -> ConfidenceInterval:
@@ -73,7 +79,8 @@ class CalibrationTest(RowOrderNote, Result):
         start = f"{'But' if self.pvalue > 0.05 else 'And'} {count(self.impossible, 'outcome')}"
         but = f"{start} had a predicted probability of 0, which cannot happen to a calibrated forecaster.\n"
         text = f"{self._verdict()}\n{but if self.impossible else ''}{self._evidence()}\n({self.method}: {self.why})"
-        return f"{text}\n! {self.dependence}" if self.dependence else text
+        warnings = [self.dependence, few_groups(self.n_effective_groups)]
+        return "\n! ".join([text, *filter(None, warnings)])
 
     def format_p(self, p: float) -> str:
         """Format one of its p-values: "p <= 0.001" where a bound or few redraws give only an upper limit."""
@@ -85,7 +92,7 @@ class CalibrationTest(RowOrderNote, Result):
         below = self.alternative == "less" or (self.alternative == "two-sided" and self.less < self.greater)
         if self.pvalue > 0.05:
             sign = f"that {_TOO_CLOSE}" if self.alternative == "less" else "of miscalibration"
-            return f"No significant evidence {sign} in {count(self.n, 'row')} ({p})."
+            return f"No significant evidence {sign} in {rows_in_groups(self.n, self.n_groups)} ({p})."
         evidence = "Some evidence" if self.pvalue > 0.01 else "Clear evidence"
         if self.measure == "spiegelhalter":
             score, error = ("better", "not extreme enough") if below else ("worse", "too extreme")

@@ -146,6 +146,11 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {plural(n, noun)}"
 
 
+def rows_in_groups(n: int, n_groups: int | None) -> str:
+    """Format a number of rows, and that of their groups if there are any: "8,886 rows in 63 groups"."""
+    return count(n, "row") if n_groups is None else f"{count(n, 'row')} in {count(n_groups, 'group')}"
+
+
 def plural(n: int, one: str, many: str | None = None) -> str:
     """Choose the text for `n` things; without `many`, add an s to `one`."""
     return one if n == 1 else f"{one}s" if many is None else many

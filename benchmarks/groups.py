@@ -1,0 +1,218 @@
+"""Simulate tests and intervals of rows that belong together, and write docs/benchmarks/groups.md: part of `make bench`.
+
+Each design draws outcomes, their true probabilities given all that a forecaster may know, and the groups. Honest
+predictions are the true probabilities; wrong ones are a function of them.
+
+On a busy machine set OPENBLAS_NUM_THREADS=1: threads that wait for a core make small matrices ten times as slow.
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import special
+
+import truthcal as tc
+from truthcal.inference import intervals
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "groups.md"
+Array = np.ndarray
+# Outcomes, true probabilities, groups.
+Rows = tuple[Array, Array, Array]
+
+
+def in_game(rng: np.random.Generator, n_groups: int, rows: int = 20) -> Rows:
+    """Draw predictions of each match as it unfolds: the lead is a random walk, and the sign of the last one wins."""
+    steps = rows + 5
+    lead = 0.7 * rng.standard_normal((n_groups, 1)) + np.cumsum(rng.standard_normal((n_groups, steps)), 1) / 5.0
+    left = (steps - np.arange(1, rows + 1)) / 25.0
+    truth = special.ndtr(lead[:, :rows] / np.sqrt(left))
+    return np.repeat(lead[:, -1] > 0.0, rows), truth.ravel(), np.repeat(np.arange(n_groups), rows)
+
+
+def beta_binomial(rng: np.random.Generator, n_groups: int, rows: int = 20, mean: tuple[float, float] = (1.5, 1.5)) -> Rows:
+    """Draw groups whose rows have one prediction m and one probability, Beta with mean m and correlation 0.2."""
+    m = rng.beta(*mean, n_groups)
+    chance = rng.beta(4.0 * m, 4.0 * (1.0 - m))
+    y = rng.random((n_groups, rows)) < chance[:, None]
+    return y.ravel(), np.repeat(m, rows), np.repeat(np.arange(n_groups), rows)
+
+
+def uneven(rng: np.random.Generator, n_groups: int) -> Rows:
+    """Draw groups of 1 to 200 rows; some rows of a group share their luck, whatever their predictions are."""
+    sizes = np.minimum(np.ceil(3.0 * rng.pareto(1.5, n_groups) + 1.0), 200).astype(int)
+    groups = np.repeat(np.arange(n_groups), sizes)
+    truth, shared = rng.beta(1.5, 1.5, len(groups)), rng.random(len(groups)) < math.sqrt(0.3)
+    luck = np.where(shared, rng.random(n_groups)[groups], rng.random(len(groups)))
+    return luck < truth, truth, groups
+
+
+def independent(rng: np.random.Generator, n_groups: int, rows: int = 5) -> Rows:
+    """Draw independent rows in groups that mean nothing."""
+    truth = rng.random(n_groups * rows)
+    return rng.random(len(truth)) < truth, truth, np.repeat(np.arange(n_groups), rows)
+
+
+DESIGNS: dict[str, Callable[[np.random.Generator], Rows]] = {
+    "in-game, 42 matches of 20 rows": lambda rng: in_game(rng, 42),
+    "in-game, 300 matches of 20 rows": lambda rng: in_game(rng, 300),
+    "beta-binomial, 42 groups of 20 rows": lambda rng: beta_binomial(rng, 42),
+    "beta-binomial, 200 groups of 20 rows": lambda rng: beta_binomial(rng, 200),
+    "uneven, 200 groups": lambda rng: uneven(rng, 200),
+    "uneven, 600 groups": lambda rng: uneven(rng, 600),
+    "rare events (1 in 20), 200 groups of 20 rows": lambda rng: beta_binomial(rng, 200, 20, (1.0, 19.0)),
+}
+# Predictions as a function of the truth.
+ERRORS: dict[str, Callable[[Array], Array]] = {
+    "calibrated": lambda q: q,
+    "too high by 0.05": lambda q: np.minimum(q + 0.05, 1.0),
+    "overconfident (log-odds x 1.5)": lambda q: 1.0 / (1.0 + ((1.0 - q) / q) ** 1.5),
+}
+
+
+def sizes(design: str, repeats: int) -> list[float]:
+    """Return effective groups, the size at 5% and 1%, of the lower tail at 1%, and without groups at 5% and 1%."""
+    rng = np.random.default_rng([1, list(DESIGNS).index(design)])
+    found = []
+    for k in range(repeats):
+        y, q, groups = DESIGNS[design](rng)
+        test = tc.calibration_test(y, q, groups=groups)
+        alone = tc.calibration_test(y, q, n_resamples=499).pvalue if k < repeats // 4 else math.nan
+        found.append((test.n_effective_groups, test.greater, test.less, alone))
+    effective, greater, less, alone = np.array(found).T
+    alone = alone[~np.isnan(alone)]
+    shares = [np.mean(p <= level) for p, level in ((greater, 0.05), (greater, 0.01), (less, 0.01), (alone, 0.05), (alone, 0.01))]
+    return [float(np.mean(effective)), *map(float, shares)]
+
+
+def coverage(design: str, error: str, repeats: int) -> list[float]:
+    """Return the coverage of the 95% intervals of bias and error, and that of the bias without groups.
+
+    Whether an interval of the error contains the truth is decided by its tail probabilities there.
+    """
+    rng, wrong = np.random.default_rng([2, list(DESIGNS).index(design), list(ERRORS).index(error)]), ERRORS[error]
+    population = [DESIGNS[design](rng)[1] for _ in range(400)]
+    off = np.concatenate([wrong(q) - q for q in population])
+    bias, rms = float(np.mean(off)), math.sqrt(float(np.mean(off**2)))
+    crossing, hits = intervals.interval_end, np.zeros(3)
+    for _ in range(repeats):
+        y, q, groups = DESIGNS[design](rng)
+        p = wrong(q)
+        hits[0] += bias in tc.confidence_interval(y, p, measure="bias", groups=groups)
+        hits[2] += bias in tc.confidence_interval(y, p, measure="bias")
+        intervals.interval_end = lambda rising: 0.0 if rising(rms) >= 0.0 else 1.0
+        try:
+            hits[1] += rms in tc.error_size(y, p, groups=groups)
+        finally:
+            intervals.interval_end = crossing
+    return list(hits / repeats)
+
+
+def powers(n_groups: int, rows: int, error: float, repeats: int) -> list[float]:
+    """Return the power at 5% against a shift, for independent rows: with groups that mean nothing, and without."""
+    rng = np.random.default_rng([3, n_groups, rows])
+    found = []
+    for _ in range(repeats):
+        y, q, groups = independent(rng, n_groups, rows)
+        p = np.clip(q + error, 0.0, 1.0)
+        found.append([tc.calibration_test(y, p, groups=groups).pvalue <= 0.05, tc.calibration_test(y, p).pvalue <= 0.05])
+    return list(np.mean(found, axis=0))
+
+
+def promises(design: str, repeats: int) -> list[float]:
+    """Return the median detectable shift of `assess`, and the power against a shift of this size (truth p - shift)."""
+    rng = np.random.default_rng([4, list(DESIGNS).index(design)])
+    shifts = []
+    for _ in range(40):
+        y, q, groups = DESIGNS[design](rng)
+        shifts.append(tc.assess(y, q, groups=groups).detectable.shift_high)
+    shift = float(np.median(shifts))
+    rejected = []
+    for _ in range(repeats):
+        y, q, groups = DESIGNS[design](rng)
+        p = np.minimum(q + shift, 1.0)
+        rejected.append(tc.calibration_test(y, p, groups=groups).pvalue <= 0.05)
+    return [shift, float(np.mean(rejected))]
+
+
+def page(repeats: int) -> str:
+    """Write the page."""
+    lines = [
+        "# Rows that belong together",
+        "",
+        f"Written by `benchmarks/groups.py`; do not edit. Tests and intervals with `groups=`, in {repeats:,} simulations",
+        f"per row (standard error at 5%: {math.sqrt(0.0475 / repeats):.4f}; at 1%: {math.sqrt(0.0099 / repeats):.4f}). The target is a",
+        "size between 0.8 and 1.4 times the level, and a coverage of 95% intervals between 0.93 and 0.97, from 40 effective",
+        "groups on.",
+        "",
+        "- in-game: predictions of one match as it unfolds; all of its rows have the same outcome.",
+        "- beta-binomial: all rows of a group have one prediction, and outcomes in a group have a correlation of 0.2.",
+        "- uneven: groups of 1 to 200 rows; outcomes in a group have a correlation of about 0.3.",
+        "",
+        "## Size of the test",
+        "",
+        "Calibrated predictions, rejected at this level. The lower tail is that of \"unusually close\".",
+        "",
+        "| design | effective groups | 5% | 1% | lower tail, 1% | without groups, 5% | without groups, 1% |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for design in DESIGNS:
+        effective, *shares = sizes(design, 2 * repeats)
+        lines.append(f"| {design} | {effective:.0f} | " + " | ".join(f"{x:.4f}" for x in shares[:3]) + " | " + " | ".join(f"{x:.2f}" for x in shares[3:]) + " |")
+    lines += [
+        "",
+        "## Coverage of 95% intervals",
+        "",
+        "The error is the root mean square error (`error_size`). If it is 0, its interval can miss on one side only, so that",
+        "0.975 is the target there.",
+        "",
+        "| design | predictions | bias | error | bias, without groups |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for design in DESIGNS:
+        for error in ERRORS:
+            shares = coverage(design, error, repeats)
+            lines.append(f"| {design} | {error} | " + " | ".join(f"{x:.3f}" for x in shares) + " |")
+    lines += [
+        "",
+        "## Power",
+        "",
+        "Independent rows in groups that mean nothing: what `groups=` costs if it is not needed.",
+        "",
+        "| rows | predictions | with groups | without |",
+        "|---|---|---:|---:|",
+    ]
+    for n_groups, rows, error in ((1000, 1, 0.0), (1000, 1, 0.03), (200, 5, 0.03), (50, 20, 0.03), (50, 20, 0.05)):
+        shares = powers(n_groups, rows, error, repeats)
+        lines.append(f"| {n_groups:,} groups of {rows} | too high by {error:g} | " + " | ".join(f"{x:.3f}" for x in shares) + " |")
+    lines += [
+        "",
+        "The shift that `assess` calls detectable with 80% power, and the power against it. Near 0 and 1 a shift is",
+        "cut off.",
+        "",
+        "| design | shift | power |",
+        "|---|---:|---:|",
+    ]
+    for design in list(DESIGNS)[:6]:
+        shift, power = promises(design, repeats // 2)
+        lines.append(f"| {design} | {shift:.3f} | {power:.2f} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Write the page, or print it with fewer simulations."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=2000)
+    parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
+    arguments = parser.parse_args()
+    text = page(arguments.repeats)
+    if arguments.show:
+        print(text)
+    else:
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
