@@ -9,7 +9,8 @@ have independent signs. Its variance is that of 128 tables with independent sign
 added to one slot, not to 128 tables (the "fast AMS sketch" of Thorup and Zhang, or "count sketch").
 """
 
-from typing import Self
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from truthcal.kernels import group_flips as kernel
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
+_Key = TypeVar("_Key", bound=Hashable)
 
 SLOTS = 1 << kernel.SLOT_BITS
 # Cells are the buckets of the grid with this many buckets: unions of buckets of all finer grids.
@@ -33,6 +35,13 @@ COUNTED = 1 << 10
 # Bytes of a table with all cells.
 SIZE = 16 * SLOTS * CELLS + 8 * COUNTED
 _NO_WEIGHTS = np.empty(0)
+
+
+class EstimatedCount(int):
+    """An estimated number of groups. It prints as such: "about 5,100"."""
+
+    def __format__(self, spec: str) -> str:
+        return f"about {int(self):{spec}}"
 
 
 class GroupFlips:
@@ -90,7 +99,7 @@ class GroupFlips:
         """Number of groups, exact below 1024, else an estimate from the smallest hashes, to two digits."""
         if self.is_counted:
             return len(self._smallest)
-        return int(float(f"{(COUNTED - 1) * 2.0**64 / float(self._smallest[-1]):.2g}"))
+        return EstimatedCount(float(f"{(COUNTED - 1) * 2.0**64 / float(self._smallest[-1]):.2g}"))
 
     def group_sums(self, bucket: _Ints, points: Points) -> GroupSums:
         """Estimate the second moments of groups, given the filled buckets of the sketch and their points."""
@@ -98,7 +107,7 @@ class GroupFlips:
         cell = bucket * self.n_cells // self.grid.n_buckets
         starts = np.flatnonzero(np.diff(cell, prepend=-1))
         errors, weights = (np.ascontiguousarray(self._sums[:, cell[starts], k]) for k in (0, 1))
-        return GroupSums.of_flips(points.runs(starts), errors, weights, self.n_groups, counted=self.is_counted)
+        return GroupSums.of_flips(points.runs(starts), errors, weights, self.n_groups)
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -110,8 +119,8 @@ class GroupFlips:
         return compress(hashes.tobytes() + self._sums.astype("<f8").tobytes())
 
     @classmethod
-    def from_bytes(cls, data: memoryview, grid: Grid, bucket: _Ints, points: Points) -> Self | None:
-        """Read the table of a sketch with these filled buckets and their points; None if no rows can have it."""
+    def from_bytes(cls, data: memoryview, grid: Grid, bucket: _Ints, weight: _Array) -> Self | None:
+        """Read the table of a sketch with these filled buckets and sums of weights; None if no rows can have it."""
         flips = cls(grid)
         head = 8 * (COUNTED + 1)
         raw = decompress(data, head + flips._sums.nbytes)
@@ -121,12 +130,12 @@ class GroupFlips:
         known = int(min(hashes[0], np.uint64(COUNTED)))
         flips._smallest = hashes[1 : 1 + known].copy()
         flips._sums[:] = np.frombuffer(raw, "<f8", offset=head).reshape(flips._sums.shape)
-        return flips if hashes[0] == known and flips._is_possible(bucket, points) else None
+        return flips if hashes[0] == known and flips._is_possible(bucket, weight) else None
 
-    def _is_possible(self, bucket: _Ints, points: Points) -> bool:
+    def _is_possible(self, bucket: _Ints, weight: _Array) -> bool:
         """Whether rows in these buckets can have these sums. A checksum proves only unchanged bytes."""
         cell = bucket * self.n_cells // self.grid.n_buckets
-        most = np.bincount(cell, points.weight, minlength=self.n_cells) * (1.0 + 1e-9)
+        most = np.bincount(cell, weight, minlength=self.n_cells) * (1.0 + 1e-9)
         sums = np.abs(self._sums).sum(axis=0)
         increasing = self._smallest[:-1] < self._smallest[1:]
         enough = len(self._smallest) > 0 or not len(bucket)
@@ -136,3 +145,32 @@ class GroupFlips:
 def cells_of(grid: Grid) -> int:
     """Number of cells of the flips of a sketch with this grid."""
     return min(grid.n_buckets, CELLS)
+
+
+def merge_flips(parts: Iterable[tuple[_Key, GroupFlips]]) -> dict[_Key, GroupFlips]:
+    """Add up the tables with the same key. The result shares no memory with the parts."""
+    merged: dict[_Key, GroupFlips] = {}
+    for key, flips in parts:
+        if key not in merged:
+            merged[key] = GroupFlips(flips.grid)
+        merged[key].merge(flips)
+    return merged
+
+
+def pack_flips(tables: Sequence[GroupFlips]) -> bytes:
+    """Return the tables of several sketches for a file, each after its size in bytes."""
+    parts = [flips.to_bytes() for flips in tables]
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def unpack_flips(data: memoryview, grid: Grid, sketches: Sequence[tuple[_Ints, _Array]]) -> list[GroupFlips] | None:
+    """Read the tables of sketches with these filled buckets and sums of weights; None if no rows can have them."""
+    tables = []
+    for bucket, weight in sketches:
+        size = int.from_bytes(data[:8], "little")
+        flips = GroupFlips.from_bytes(data[8 : 8 + size], grid, bucket, weight)
+        if flips is None or len(data) < 8 + size:
+            return None
+        tables.append(flips)
+        data = data[8 + size :]
+    return tables if not len(data) else None

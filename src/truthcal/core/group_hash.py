@@ -5,17 +5,20 @@ Databases have MD5, too. Equal numbers have equal texts, whatever their type, an
 has for it: 7, 7.0, Decimal("7.00") and "7" are the same group, and "07" is another one.
 """
 
-import hashlib
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.group_keys import plain_value
+
+try:
+    from _md5 import md5  # a third of the time of hashlib's, which asks OpenSSL
+except ImportError:  # not in every build of Python
+    from hashlib import md5
 
 Hashes = NDArray[np.uint64]
 
@@ -28,7 +31,7 @@ def group_text(value: Any, name: str) -> bytes | None:
     if isinstance(value, tuple):
         texts = [group_text(part, name) for part in value]
         return None if None in texts else b"".join(b"%d:%b," % (len(text), text) for text in texts if text is not None)
-    plain = str(value) if isinstance(value, UUID) else plain_value(value, name)
+    plain = str(value) if type(value).__name__ == "UUID" else plain_value(value, name)
     if plain is None or isinstance(plain, bytes):
         return plain
     if isinstance(plain, int | float | Decimal):
@@ -51,7 +54,7 @@ def _number_text(value: int | float | Decimal) -> str:
 
 def hash_values(values: Sequence[Any], name: str) -> tuple[Hashes, NDArray[np.bool_]]:
     """Return the hash of each value of a column of groups, and whether it is missing."""
-    texts = [str(value).encode() if type(value) is int else group_text(value, name) for value in values]
+    texts = [b"%d" % value if type(value) is int else group_text(value, name) for value in values]
     missing = np.array([text is None for text in texts], np.bool_)
-    digests = b"".join(hashlib.md5(text or b"", usedforsecurity=False).digest()[:8] for text in texts)
+    digests = b"".join([md5(text or b"", usedforsecurity=False).digest()[:8] for text in texts])
     return np.frombuffer(digests, ">u8").astype(np.uint64), missing

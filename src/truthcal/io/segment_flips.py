@@ -1,0 +1,74 @@
+"""Sums with signs of groups, of all rows or of each segment, filled from batches of rows or from sums of an engine."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.checks import invalid
+from truthcal.core.grid import Grid
+from truthcal.core.group_flips import SIZE, GroupFlips
+from truthcal.core.group_hash import Hashes
+from truthcal.core.group_keys import Key
+from truthcal.core.sketch import Sketch
+from truthcal.core.sketch_table import SketchTable
+from truthcal.io.assemble import Groups
+
+_Rows = NDArray[Any]
+# With groups, each segment takes 0.27 MB.
+MAX_SEGMENTS = 1000
+
+
+class SegmentFlips:
+    """The sums with signs of groups of all rows, under the key (), or of each segment. Memory: 0.27 MB for each."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._flips: dict[Key, GroupFlips] = {}
+
+    def add_rows(self, p: _Rows, y: _Rows, w: _Rows | None, hashes: Hashes, segments: Groups | None) -> None:
+        """Add valid rows, with the hashes of their groups, and with their segments if there are any."""
+        for flips, rows in self._by_segment(segments):
+            columns = [column[rows] for column in (p, y)]
+            flips.add_rows(columns[0], columns[1], None if w is None else w[rows], hashes[rows])
+
+    def add_entries(
+        self, cell: _Rows, errors: _Rows, weights: _Rows, hashes: Hashes, segments: Groups | None
+    ) -> None:
+        """Add sums of w c and of w, each over rows of one segment and group in one cell."""
+        for flips, rows in self._by_segment(segments):
+            flips.add_entries(*(column[rows] for column in (cell, errors, weights, hashes)))
+
+    def _by_segment(self, segments: Groups | None) -> Iterator[tuple[GroupFlips, Any]]:
+        """Yield the sums of each segment, and which rows are in it."""
+        if segments is None:
+            yield self._flips.setdefault((), GroupFlips(self._grid)), slice(None)
+            return
+        index, keys = segments
+        order = np.argsort(index, kind="stable")
+        ends = np.searchsorted(index[order], np.arange(len(keys) + 1))
+        for key, first, last in zip(keys, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            if first < last:
+                if key not in self._flips:
+                    self._make_room(key)
+                yield self._flips[key], order[first:last]
+
+    def _make_room(self, key: Key) -> None:
+        if len(self._flips) == MAX_SEGMENTS:
+            megabytes = SIZE / 1e6
+            problem = f"has more than {MAX_SEGMENTS:,} segments, and with groups each of them takes {megabytes:.2f} MB;"
+            cure = "name fewer columns, or coarser ones, or sketch some segments at a time."
+            raise invalid("by", f"{problem} {cure}")
+        self._flips[key] = GroupFlips(self._grid)
+
+    def store_in(self, result: Sketch | SketchTable) -> None:
+        """Store the sums in the sketch, or in the table, of the same rows. The order of rows no longer matters."""
+        if not self._flips:
+            return
+        if isinstance(result, SketchTable):
+            result.set_flips(self._flips)
+            result._neighbour_z_of_all = None
+        else:
+            result.flips = self._flips[()]
+        result.neighbour_z = None
