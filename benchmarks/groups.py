@@ -23,6 +23,33 @@ Array = np.ndarray
 Rows = tuple[Array, Array, Array]
 
 
+INTRODUCTION = """# Rows that belong together
+
+Written by `benchmarks/groups.py`; do not edit. Simulations of tests and intervals with `groups=`, {0:,} for each row of
+a table, and twice as many for sizes (standard errors {1:.4f} at 5% and {2:.4f} at 1%). The targets, from 40 effective
+groups on: a size between 0.8 and 1.4 times the level, and a coverage of 95% intervals between 0.93 and 0.97.
+
+- in-game: predictions of one match as it unfolds; all rows of a match have the same outcome.
+- beta-binomial: all rows of a group have one prediction, and outcomes in a group have a correlation of 0.2.
+- uneven: groups of 1 to 200 rows; outcomes in a group have a correlation of about 0.3.
+
+## Size of the test
+
+Share of calibrated samples that are rejected. The lower tail is that of "unusually close". "No groups": the test of
+independent rows."""
+COVERAGE = """
+## Coverage of 95% intervals
+
+The error is the root mean square error (`error_size`). If it is 0, its interval can miss on one side only, so that the
+target is 0.975 or more."""
+POWER = """
+## Power
+
+Independent rows in groups that mean nothing: the price of `groups=` where it is not needed. Share rejected at 5%."""
+PROMISES = """
+The shift that `assess` calls detectable with 80% power (the median of 40 samples), and the power against it."""
+
+
 def in_game(rng: np.random.Generator, n_groups: int, rows: int = 20) -> Rows:
     """Draw predictions of each match as it unfolds: the lead is a random walk, and the sign of the last one wins."""
     steps = rows + 5
@@ -32,9 +59,9 @@ def in_game(rng: np.random.Generator, n_groups: int, rows: int = 20) -> Rows:
     return np.repeat(lead[:, -1] > 0.0, rows), truth.ravel(), np.repeat(np.arange(n_groups), rows)
 
 
-def beta_binomial(rng: np.random.Generator, n_groups: int, rows: int = 20, mean: tuple[float, float] = (1.5, 1.5)) -> Rows:
+def beta_binomial(rng: np.random.Generator, n_groups: int, rows: int = 20, other: float = 1.5) -> Rows:
     """Draw groups whose rows have one prediction m and one probability, Beta with mean m and correlation 0.2."""
-    m = rng.beta(*mean, n_groups)
+    m = rng.beta(1.5, other, n_groups)
     chance = rng.beta(4.0 * m, 4.0 * (1.0 - m))
     y = rng.random((n_groups, rows)) < chance[:, None]
     return y.ravel(), np.repeat(m, rows), np.repeat(np.arange(n_groups), rows)
@@ -62,7 +89,7 @@ DESIGNS: dict[str, Callable[[np.random.Generator], Rows]] = {
     "beta-binomial, 200 groups of 20 rows": lambda rng: beta_binomial(rng, 200),
     "uneven, 200 groups": lambda rng: uneven(rng, 200),
     "uneven, 600 groups": lambda rng: uneven(rng, 600),
-    "rare events (1 in 20), 200 groups of 20 rows": lambda rng: beta_binomial(rng, 200, 20, (1.0, 19.0)),
+    "rare events (1 in 20), 200 groups of 20 rows": lambda rng: beta_binomial(rng, 200, 20, 28.5),
 }
 # Predictions as a function of the truth.
 ERRORS: dict[str, Callable[[Array], Array]] = {
@@ -83,8 +110,8 @@ def sizes(design: str, repeats: int) -> list[float]:
         found.append((test.n_effective_groups, test.greater, test.less, alone))
     effective, greater, less, alone = np.array(found).T
     alone = alone[~np.isnan(alone)]
-    shares = [np.mean(p <= level) for p, level in ((greater, 0.05), (greater, 0.01), (less, 0.01), (alone, 0.05), (alone, 0.01))]
-    return [float(np.mean(effective)), *map(float, shares)]
+    tests = (greater, 0.05), (greater, 0.01), (less, 0.01), (alone, 0.05), (alone, 0.01)
+    return [float(np.mean(effective)), *(float(np.mean(p <= level)) for p, level in tests)]
 
 
 def coverage(design: str, error: str, repeats: int) -> list[float]:
@@ -117,7 +144,8 @@ def powers(n_groups: int, rows: int, error: float, repeats: int) -> list[float]:
     for _ in range(repeats):
         y, q, groups = independent(rng, n_groups, rows)
         p = np.clip(q + error, 0.0, 1.0)
-        found.append([tc.calibration_test(y, p, groups=groups).pvalue <= 0.05, tc.calibration_test(y, p).pvalue <= 0.05])
+        tests = tc.calibration_test(y, p, groups=groups), tc.calibration_test(y, p)
+        found.append([test.pvalue <= 0.05 for test in tests])
     return list(np.mean(found, axis=0))
 
 
@@ -137,68 +165,41 @@ def promises(design: str, repeats: int) -> list[float]:
     return [shift, float(np.mean(rejected))]
 
 
+def table(header: str, rows: list[list[str]]) -> list[str]:
+    """Format rows with numbers on the right."""
+    sides = ["---:" if cell[:1].isdigit() else "---" for cell in rows[0]]
+    return ["", header, f"|{'|'.join(sides)}|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
 def page(repeats: int) -> str:
     """Write the page."""
-    lines = [
-        "# Rows that belong together",
-        "",
-        f"Written by `benchmarks/groups.py`; do not edit. Tests and intervals with `groups=`, in {repeats:,} simulations",
-        f"per row (standard error at 5%: {math.sqrt(0.0475 / repeats):.4f}; at 1%: {math.sqrt(0.0099 / repeats):.4f}). The target is a",
-        "size between 0.8 and 1.4 times the level, and a coverage of 95% intervals between 0.93 and 0.97, from 40 effective",
-        "groups on.",
-        "",
-        "- in-game: predictions of one match as it unfolds; all of its rows have the same outcome.",
-        "- beta-binomial: all rows of a group have one prediction, and outcomes in a group have a correlation of 0.2.",
-        "- uneven: groups of 1 to 200 rows; outcomes in a group have a correlation of about 0.3.",
-        "",
-        "## Size of the test",
-        "",
-        "Calibrated predictions, rejected at this level. The lower tail is that of \"unusually close\".",
-        "",
-        "| design | effective groups | 5% | 1% | lower tail, 1% | without groups, 5% | without groups, 1% |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
+    of_size, of_promises = [], []
     for design in DESIGNS:
         effective, *shares = sizes(design, 2 * repeats)
-        lines.append(f"| {design} | {effective:.0f} | " + " | ".join(f"{x:.4f}" for x in shares[:3]) + " | " + " | ".join(f"{x:.2f}" for x in shares[3:]) + " |")
-    lines += [
-        "",
-        "## Coverage of 95% intervals",
-        "",
-        "The error is the root mean square error (`error_size`). If it is 0, its interval can miss on one side only, so that",
-        "0.975 is the target there.",
-        "",
-        "| design | predictions | bias | error | bias, without groups |",
-        "|---|---|---:|---:|---:|",
-    ]
-    for design in DESIGNS:
-        for error in ERRORS:
-            shares = coverage(design, error, repeats)
-            lines.append(f"| {design} | {error} | " + " | ".join(f"{x:.3f}" for x in shares) + " |")
-    lines += [
-        "",
-        "## Power",
-        "",
-        "Independent rows in groups that mean nothing: what `groups=` costs if it is not needed.",
-        "",
-        "| rows | predictions | with groups | without |",
-        "|---|---|---:|---:|",
-    ]
-    for n_groups, rows, error in ((1000, 1, 0.0), (1000, 1, 0.03), (200, 5, 0.03), (50, 20, 0.03), (50, 20, 0.05)):
-        shares = powers(n_groups, rows, error, repeats)
-        lines.append(f"| {n_groups:,} groups of {rows} | too high by {error:g} | " + " | ".join(f"{x:.3f}" for x in shares) + " |")
-    lines += [
-        "",
-        "The shift that `assess` calls detectable with 80% power, and the power against it. Near 0 and 1 a shift is",
-        "cut off.",
-        "",
-        "| design | shift | power |",
-        "|---|---:|---:|",
+        numbers = [f"{effective:.0f}", *(f"{x:.4f}" for x in shares[:3]), *(f"{x:.2f}" for x in shares[3:])]
+        of_size.append([design, *numbers])
+    pairs = [(design, error) for design in DESIGNS for error in ERRORS]
+    of_coverage = [[*pair, *(f"{x:.3f}" for x in coverage(*pair, repeats))] for pair in pairs]
+    cases = (1000, 1, 0.0), (1000, 1, 0.03), (200, 5, 0.03), (50, 20, 0.03), (50, 20, 0.05)
+    of_power = [
+        [f"in {n:,} groups of {rows}", f"too high by {error:g}", *(f"{x:.3f}" for x in powers(n, rows, error, repeats))]
+        for n, rows, error in cases
     ]
     for design in list(DESIGNS)[:6]:
         shift, power = promises(design, repeats // 2)
-        lines.append(f"| {design} | {shift:.3f} | {power:.2f} |")
-    return "\n".join([*lines, ""])
+        of_promises.append([design, f"{shift:.3f}", f"{power:.2f}"])
+    parts = [
+        INTRODUCTION.format(repeats, *(math.sqrt(x * (1.0 - x) / 2 / repeats) for x in (0.05, 0.01))),
+        *table("| design | effective groups | 5% | 1% | lower tail, 1% | no groups, 5% | no groups, 1% |", of_size),
+        COVERAGE,
+        *table("| design | predictions | bias | error | bias, no groups |", of_coverage),
+        POWER,
+        *table("| rows | predictions | with groups | without |", of_power),
+        PROMISES,
+        *table("| design | shift | power |", of_promises),
+        "",
+    ]
+    return "\n".join(parts)
 
 
 def main() -> None:

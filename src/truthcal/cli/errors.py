@@ -10,6 +10,7 @@ _FLAGS = {
     "y_true": "--label",
     "y_proba": "--proba",
     "sample_weight": "--weight",
+    "groups": "--group",
     "n_buckets": "--buckets",
     "rng": "--seed",
 }

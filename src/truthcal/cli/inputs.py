@@ -65,9 +65,9 @@ class Data:
         return {"files": list(self.files), "rows": self.first.n, "exact": self.first.exact, **self.columns}
 
 
-def rows_in_memory(y: Any, p: Any, w: Any = None) -> Loaded:
+def rows_in_memory(y: Any, p: Any, w: Any = None, groups: Any = None) -> Loaded:
     """Wrap input rows that are in memory already."""
-    return Loaded(y, p, w, None, None, len(p))
+    return Loaded(y, p, w, None, None, len(p), groups)
 
 
 def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool = False) -> Data:
@@ -76,7 +76,7 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
     if sketches:
         return _read_input_sketches(request, sketches, tuple(sketches))
     with open_inputs(request.files) as sources:
-        names = (request.label, *request.proba, request.weight, *request.by, request.key)
+        names = (request.label, *request.proba, request.weight, *request.by, request.group, request.key)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         if preview.source.is_sketch:
             return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
@@ -84,7 +84,7 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         guessed = _guess_input_columns(request, preview)
         checksum = hashlib.sha256() if digest else None
         by, positive = request.by or None, guessed.pos_label
-        roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive)
+        roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
         models = load(sources, roles, n_buckets=request.buckets, exact_rows=exact_rows, checksum=checksum)
         columns = describe_columns(request, guessed, guessed.y_proba)
         return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
@@ -98,6 +98,7 @@ def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> 
         "weight": request.weight,
         "pos_label": guessed.pos_label,
         "by": list(request.by),
+        "group": request.group,
     }
 
 
@@ -126,6 +127,7 @@ def _guess_input_columns(request: Request, preview: Preview) -> Guess:
         proba=request.proba,
         weight=request.weight,
         by=request.by,
+        group=request.group,
         key=request.key,
         pos_label=request.pos_label,
         where=str(preview.source),
@@ -175,7 +177,7 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
     if others and names != ("standard input",):
         other = "standard input" if others[0] == STDIN else others[0]
         raise ValueError(f"{other}: not a sketch, but {names[0]} is one; pass only sketches, or only files of rows.")
-    columns = ("label", "proba", "weight", "pos_label")
+    columns = ("label", "proba", "weight", "pos_label", "group")
     flag = next((f"--{name.replace('_', '-')}" for name in columns if getattr(request, name)), None)
     if flag is not None:
         raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")

@@ -55,7 +55,7 @@ def assess_models(request: Request, data: Data, alpha: float | None = None) -> l
         segments = None
         if loaded.table is not None:
             segments = tc.assess_segments(loaded.table, adjust=request.adjust, min_rows=request.min_rows, **levels)
-        whole = tc.assess(*rows, sample_weight=weight, hard=request.hard, **levels)
+        whole = tc.assess(*rows, sample_weight=weight, hard=request.hard, groups=loaded.groups, **levels)
         results.append(ModelResult(name, whole, segments, certified_atb(loaded)))
     return results
 

@@ -151,6 +151,7 @@ _OPTIONS = {
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
     "hard": _option("accept predictions that are all 0 or 1", "--hard", action="store_true"),
     "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
+    "group": _column_flag("--group", "which rows belong together: patient, match, question"),
     "key": _column_flag("--key", "column on which to join two files"),
     "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
     "stage": _option(
@@ -207,7 +208,7 @@ _OPTIONS = {
     "quiet": _option("on stderr, print nothing but errors", "-q", "--quiet", action="store_true"),
 }
 _FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary")
-_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by")
+_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by", "group")
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -236,11 +237,12 @@ COMMANDS = (
                 f"truthcal assess {_CSV} --proba score --label hit --by region",
             ),
             ("assess two models and write a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
+            ("rows of the same match belong together", f"truthcal assess {_CSV} --group match_id"),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        "files label probas weight pos-label hard by report title exact-distcal json markdown alpha confidence-level "
-        "adjust min-rows",
+        "files label probas weight pos-label hard by group report title exact-distcal json markdown alpha "
+        "confidence-level adjust min-rows",
     ),
     Command(
         "test",
@@ -250,7 +252,7 @@ COMMANDS = (
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
             ("use another statistic", f"truthcal test {_CSV} --measure ece"),
         ),
-        "files label proba weight pos-label hard statistic alternative method n-resamples seed json markdown",
+        "files label proba weight pos-label hard group statistic alternative method n-resamples seed json markdown",
     ),
     Command(
         "compare",
@@ -259,7 +261,7 @@ COMMANDS = (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
         ),
-        "rows label probas weight pos-label hard key compared confidence-level report title exact-distcal "
+        "rows label probas weight pos-label hard group key compared confidence-level report title exact-distcal "
         "json markdown",
     ),
     Command(
@@ -307,7 +309,8 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files label probas weight pos-label hard by page title exact-distcal alpha confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by group page title exact-distcal alpha confidence-level adjust "
+        "min-rows",
     ),
     Command(
         "check",
@@ -320,7 +323,7 @@ COMMANDS = (
                 f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"',
             ),
         ),
-        "files label proba weight pos-label hard by gate-alpha max-error confidence-level summary report title "
+        "files label proba weight pos-label hard by group gate-alpha max-error confidence-level summary report title "
         "exact-distcal adjust min-rows json markdown",
     ),
     Command(

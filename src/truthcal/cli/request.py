@@ -24,6 +24,7 @@ class Request:
     pos_label: str | None = None
     hard: bool = False
     by: tuple[str, ...] = ()
+    group: str | None = None
     key: str | None = None
     measure: str = "information_atb"
     measures: tuple[str, ...] = ()

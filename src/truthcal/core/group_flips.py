@@ -4,9 +4,10 @@ Second moments of the sums of groups (`core.group_sums`) cannot be merged if a g
 group has a slot, one of 128, and a sign s, both from the hash of the group. The table has the sums of s w c and of s w
 of all rows (w weight, c = p - y), for each slot and for each of at most 128 cells of neighbouring predictions. It is
 linear: parts of a group add up, whichever sketch has seen them. With F_b the row of the table for slot b, the mean of
-sum over b of F_b F_b' over random signs is the sum of z_g z_g' over groups, since errors of different groups in one slot
-have independent signs. Its variance is that of 128 tables with independent signs of all groups, but a row of data is
-added to one slot, not to 128 tables (the "fast AMS sketch" of Thorup and Zhang, or "count sketch").
+sum over b of F_b F_b' over random signs is the sum of z_g z_g' over groups, since errors of different groups in one
+slot have independent signs. Its variance is that of the mean over 128 tables in which all groups have independent
+signs, but each row is added to one slot, not to 128 tables ("count sketch", or the "fast AMS sketch" of Thorup and
+Zhang).
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -57,9 +58,7 @@ class GroupFlips:
 
     # --- filling ---------------------------------------------------------------------------------------------------
 
-    def add_rows(
-        self, p: NDArray[np.generic], y: NDArray[np.generic], w: _Array | None, hashes: Hashes
-    ) -> None:
+    def add_rows(self, p: NDArray[np.generic], y: NDArray[np.generic], w: _Array | None, hashes: Hashes) -> None:
         """Add valid rows, which may have weight 0, and the hashes of their groups."""
         weights, shift = _NO_WEIGHTS if w is None else w, (self.grid.n_buckets // self.n_cells).bit_length() - 1
         kernel.add_rows(p, y.astype(np.float64), weights, hashes, self.grid.tables, shift, self._sums)

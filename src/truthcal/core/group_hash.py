@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from truthcal.core.group_keys import plain_value
 
 try:
-    from _md5 import md5  # a third of the time of hashlib's, which asks OpenSSL
+    from _md5 import md5  # type: ignore[import-not-found]  # a third of the time of hashlib's, which asks OpenSSL
 except ImportError:  # not in every build of Python
     from hashlib import md5
 

@@ -9,9 +9,9 @@ Under calibration groups have independent z_g with mean 0, so `errors` estimates
 error e (a number for each cell), the noise of a group is z_g - h_g * e, and its covariance follows from all three.
 
 Rows in memory have exact moments (`GroupSums.of_rows`). A mergeable sketch cannot have them if a group may be split
-over files. It keeps sums with random signs instead: each group has a slot, one of 128, and a sign, both from a hash. F is
-the sum over rows of s w c in each slot and cell, and the same for w. It is linear, so that parts of a group add up, and
-F'F / W^2 has the mean `errors` (`GroupSums.of_flips`, `core.group_flips`).
+over files. It keeps sums with random signs instead: each group has a slot, one of 128, and a sign, both from a hash. F
+is the sum over rows of s w c in each slot and cell, and the same for w. It is linear, so that parts of a group add up,
+and F'F / W^2 has the mean `errors` (`GroupSums.of_flips`, `core.group_flips`).
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ FEWEST_GROUPS, FEW_GROUPS = 20, 40
 _SMALL_GROUP, _BLOCK = 16, 1 << 10
 
 
-class _Entries(NamedTuple):
+class GroupEntries(NamedTuple):
     """The filled cells of all groups, sorted by group: group, cell, and sums of w c / W and of w / W."""
 
     group: _Ints
@@ -126,7 +126,7 @@ class GroupSums:
     weights: _Array
     n_groups: int
     slots: int = 0
-    _entries: _Entries | None = field(default=None, repr=False)
+    _entries: GroupEntries | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, points: Points, rows: Checked, groups: _Ints) -> Self:
@@ -139,7 +139,7 @@ class GroupSums:
         p = rows.p.astype(np.float64)
         w = np.full(len(p), 1.0 / len(p)) if rows.w is None else rows.w / float(np.sum(rows.w))
         cell = search_edges(cells.low[1:], p, "right").astype(np.int64)
-        entries = _Entries.of(groups, cell, w * (p - rows.y), w, len(cells))
+        entries = GroupEntries.of(groups, cell, w * (p - rows.y), w, len(cells))
         return cls(cells, *entries.moments(len(cells)), int(groups.max()) + 1, _entries=entries)
 
     @classmethod
@@ -155,7 +155,7 @@ class GroupSums:
         """
         slots, total = len(errors), cells.total
         slot, cell = (index.ravel() for index in np.indices(errors.shape))
-        entries = _Entries(slot, cell, (errors / total).ravel(), (weights / total).ravel())
+        entries = GroupEntries(slot, cell, (errors / total).ravel(), (weights / total).ravel())
         z, h = errors / total, weights / total
         return cls(cells.normalized(), z.T @ z, z.T @ h, h.T @ h, n_groups, slots, _entries=entries)
 

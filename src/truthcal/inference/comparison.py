@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
+from truthcal.core.group_column import check_groups
+from truthcal.core.group_sums import GroupEntries, GroupSums
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
@@ -18,12 +20,14 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import bucket_index
 from truthcal.core.summarize import refuse_labels
 from truthcal.inference.error_size import error_size_of
+from truthcal.inference.intervals import student_factor
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.comparison import Comparison
 
 _Array = NDArray[np.float64]
+_Ints = NDArray[np.int64]
 
 # Cells for each forecaster; buckets are merged into them.
 _CELLS, _BUCKETS = 96, 4096
@@ -45,13 +49,14 @@ def compare(
     sample_weight: object = None,
     pos_label: object = None,
     hard: bool = False,
+    groups: object = None,
 ) -> Comparison:
     """Which of two forecasters has the better scores? A paired comparison by ATB and by the Brier score.
 
     Parameters
     ----------
-    y_true, sample_weight, pos_label, hard
-        As for `calibration_test`.
+    y_true, sample_weight, pos_label, hard, groups
+        As for `calibration_test`. With `groups`, whole groups of rows are compared.
     y_proba_a, y_proba_b : array-like of shape (n,)
         The two forecasters' predictions of the same events, row by row.
     measure : str, default "atb"
@@ -101,10 +106,17 @@ def compare(
         refuse_labels(sample.points(), hard, name)
     if not samples[0].points().one_row < 1.0:
         raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
-    calibration = _compare_squares(a, b, samples, measure, level)
-    differences = calibration.fields("") | _compare_brier(a, b, level).fields("brier_")
-    error_a, error_b = (error_size_of(sample.points(), level) for sample in samples)
-    z = max((neighbour_z(rows.p, rows.y) for rows in (a, b)), key=lambda z: abs(z or 0.0))
+    numbers = None if groups is None else check_groups(groups, y_proba_a, sample_weight)
+    calibration = _compare_squares(a, b, samples, measure, level, numbers)
+    differences = calibration.fields("") | _compare_brier(a, b, level, numbers).fields("brier_")
+    sums = [
+        None if numbers is None else GroupSums.of_rows(sample.points(), rows, numbers)
+        for sample, rows in zip(samples, (a, b), strict=True)
+    ]
+    error_a, error_b = (error_size_of(x.points(), level, sums=y) for x, y in zip(samples, sums, strict=True))
+    z = None
+    if numbers is None:
+        z = max((neighbour_z(rows.p, rows.y) for rows in (a, b)), key=lambda z: abs(z or 0.0))
     return Comparison(
         measure=measure,
         label=MEASURES[measure].label,
@@ -114,6 +126,8 @@ def compare(
         confidence_level=level,
         n=len(a.p),
         neighbour_z=z,
+        n_groups=None if sums[0] is None else sums[0].n_groups,
+        n_effective_groups=None if sums[0] is None else sums[0].n_effective,
     )
 
 
@@ -174,8 +188,8 @@ def _shares(rows: Checked) -> _Array:
     return np.full(len(rows.p), 1.0 / len(rows.p)) if rows.w is None else rows.w / np.sum(rows.w)
 
 
-def _joint_covariance(a: _Side, b: _Side) -> _Array:
-    """Joint covariance of both forecasters' mean errors.
+def _joint_covariance(a: _Side, b: _Side, groups: _Ints | None, level: float) -> _Array:
+    """Joint covariance of both forecasters' mean errors; if rows belong together, from the sums of groups.
 
     It is computed from the observed products or, if larger, from those expected if the truth is halfway between the
     forecasters, as far as the observed ones are compatible with that: if few events occurred, the observed products are
@@ -186,10 +200,24 @@ def _joint_covariance(a: _Side, b: _Side) -> _Array:
     noise, gap = a.w**2 * truth * (1.0 - truth), a.w**2 * (a.p - truth) ** 2
     seen, likely = float(np.sum(observed[0] + observed[2])), 2.0 * float(np.sum(noise + gap))
     share = _compatible_share(seen, likely, 4.0 * float(np.sum(a.w**2 * noise * (1.0 - 2.0 * truth) ** 2)))
+    if groups is not None:
+        return _joint_covariance_of_groups(a, b, groups, level) * max(share * likely / seen if seen > 0.0 else 1.0, 1.0)
     expected = share * (noise + gap), share * (noise - gap), share * (noise + gap)
     aa, ab, bb = observed if seen >= share * likely else expected
     cross = a.products(b, ab)
     return np.block([[a.products(a, aa), cross], [cross.T, b.products(b, bb)]])
+
+
+def _joint_covariance_of_groups(a: _Side, b: _Side, groups: _Ints, level: float) -> _Array:
+    """Joint covariance of both forecasters' mean errors from the sums of groups, increased as Student's quantile is."""
+    n_cells = len(a.phi), len(b.phi)
+    both = np.concatenate
+    cell, c, w = both([a.cell, n_cells[0] + b.cell]), both([a.c, b.c]), both([a.w, b.w])
+    errors, _, _ = GroupEntries.of(both([groups, groups]), cell, c, w, sum(n_cells)).moments(sum(n_cells))
+    phi = np.zeros((sum(n_cells), a.phi.shape[1] + b.phi.shape[1]))
+    phi[: n_cells[0], : a.phi.shape[1]], phi[n_cells[0] :, a.phi.shape[1] :] = a.phi, b.phi
+    wider = student_factor(1.0 / float(np.sum(np.bincount(groups, a.w) ** 2)), level)
+    return np.asarray(phi.T @ errors @ phi * wider)
 
 
 def _compatible_share(observed: float, expected: float, variance: float) -> float:
@@ -204,7 +232,9 @@ def _compatible_share(observed: float, expected: float, variance: float) -> floa
     return min(root**2, 1.0)
 
 
-def _compare_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float) -> _Difference:
+def _compare_squares(
+    a: Checked, b: Checked, samples: tuple[Sample, Sample], measure: str, level: float, groups: _Ints | None
+) -> _Difference:
     """Compare two forecasters by a squared error: values, and the interval of their expected difference.
 
     The squared error is the squared length of a mean error M = m + Z with noise Z. With J the sign of a forecaster's
@@ -214,7 +244,7 @@ def _compare_squares(a: Checked, b: Checked, samples: tuple[Sample, Sample], mea
     points = [sample.points() for sample in samples]
     sides = [_Side.of(rows, TentKernel.of(measure, p)) for rows, p in zip((a, b), points, strict=True)]
     means = [side.mean() for side in sides]
-    covariance = _joint_covariance(*sides)
+    covariance = _joint_covariance(sides[0], sides[1], groups, level)
     values = [MEASURES[measure].of_sample(sample) for sample in samples]
     sign = np.concatenate([np.ones(len(means[0])), -np.ones(len(means[1]))])
     mean = np.concatenate(means)
@@ -311,14 +341,23 @@ def _root_of_steps(falling: Callable[[float], float], direction: float) -> float
 # --- the Brier score --------------------------------------------------------------------------------------------------
 
 
-def _compare_brier(a: Checked, b: Checked, level: float) -> _Difference:
-    """Compare two forecasters by Brier scores: interval and p-value of the mean difference, corrected for skewness."""
+def _compare_brier(a: Checked, b: Checked, level: float, groups: _Ints | None) -> _Difference:
+    """Compare two forecasters by Brier scores: interval and p-value of the mean difference, corrected for skewness.
+
+    If rows belong together, standard deviation and skewness grow as those of sums of groups do.
+    """
     w, p, q = _shares(a), a.p.astype(np.float64), b.p.astype(np.float64)
     squares = [(p - a.y) ** 2, (q - a.y) ** 2]
     scores = [float(np.sum(w * square)) for square in squares]
     difference, one_row = scores[0] - scores[1], float(np.sum(w * w))
     observed = float(np.sum((w * (squares[0] - squares[1] - difference)) ** 2)) / (1.0 - one_row)
     sd, skewness = _brier_moments(w, p, q, observed)
+    if groups is not None:
+        share = np.bincount(groups, w)
+        sums = np.bincount(groups, w * (squares[0] - squares[1])) - share * difference
+        one_row = float(np.sum(share**2))
+        ratio = math.sqrt(float(np.sum(sums**2)) / (1.0 - one_row) / observed) if observed > 0.0 else 1.0
+        sd, skewness = sd * ratio, skewness * ratio
     if sd == 0.0:
         return _Difference(scores[0], scores[1], difference, difference, float(difference == 0.0))
     freedom = 1.0 / one_row - 1.0

@@ -31,12 +31,13 @@ def check(
     sample_weight: Any = None,
     pos_label: Any = None,
     hard: bool = False,
+    groups: Any = None,
 ) -> Gate:
     """Decide whether predictions pass: the gate for continuous integration and for monitoring.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label, hard
+    y_true, y_proba, sample_weight, pos_label, hard, groups
         As for `calibration_test`.
     alpha : float, optional
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
@@ -80,7 +81,8 @@ def check(
         check_table_of_sketches(segments, "segments")
     limits = _Limits.of(alpha, max_error, confidence_level, 0 if segments is None else len(segments))
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
-    whole = assess(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, hard=hard, **levels)
+    rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "hard": hard, "groups": groups}
+    whole = assess(y_true, y_proba, **rows, **levels)
     table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
     status, reasons = _decide_gate(limits, whole, table)
     return Gate(
@@ -202,7 +204,7 @@ def _gate_doubts(
         elif interval.high > allowed:
             doubts.append(f"{name} may be as large as {upper_limit(interval.high, 2)}, {limit}")
     if not doubts and whole.kind == "too few rows":
-        doubts.append("too few rows to detect errors")
+        doubts.append("too few rows to detect errors" if whole.n_groups is None else "too few groups to detect errors")
     if not doubts and whole.kind == "unclear" and limits.max_error is None:
         doubts.append(f"miscalibration is not significant, but the error is at least {lower_limit(whole.error.low, 2)}")
     if segments is not None and not segments.tested:

@@ -100,7 +100,7 @@ class LengthOfMean:
         if square is not None and length > 0.0:
             mean = mean * (math.sqrt(square) / length)
         covariance = calibrated - np.outer(drift, mean) - np.outer(mean, drift) + one_group * np.outer(mean, mean)
-        wider = student_factor(sums, level) * factor / (1.0 - one_group)
+        wider = student_factor(sums.n_effective, level) * factor / (1.0 - one_group)
         shift = cells.ww / np.sum(cells.ww) @ phi
         return cls(
             estimated=Axes.of(mean, covariance * wider),
@@ -160,9 +160,9 @@ class LengthOfMean:
         return interval_end(lambda length: chance - axes.tail(squared_length, direction * length, lower_tail))
 
 
-def student_factor(sums: GroupSums, level: float) -> float:
-    """Factor for estimated variances of group sums: the square of Student's quantile over the normal one."""
-    freedom = max(sums.n_effective - 1.0, 1e-9)
+def student_factor(n_effective: float, level: float) -> float:
+    """Factor for variances estimated from a number of groups: the square of Student's quantile over the normal one."""
+    freedom = max(n_effective - 1.0, 1e-9)
     return float(special.stdtrit(freedom, (1.0 + level) / 2.0) / special.ndtri((1.0 + level) / 2.0)) ** 2
 
 

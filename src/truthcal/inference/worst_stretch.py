@@ -86,7 +86,7 @@ def noise_range_of_groups(sums: GroupSums, level: float) -> float:
 
     The covariance contains the squares of errors that all groups share, which makes the range conservative.
     """
-    scales, axes = np.linalg.eigh(sums.errors * (student_factor(sums, level) * fewer_events_factor(sums)))
+    scales, axes = np.linalg.eigh(sums.errors * (student_factor(sums.n_effective, level) * fewer_events_factor(sums)))
     draws = np.random.default_rng(0).standard_normal((_DRAWS, len(scales)))
     walks = np.cumsum(draws @ (axes * np.sqrt(np.maximum(scales, 0.0))).T, axis=1)
     return _range_quantile(walks, level)

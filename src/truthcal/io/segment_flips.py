@@ -1,6 +1,6 @@
 """Sums with signs of groups, of all rows or of each segment, filled from batches of rows or from sums of an engine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from truthcal.core.checks import invalid
 from truthcal.core.grid import Grid
 from truthcal.core.group_flips import SIZE, GroupFlips
-from truthcal.core.group_hash import Hashes
+from truthcal.core.group_hash import Hashes, hash_values
 from truthcal.core.group_keys import Key
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.io.assemble import Groups
+from truthcal.io.assemble import Groups, float_columns
+from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.errors import refuse_missing_groups
 
 _Rows = NDArray[Any]
 # With groups, each segment takes 0.27 MB.
@@ -33,9 +35,7 @@ class SegmentFlips:
             columns = [column[rows] for column in (p, y)]
             flips.add_rows(columns[0], columns[1], None if w is None else w[rows], hashes[rows])
 
-    def add_entries(
-        self, cell: _Rows, errors: _Rows, weights: _Rows, hashes: Hashes, segments: Groups | None
-    ) -> None:
+    def add_entries(self, cell: _Rows, errors: _Rows, weights: _Rows, hashes: Hashes, segments: Groups | None) -> None:
         """Add sums of w c and of w, each over rows of one segment and group in one cell."""
         for flips, rows in self._by_segment(segments):
             flips.add_entries(*(column[rows] for column in (cell, errors, weights, hashes)))
@@ -72,3 +72,24 @@ class SegmentFlips:
         else:
             result.flips = self._flips[()]
         result.neighbour_z = None
+
+
+def flips_of_entries(
+    table: Mapping[str, Any], keys: Sequence[Any], segments: Groups | None, roles: ColumnRoles, grid: Grid, where: str
+) -> SegmentFlips:
+    """Add up a table with a line for each segment, group and cell, which an engine returned.
+
+    Its columns are `cell`, `n` (rows), `errors` (sum of w c) and `weights` (sum of w); `keys` are the groups.
+    """
+    names = ("cell", "n", "errors", "weights")
+    numbers = float_columns({name: table[name] for name in names})
+    place: dict[Any, int] = {}
+    index = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
+    hashes, missing = hash_values(list(place), roles.groups or "")
+    if missing.any():
+        bad, rows = (int(numbers["n"][lines].sum()) for lines in (missing[index], slice(None)))
+        refuse_missing_groups(roles.groups or "", f"in {where} ({bad:,} of {rows:,} rows)")
+    flips = SegmentFlips(grid)
+    cell = numbers["cell"].astype(np.int64)
+    flips.add_entries(cell, numbers["errors"], numbers["weights"], hashes[index], segments)
+    return flips

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from truthcal.results.base import PageResult, columns
-from truthcal.results.dependence import RowOrderNote
+from truthcal.results.dependence import RowOrderNote, few_groups
 from truthcal.results.intervals import ConfidenceInterval
-from truthcal.results.text import Page, Table, count, error_text, interval, number, p_number, percent
+from truthcal.results.text import Page, Table, error_text, interval, number, p_number, percent, rows_in_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class Comparison(RowOrderNote, PageResult):
         Names for printing; change them with ``dataclasses.replace(result, names=("old", "new"))``.
     neighbour_z : float or None
         As in `CalibrationTest`, of the model for which it is further from 0.
+    n_groups, n_effective_groups : int, float, or None
+        As in `CalibrationTest`.
     """
 
     measure: str
@@ -85,6 +87,8 @@ class Comparison(RowOrderNote, PageResult):
     n: int
     names: tuple[str, str] = ("a", "b")
     neighbour_z: float | None = field(default=None, compare=False)
+    n_groups: int | None = None
+    n_effective_groups: float | None = None
 
     @property
     def better_by_measure(self) -> str | None:
@@ -120,14 +124,15 @@ class Comparison(RowOrderNote, PageResult):
     def _page(self) -> Page:
         rows = [row.cells() for row in self.rows()]
         table = Table(self.header(), rows, right=[1, 2, 3], indent=2, widths=(11, 10, 10, 10))
-        return Page(self.verdict, table, self.notes(), self._row_order_warnings())
+        warnings = [*self._row_order_warnings(), *filter(None, [few_groups(self.n_effective_groups)])]
+        return Page(self.verdict, table, self.notes(), warnings)
 
     @property
     def verdict(self) -> str:
         """One line: which has the better scores."""
         known = {"a": self.names[0], "b": self.names[1], None: None}
         by_measure, by_brier = known[self.better_by_measure], known[self.better_by_brier]
-        label, rows = self.label, count(self.n, "row")
+        label, rows = self.label, rows_in_groups(self.n, self.n_groups)
         if by_measure is None and by_brier is None:
             return f"No significant difference in {label} or in the Brier score ({rows})."
         if by_measure is None:

@@ -30,6 +30,7 @@ def run(request: Request) -> int:
         min_rows=request.min_rows,
         sample_weight=weight,
         hard=request.hard,
+        groups=loaded.groups,
     )
     result = ModelResult(next(iter(data.models)), gate.assessment, gate.segments, certified_atb(loaded))
     status = _EXIT_STATUS[gate.status]

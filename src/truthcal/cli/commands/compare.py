@@ -29,8 +29,9 @@ def run(request: Request) -> int:
     (name_a, a), (name_b, b) = data.models.items()
     level = request.confidence_level
     comparison = tc.compare(
-        a.y, a.p, b.p, measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard
-    )
+        a.y, a.p, b.p,
+        measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard, groups=a.groups,
+    )  # fmt: skip
     result = dataclasses.replace(comparison, names=(name_a, name_b))
     content = {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict}
     print_formatted(request, result, content)

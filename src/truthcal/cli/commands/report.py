@@ -3,6 +3,7 @@
 import importlib
 import shlex
 from pathlib import Path
+from typing import Any
 
 import truthcal as tc
 from truthcal.cli.inputs import STDIN, Data, read_inputs
@@ -70,7 +71,8 @@ def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
     (first, a), *others = data.models.items()
     if not a.exact:
         return {}
-    return {(first, name): tc.compare(a.y, a.p, b.p, sample_weight=a.w, hard=True) for name, b in others}
+    options: dict[str, Any] = {"sample_weight": a.w, "groups": a.groups, "hard": True}
+    return {(first, name): tc.compare(a.y, a.p, b.p, **options) for name, b in others}
 
 
 def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:
@@ -90,6 +92,8 @@ def _notes_on_inputs(request: Request, data: Data) -> list[str]:
     label = f", where {c['pos_label']!r} counts as 1" if c["pos_label"] is not None else ""
     notes = [f"Outcomes are in the column {c['label']!r}{label}; predictions in {', '.join(map(repr, c['proba']))}."]
     notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
+    if c["group"]:
+        notes.append(f"Rows with the same value of {c['group']!r} belong together; other rows are independent.")
     if request.label is None or not request.proba:
         notes.append("Columns not named in the command were guessed from the column names and the first rows.")
     return notes

@@ -11,7 +11,8 @@ def run(request: Request) -> int:
     """Run `truthcal test`."""
     refuse_unknown_measures(request)
     data = read_inputs(request)
-    rows, weight = rows_or_sketch(data.only_model("test"))
+    loaded = data.only_model("test")
+    rows, weight = rows_or_sketch(loaded)
     result = tc.calibration_test(
         *rows,
         measure=request.measure,
@@ -21,6 +22,7 @@ def run(request: Request) -> int:
         rng=request.seed,
         sample_weight=weight,
         hard=request.hard,
+        groups=loaded.groups,
     )
     print_formatted(request, result, {"input": data.to_dict(), "test": result.to_dict()})
     return 0

@@ -13,13 +13,12 @@ from truthcal.core.group_hash import Hashes
 from truthcal.core.group_keys import checked_key
 from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.sketch import Sketch, empty_scratch
-from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups, columns_without_weights
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows
-from truthcal.io.segment_flips import SegmentFlips
 from truthcal.io.row_codes import Check, rules_for
+from truthcal.io.segment_flips import SegmentFlips
 from truthcal.kernels import buckets
 from truthcal.kernels import rows as kernel
 
@@ -42,7 +41,7 @@ class BucketAccumulator:
         self._roles, self._n_buckets, self._sketch = roles, n_buckets, Sketch(n_buckets)
         self._scratch: dict[int, NDArray[np.float64]] = {}  # one for each part of a batch
         self._rows = self._plain_rows = 0
-        self._flips = SegmentFlips(self._sketch.grid)
+        self.flips = SegmentFlips(self._sketch.grid)
         self._cells = {binary: _Cells(n_buckets, binary) for binary in (False, True)}
 
     def add(
@@ -70,11 +69,7 @@ class BucketAccumulator:
                 _raise_for_batch(y, p, w, first, self._roles, where)
         self._rows += len(p)
         if hashes is not None:
-            self._flips.add_rows(p, y, w, hashes, groups)
-
-    def store_flips(self, result: Sketch | SketchTable) -> None:
-        """Store the sums with signs of groups in the sketch or table of these rows, if rows have groups."""
-        self._flips.store_in(result)
+            self.flips.add_rows(p, y, w, hashes, groups)
 
     def _add_binary(self, y: _Rows, p: _Rows) -> _Rows:
         """Add all valid rows with outcomes 0 or 1; return the indices of the others."""

@@ -34,6 +34,7 @@ class Loaded:
     sketch: Sketch | None  # of all rows, if there are no arrays
     table: SketchTable | None  # one sketch for each group, if there are grouping columns
     n: int  # rows read, including those of weight 0
+    groups: _Rows | None = None  # the hash of the group of each row, if the user said which rows belong together
 
     @property
     def exact(self) -> bool:
@@ -54,23 +55,27 @@ def load(
     If there are more than `exact_rows` rows, they become a sketch of 16,384 buckets by default, and of 4096 for each
     group; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and weights are
     the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16
-    without weights), twice that at the end: 50 MB with the default `exact_rows`.
+    without weights), twice that at the end: 50 MB with the default `exact_rows`. With groups of rows that belong
+    together, 16 bytes more for each kept row.
     """
     reader, kept = BatchReader(sources, roles, checksum=checksum), KeptRows(roles, exact_rows)
+    members: list[_Rows] = []
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
     builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
     for rows in reader:
         released = kept.add(rows)
+        members = [*members, rows.hashes] if kept.batches and rows.hashes is not None else []
         for batch in [rows] if roles.by else released:
             builder.add(batch)
     y, ps, w = kept.columns(reader)
     sketches = builder.build(reader) if roles.by or y is None else {}
+    groups = np.concatenate(members) if members else None
     models = {}
     for i, name in enumerate(roles.y_probas):
         result = sketches.get(name)
         table = result if isinstance(result, SketchTable) else None
         sketch = None if y is not None else result.total() if isinstance(result, SketchTable) else result
-        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n)
+        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n, groups)
     return models
 
 

@@ -69,9 +69,9 @@ def scan(
         them. Errors are a file that is named twice, a folder with files of other extensions, and Delta or Iceberg
         tables, whose logs determine which files are valid.
     y_true, y_proba, sample_weight, by, pos_label, groups, n_buckets
-        As for `sketch_frame`. `by` and `groups` may also name a part of the path, as in ``country=fr/part-0.parquet``. Its values
-        are integers or dates if they are in all of these files, as in other engines, else text (so is ``007``). A
-        column of that name in the file must have the same value.
+        As for `sketch_frame`. `by` and `groups` may also name a part of the path, as in
+        ``country=fr/part-0.parquet``. Its values are integers or dates if they are in all of these files, as in other
+        engines, else text (so is ``007``). A column of that name in the file must have the same value.
 
     Returns
     -------
@@ -172,5 +172,5 @@ class SketchBuilder:
             table |= reader.other_labels()
             results[name] = build_sketch(table, groups, self._roles.for_model(name), self._n_buckets, reader.where)
             self._order.store_in(results[name], model)
-            accumulator.store_flips(results[name])
+            accumulator.flips.store_in(results[name])
         return results
