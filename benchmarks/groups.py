@@ -9,13 +9,15 @@ On a busy machine set OPENBLAS_NUM_THREADS=1: threads that wait for a core make 
 import argparse
 import math
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from scipy import special
 
 import truthcal as tc
-from truthcal.inference import intervals
+from truthcal.core.roots import find_root
+from truthcal.inference.laws import squared_length
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "groups.md"
 Array = np.ndarray
@@ -25,8 +27,8 @@ Rows = tuple[Array, Array, Array]
 
 INTRODUCTION = """# Rows that belong together
 
-Written by `benchmarks/groups.py`; do not edit. Simulations of tests and intervals with `groups=`, {0:,} for each row of
-a table, and twice as many for sizes (standard errors {1:.4f} at 5% and {2:.4f} at 1%). The targets, from 40 effective
+Written by `benchmarks/groups.py`; do not edit. Tests and intervals with `groups=`: {0:,} simulations of each size
+(standard errors {1:.4f} at 5% and {2:.4f} at 1%), {3:,} of each coverage and power. The targets, from 40 effective
 groups on: a size between 0.8 and 1.4 times the level, and a coverage of 95% intervals between 0.93 and 0.97.
 
 - in-game: predictions of one match as it unfolds; all rows of a match have the same outcome.
@@ -40,14 +42,15 @@ independent rows."""
 COVERAGE = """
 ## Coverage of 95% intervals
 
-The error is the root mean square error (`error_size`). If it is 0, its interval can miss on one side only, so that the
-target is 0.975 or more."""
+The error is the root mean square error (`error_size`). If it is 0, or too small to be detected, its interval can miss on
+one side only, so that the target is 0.975 or more."""
 POWER = """
 ## Power
 
 Independent rows in groups that mean nothing: the price of `groups=` where it is not needed. Share rejected at 5%."""
 PROMISES = """
-The shift that `assess` calls detectable with 80% power (the median of 40 samples), and the power against it."""
+The mean error of the shift upwards that `assess` calls detectable with 80% power (the median of 40 samples), and the
+power against a shift with this mean error."""
 
 
 def in_game(rng: np.random.Generator, n_groups: int, rows: int = 20) -> Rows:
@@ -123,17 +126,17 @@ def coverage(design: str, error: str, repeats: int) -> list[float]:
     population = [DESIGNS[design](rng)[1] for _ in range(400)]
     off = np.concatenate([wrong(q) - q for q in population])
     bias, rms = float(np.mean(off)), math.sqrt(float(np.mean(off**2)))
-    crossing, hits = intervals.interval_end, np.zeros(3)
+    crossing, hits = squared_length.interval_end, np.zeros(3)
     for _ in range(repeats):
         y, q, groups = DESIGNS[design](rng)
         p = wrong(q)
         hits[0] += bias in tc.confidence_interval(y, p, measure="bias", groups=groups)
         hits[2] += bias in tc.confidence_interval(y, p, measure="bias")
-        intervals.interval_end = lambda rising: 0.0 if rising(rms) >= 0.0 else 1.0
+        squared_length.interval_end = lambda rising: 0.0 if rising(rms) >= 0.0 else 1.0
         try:
             hits[1] += rms in tc.error_size(y, p, groups=groups)
         finally:
-            intervals.interval_end = crossing
+            squared_length.interval_end = crossing
     return list(hits / repeats)
 
 
@@ -150,19 +153,24 @@ def powers(n_groups: int, rows: int, error: float, repeats: int) -> list[float]:
 
 
 def promises(design: str, repeats: int) -> list[float]:
-    """Return the median detectable shift of `assess`, and the power against a shift of this size (truth p - shift)."""
+    """Return the mean error of the shift that `assess` calls detectable, and the power against a shift like that.
+
+    The shift has the same mean error; it need not be the same, because predictions stop at 1.
+    """
     rng = np.random.default_rng([4, list(DESIGNS).index(design)])
-    shifts = []
+    errors, truths = [], []
     for _ in range(40):
         y, q, groups = DESIGNS[design](rng)
-        shifts.append(tc.assess(y, q, groups=groups).detectable.shift_high)
-    shift = float(np.median(shifts))
+        errors.append(tc.assess(y, q, groups=groups).detectable.too_high)
+        truths.append(q)
+    error, truth = float(np.median(errors)), np.concatenate(truths)
+    shift = find_root(lambda x: float(np.mean(np.minimum(truth + x, 1.0) - truth)) - error, 0.0, 1.0, xtol=1e-6)
     rejected = []
     for _ in range(repeats):
         y, q, groups = DESIGNS[design](rng)
         p = np.minimum(q + shift, 1.0)
         rejected.append(tc.calibration_test(y, p, groups=groups).pvalue <= 0.05)
-    return [shift, float(np.mean(rejected))]
+    return [error, float(np.mean(rejected))]
 
 
 def table(header: str, rows: list[list[str]]) -> list[str]:
@@ -171,32 +179,34 @@ def table(header: str, rows: list[list[str]]) -> list[str]:
     return ["", header, f"|{'|'.join(sides)}|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def page(repeats: int) -> str:
+def page(repeats: int, processes: int) -> str:
     """Write the page."""
-    of_size, of_promises = [], []
-    for design in DESIGNS:
-        effective, *shares = sizes(design, 2 * repeats)
-        numbers = [f"{effective:.0f}", *(f"{x:.4f}" for x in shares[:3]), *(f"{x:.2f}" for x in shares[3:])]
-        of_size.append([design, *numbers])
-    pairs = [(design, error) for design in DESIGNS for error in ERRORS]
-    of_coverage = [[*pair, *(f"{x:.3f}" for x in coverage(*pair, repeats))] for pair in pairs]
-    cases = (1000, 1, 0.0), (1000, 1, 0.03), (200, 5, 0.03), (50, 20, 0.03), (50, 20, 0.05)
-    of_power = [
-        [f"in {n:,} groups of {rows}", f"too high by {error:g}", *(f"{x:.3f}" for x in powers(n, rows, error, repeats))]
-        for n, rows, error in cases
+    designs, pairs = list(DESIGNS), [(design, error) for design in DESIGNS for error in ERRORS]
+    cases = [(1000, 1, 0.0), (1000, 1, 0.03), (200, 5, 0.03), (50, 20, 0.03), (50, 20, 0.05)]
+    with ProcessPoolExecutor(processes) as pool:
+        found = list(pool.map(sizes, designs, [4 * repeats] * len(designs)))
+        covered = list(pool.map(coverage, *zip(*pairs, strict=True), [repeats] * len(pairs)))
+        power = list(pool.map(powers, *zip(*cases, strict=True), [repeats] * len(cases)))
+        promised = list(pool.map(promises, designs[:6], [repeats] * 6))
+    of_size = [
+        [design, f"{row[0]:.0f}", *(f"{x:.4f}" for x in row[1:4]), *(f"{x:.2f}" for x in row[4:])]
+        for design, row in zip(designs, found, strict=True)
     ]
-    for design in list(DESIGNS)[:6]:
-        shift, power = promises(design, repeats // 2)
-        of_promises.append([design, f"{shift:.3f}", f"{power:.2f}"])
+    of_coverage = [[*pair, *(f"{x:.3f}" for x in row)] for pair, row in zip(pairs, covered, strict=True)]
+    of_power = [
+        [f"in {n:,} groups of {rows}", f"too high by {error:g}", *(f"{x:.3f}" for x in row)]
+        for (n, rows, error), row in zip(cases, power, strict=True)
+    ]
+    of_promises = [[design, f"{x:.3f}", f"{y:.2f}"] for design, (x, y) in zip(designs, promised, strict=False)]
     parts = [
-        INTRODUCTION.format(repeats, *(math.sqrt(x * (1.0 - x) / 2 / repeats) for x in (0.05, 0.01))),
+        INTRODUCTION.format(4 * repeats, *(math.sqrt(x * (1.0 - x) / 4 / repeats) for x in (0.05, 0.01)), repeats),
         *table("| design | effective groups | 5% | 1% | lower tail, 1% | no groups, 5% | no groups, 1% |", of_size),
         COVERAGE,
         *table("| design | predictions | bias | error | bias, no groups |", of_coverage),
         POWER,
         *table("| rows | predictions | with groups | without |", of_power),
         PROMISES,
-        *table("| design | shift | power |", of_promises),
+        *table("| design | mean error | power |", of_promises),
         "",
     ]
     return "\n".join(parts)
@@ -205,10 +215,11 @@ def page(repeats: int) -> str:
 def main() -> None:
     """Write the page, or print it with fewer simulations."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=1000)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
     arguments = parser.parse_args()
-    text = page(arguments.repeats)
+    text = page(arguments.repeats, arguments.processes)
     if arguments.show:
         print(text)
     else:

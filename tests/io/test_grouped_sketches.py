@@ -1,7 +1,6 @@
 """Rows that belong together: the same sketch from every engine and file, however the groups are written."""
 
 import csv
-import sqlite3
 
 import numpy as np
 import pyarrow as pa
@@ -92,8 +91,6 @@ def write_csv(path, rows):
 
 
 def test_groups_may_be_split_over_files_of_any_format(tmp_path):
-    import pyarrow.feather
-    import pyarrow.parquet
 
     write_csv(tmp_path / "1.csv", slice(0, 150))
     pa.parquet.write_table(table()[150:300], tmp_path / "2.parquet")

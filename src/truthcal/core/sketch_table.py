@@ -17,8 +17,10 @@ from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack_flags
 from truthcal.core.group_flips import GroupFlips, merge_flips, pack_flips, unpack_flips
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
+from truthcal.core.group_sums import FEWEST_GROUPS, GroupSums
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import PointGroups, Points
+from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid, refuse_other_groups
 from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
@@ -78,7 +80,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # z of neighbouring rows of the same group, and of the whole file: known if all rows were at hand, in order.
     neighbour_z: float | None = None
     _neighbour_z_of_all: float | None = None
-    flips: dict[Key, GroupFlips] | None = None  # of each segment, if rows have groups, which say what belongs together
+    flips: dict[Key, GroupFlips] | None = None  # sums with signs of each segment, if rows have groups
+    segment_groups: SegmentGroups | None = None  # rows with groups, if they are at hand; more accurate than `flips`
     weights_known: bool = True  # as for `Sketch`
     _MAGIC, _NOUN = b"TRUTHTAB", "sketch table"
     _HEADERS: ClassVar = {
@@ -173,7 +176,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         self._keys, self._place = ordered, {key: g for g, key in enumerate(ordered)}
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._buckets, self._columns = code % self.n_buckets, columns
-        self.neighbour_z = self._neighbour_z_of_all = None
+        self.neighbour_z = self._neighbour_z_of_all = self.segment_groups = None
         return self
 
     def merge(self, other: "SketchTable") -> Self:
@@ -237,6 +240,22 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         if self.flips:
             sketch.flips = merge_flips(((), flips) for flips in self.flips.values())[()]
         return sketch
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the user said which rows belong together."""
+        return self.flips is not None or self.segment_groups is not None
+
+    def group_sums(self, key: Key) -> GroupSums | None:
+        """Return what tests need to know of the groups of a segment; None if it has fewer than 20 groups."""
+        if self.segment_groups is not None:
+            return self.segment_groups.sums(key)
+        flips, place = (self.flips or {})[key], self._place[key]
+        if flips.n_groups < FEWEST_GROUPS:
+            return None
+        cells = slice(self._starts[place], self._starts[place + 1])
+        points = Points.of_buckets(np.ascontiguousarray(self._columns[:, cells]), self.n_buckets)
+        return flips.group_sums(self._buckets[cells], points)
 
     def set_flips(self, flips: Mapping[Key, GroupFlips]) -> None:
         """Store the sums with signs of groups of each segment of this table; keys without segments are dropped."""

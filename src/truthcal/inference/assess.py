@@ -18,7 +18,7 @@ from truthcal.inference.calibration_test import calibration_test_of
 from truthcal.inference.direction import kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
-from truthcal.inference.laws.sign_flips import SignFlips, fewer_events_factor
+from truthcal.inference.laws.sign_flips import SignFlips
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION, detectable_of
 from truthcal.inference.statistic import Plan
@@ -146,7 +146,7 @@ def _atb_of_groups(summary: Sample | Sketch, s: AtbSummary) -> AtbSummary:
     if sums is None:
         return s
     flips = SignFlips.of(sums, TentKernel.of("atb", summary.points()))
-    own = flips.mean / fewer_events_factor(sums)
+    own = flips.mean / sums.fewer_events_factor
     return replace(s, noise_floor=flips.mean, excess=excess(s.value, own, sums.one_group))
 
 

@@ -65,6 +65,8 @@ def spiegelhalter_test(
     ``z = sum w (y - p)(1 - 2p) / sqrt(sum w^2 (1 - 2p)^2 p(1 - p))``. It detects predictions that are too extreme or
     not extreme enough, and little else: predictions that are all too high by the same amount, and symmetric about 1/2,
     pass. Predictions of exactly 1/2 have no influence. The default is two-sided; some packages print half of it.
+    Rows are assumed to be independent. There is no `groups`: the test exists for comparison with other packages. Use
+    `calibration_test` if rows belong together.
     Reference: Spiegelhalter (1986), Probabilistic prediction in patient management and clinical trials.
 
     Examples
@@ -152,6 +154,8 @@ def hosmer_lemeshow_test(
     0.05: choose them in advance. Errors that cancel within a bin are not detected. Packages that always subtract 2
     degrees of freedom reject calibrated predictions too often on new data. The chi-square distribution needs about 5
     expected positives and negatives in every bin; "exact" has no such condition.
+    Rows are assumed to be independent. There is no `groups`: the test exists for comparison with other packages. Use
+    `calibration_test` if rows belong together.
     Reference: Hosmer, Lemeshow (1980), Goodness of fit tests for the multiple logistic regression model.
 
     Examples

@@ -14,9 +14,9 @@ from truthcal.core.params import check_level, check_whole
 from truthcal.core.points import CELLS, PointGroups, Points, excess
 from truthcal.core.roots import interval_ends
 from truthcal.core.summarize import summarize
-from truthcal.inference.intervals import LengthOfMean, bias_intervals, grouped_bias_interval
+from truthcal.inference.intervals import bias_intervals, grouped_bias_interval, student_factor
 from truthcal.inference.laws.quadratic_form import Forms
-from truthcal.inference.laws.squared_length import why_no_interval
+from truthcal.inference.laws.squared_length import Axes, why_no_interval
 from truthcal.inference.laws.tent_kernel import CERTAIN
 from truthcal.kernels.point_groups import break_at_odds
 from truthcal.results.intervals import ConfidenceInterval
@@ -135,25 +135,34 @@ def _error_size_of_groups(sums: GroupSums, confidence_level: float, n_bins: int 
     whose errors are then correlated: the mean square is the squared length of a normal vector with the covariance that
     the groups show.
     """
-    cells = PointGroups.one(sums.cells)
-    starts, bins = _cut_into_groups(
-        cells, number_of_groups(cells, sums.design_effect) if n_bins is None else np.array([n_bins])
-    )
-    member = np.zeros((len(sums.cells), int(bins[-1]) + 1))
-    member[np.arange(len(sums.cells)), np.repeat(bins, np.diff(starts, append=len(sums.cells)))] = 1.0
+    member = _bins_of_cells(sums, n_bins)
     weight, bias = sums.cells.weight @ member, sums.cells.bias @ member
     own, one_group = (np.diag(member.T @ moments @ member) / weight**2 for moments in (sums.errors, sums.weights))
     known = one_group < _MOST_OF_ONE_GROUP
     squares = np.where(known, excess((bias / weight) ** 2, own, np.where(known, one_group, 0.0)), 0.0)
     mean_square = float(np.sum(squares * weight)) / max(float(np.sum(weight[known])), _ROUNDING)
     estimate = max(math.sqrt(max(mean_square, 0.0)), abs(float(np.sum(bias))))
-    length = LengthOfMean.of_groups(sums, member / np.sqrt(weight), confidence_level)
-    low, high = length.interval(confidence_level)
+    # The errors of bins were estimated from these rows, which makes their noise look smaller.
+    unit = member / np.sqrt(weight * np.where(known, 1.0 - one_group, 1.0))
+    covariance = unit.T @ sums.covariance(member @ (bias / weight)) @ unit
+    wider = student_factor(sums.n_effective, confidence_level) * sums.fewer_events_factor
+    axes = Axes.of(bias / np.sqrt(weight), covariance * wider)
+    low, high = axes.length_interval(confidence_level, _UNUSUALLY_SMALL)
     least, largest = _bias_limits_of_groups(sums, confidence_level)
     low, high = min(max(low, least), estimate), min(max(high, estimate, largest), 1.0)
     why = f"approximation: all sizes of the error that are consistent with {sums.n_groups:,} groups of rows"
     why = f"{why}, in {count(len(weight), 'bin')}"
     return ConfidenceInterval(low, high, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
+
+
+def _bins_of_cells(sums: GroupSums, n_bins: int | None) -> _Array:
+    """Cut the cells of grouped rows into bins; return 1 for each cell (row) in its bin (column), and 0 elsewhere."""
+    cells = PointGroups.one(sums.cells)
+    wanted = number_of_groups(cells, sums.design_effect) if n_bins is None else np.array([n_bins])
+    starts, bins = _cut_into_groups(cells, wanted)
+    member = np.zeros((len(sums.cells), int(bins[-1]) + 1))
+    member[np.arange(len(sums.cells)), np.repeat(bins, np.diff(starts, append=len(sums.cells)))] = 1.0
+    return member
 
 
 def _bias_limits_of_groups(sums: GroupSums, confidence_level: float) -> tuple[float, float]:

@@ -29,7 +29,6 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import summarize
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.redraw import blocks
-from truthcal.inference.laws.sign_flips import fewer_events_factor
 from truthcal.inference.laws.squared_length import Axes, why_no_interval
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.measures.registry import MEASURES, NORMS, TENTS
@@ -92,7 +91,7 @@ class LengthOfMean:
         `phi` has a row for each cell of the groups. The estimated covariance is increased as Student's quantile is, and
         both if fewer rare events happened than predicted.
         """
-        cells, one_group, factor = sums.cells, sums.one_group, fewer_events_factor(sums)
+        cells, one_group, factor = sums.cells, sums.one_group, sums.fewer_events_factor
         mean, drift = cells.bias @ phi, np.sum(sums.cross, axis=1) @ phi
         calibrated = phi.T @ sums.errors @ phi
         self_pairs = float(np.trace(calibrated))
@@ -364,7 +363,7 @@ def noise_of_norm(sample: Sample, measure: str, n_resamples: int, generator: np.
     assert norm is not None  # callers pass a name in NORMS
     if sums is not None:
         covariance = sums.covariance(float(np.sum(sums.cells.bias))) / (1.0 - sums.one_group)
-        scales, axes = np.linalg.eigh(covariance * fewer_events_factor(sums))
+        scales, axes = np.linalg.eigh(covariance * sums.fewer_events_factor)
         normals = generator.standard_normal((n_resamples, len(scales)))
         return norm(sums.cells.p, normals @ (axes * np.sqrt(np.maximum(scales, 0.0))).T)
     cells = sample.points().merged(_NOISY).normalized()

@@ -36,6 +36,7 @@ def linear_time_test(
     (They are almost always accepted: the test is very conservative, and `calibration_test` detects much smaller
     errors.) If the population's distance from calibration (distCal) is at least ``3.67 / sqrt(n)``, the predictions are
     rejected with probability at least 3/4. The proof is in docs/theory/inference.md (I10). O(n) in the worst case.
+    There is no `groups`: the guarantee holds for independent rows only. Use `calibration_test` if rows belong together.
     Reference: Hartline, Hu, Wu (2025), A Perfectly Truthful Calibration Measure.
 
     Examples

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_band
 from truthcal.core.points import Points, excess
@@ -15,6 +16,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_fractional_buckets, summarize
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION
 from truthcal.inference.laws.quadratic_form import Forms
+from truthcal.inference.laws.sign_flips import SignFlips
 from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
 from truthcal.measures.atb import atb_of
@@ -45,12 +47,13 @@ def scale_profile(
     rng: Any = 0,
     sample_weight: object = None,
     pos_label: object = None,
+    groups: object = None,
 ) -> ScaleProfile:
     """On which scale are predictions off? Compares the error in wide and narrow bins with chance.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label
+    y_true, y_proba, sample_weight, pos_label, groups
         As for `calibration_test`.
     confidence_level : float, default 0.95
         Probability that calibrated predictions are in the range of a scale.
@@ -91,7 +94,7 @@ def scale_profile(
     >>> print(profile.null_mean[0])
     0.00234375
     """
-    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True)
+    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, groups=groups)
     return scale_profile_of(summary, confidence_level, n_resamples, rng)
 
 
@@ -105,8 +108,12 @@ def scale_profile_of(
     points = summary.points()
     refuse_fractional_buckets(points)
     values = _value_by_scale(summary, points, kernels)
-    many = points.effective_information >= ENOUGH_INFORMATION
-    if many:
+    sums = summary.group_sums
+    laws = [] if sums is None else [SignFlips.of(sums, kernel) for kernel in kernels]
+    many = sums is not None or points.effective_information >= ENOUGH_INFORMATION
+    if laws:
+        null = [_null_from_groups(law, level) for law in laws]
+    elif many:
         null = _null_from_limit(values, points, kernels, level)
     else:
         null = _null_from_redraws(points, kernels, level, n_resamples, generator)
@@ -114,10 +121,10 @@ def scale_profile_of(
     columns = (
         WIDTHS,
         values,
-        [points.noise_floor] * len(WIDTHS),
-        [null_moments(kernel, points).sd for kernel in kernels],
+        [law.mean for law in laws] or [points.noise_floor] * len(WIDTHS),
+        [law.sd for law in laws] or [null_moments(kernel, points).sd for kernel in kernels],
         *zip(*null, strict=True),
-        [excess(value, points.self_pairs, points.one_row) for value in values],
+        _excess_by_scale(values, points, sums, laws),
         [float(kernel.sums(points.p, shares)[0]) for kernel in kernels],
     )
     width, value, mean, sd, low, high, pvalue, excesses, common = (read_only(np.array(column)) for column in columns)
@@ -130,6 +137,20 @@ def scale_profile_of(
         sketched=points.sketched,
         neighbour_z=summary.neighbour_z,
     )  # fmt: skip
+
+
+def _excess_by_scale(values: list[float], points: Points, sums: GroupSums | None, laws: list[SignFlips]) -> list[float]:
+    """Excess over chance at each scale; if rows belong together, `laws` have the noise of groups."""
+    if sums is None:
+        return [excess(value, points.self_pairs, points.one_row) for value in values]
+    own = [law.mean / sums.fewer_events_factor for law in laws]
+    return [excess(value, square, sums.one_group) for value, square in zip(values, own, strict=True)]
+
+
+def _null_from_groups(law: SignFlips, level: float) -> _Null:
+    """Null range and p-value at one scale if rows belong together, from random signs of the groups."""
+    tail = (1.0 - level) / 2.0
+    return _Null(law.upper_quantile(1.0 - tail), law.upper_quantile(tail), law.tails().greater)
 
 
 def _value_by_scale(summary: Sample | Sketch, points: Points, kernels: list[TentKernel]) -> list[float]:

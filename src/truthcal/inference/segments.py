@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid, refuse_fractional
-from truthcal.core.group_keys import printed
+from truthcal.core.group_keys import Key, printed
+from truthcal.core.group_sums import FEWEST_GROUPS, GroupSums
 from truthcal.core.parallel import WORTH_A_THREAD, one_blas_thread, run_tasks
 from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
-from truthcal.inference.error_size import error_sizes_of
-from truthcal.inference.intervals import bias_intervals
+from truthcal.inference.error_size import error_size_of, error_sizes_of
+from truthcal.inference.intervals import bias_intervals, grouped_bias_interval
 from truthcal.inference.laws.bounds import limit_or_bound
 from truthcal.inference.laws.quadratic_form import Forms
+from truthcal.inference.laws.sign_flips import SignFlips
 from truthcal.inference.laws.skewness import error_skewnesses
 from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
@@ -86,8 +88,11 @@ def assess_segments(
     outcomes, so the selection does not bias the other p-values. A segment with sum p(1 - p) below 5 is tested if it has
     enough rows, because large errors can be detected, but otherwise it has "too few rows".
 
-    Segments have no rows in common, so their p-values are independent, as "fdr" requires. To assess all rows together,
-    use ``assess(table.total())``; errors of segments may cancel there.
+    Segments have no rows in common, so their p-values are independent, as "fdr" requires. There is no `groups` here,
+    because a table has no rows: name the column when rows are read, with `groups` of `sketch_frame` or `scan`, or with
+    ``truthcal assess --by region --group patient``. Then each segment with at least 20 groups is tested as by
+    `calibration_test` with `groups`, the others are not tested, and "fdr" is an error, because a group may have rows in
+    several segments. To assess all rows together, use ``assess(table.total())``; errors of segments may cancel there.
     References: Holm (1979), A simple sequentially rejective multiple test procedure; Benjamini, Hochberg (1995),
     Controlling the false discovery rate.
 
@@ -109,15 +114,19 @@ def assess_segments(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
     check_table_of_sketches(table)
+    if table.has_groups and adjust == "fdr":
+        raise invalid("adjust", 'must be "holm" or "none" with groups: segments that share groups are not independent.')
+    test = partial(_test_grouped, table, min_rows) if table.has_groups else partial(_test_segments, min_rows=min_rows)
     tests = _in_parts(
-        lambda places: [test for groups in table.point_groups(places) for test in _test_segments(groups, min_rows)],
+        lambda places: [one for groups, keys in _blocks_of(table, places) for one in test(groups, keys)],
         range(len(table)),
     )
     adjusted = np.array([test.pvalue for test in tests])
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
     segments = _list_segments(table, tests, adjusted.tolist(), alpha, level)
-    return SegmentTable(segments, table.by, alpha, adjust, min_rows, table.neighbour_z)
+    neighbour_z = None if table.has_groups else table.neighbour_z
+    return SegmentTable(segments, table.by, alpha, adjust, min_rows, neighbour_z)
 
 
 def _list_segments(
@@ -153,7 +162,20 @@ def _list_segments(
 
 
 def _kinds_of_errors(table: SketchTable, places: Sequence[int]) -> list[str]:
-    return [kind_of_error(points) for groups in table.point_groups(places) for points in groups]
+    kinds = []
+    for groups, keys in _blocks_of(table, places):
+        for points, key in zip(groups, keys, strict=True):
+            sums = table.group_sums(key) if table.has_groups else None
+            kinds.append(kind_of_error(points, 1.0 if sums is None else sums.design_effect))
+    return kinds
+
+
+def _blocks_of(table: SketchTable, places: Sequence[int]) -> Iterator[tuple[PointGroups, list[Key]]]:
+    """Yield the points of segments, many at a time, and their keys as tuples."""
+    keys = list(table)
+    rest = iter([keys[place] if len(table.by) > 1 else (keys[place],) for place in places])
+    for groups in table.point_groups(places):
+        yield groups, list(islice(rest, len(groups)))
 
 
 def _segment_order(adjusted: float, pvalue: float, n: int) -> tuple[bool, float, float, int]:
@@ -199,12 +221,27 @@ class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
 
     def _compute(self, quantity: str, ranks: Sequence[int]) -> list[ConfidenceInterval]:
         intervals: list[ConfidenceInterval] = []
-        for groups in self._table.point_groups([self._places[rank] for rank in ranks]):
-            if quantity == "error":
+        for groups, keys in _blocks_of(self._table, [self._places[rank] for rank in ranks]):
+            if self._table.has_groups:
+                intervals += [
+                    _grouped_interval(points, self._table.group_sums(key), quantity, self._level)
+                    for points, key in zip(groups, keys, strict=True)
+                ]
+            elif quantity == "error":
                 intervals += error_sizes_of(groups, self._level)
             else:
                 intervals += bias_intervals(groups.merged(_FEW_CELLS).normalized(), self._level)
         return intervals
+
+
+def _grouped_interval(points: Points, sums: GroupSums | None, quantity: str, level: float) -> ConfidenceInterval:
+    """Interval of a segment whose rows belong together; none if there are too few groups."""
+    if sums is not None:
+        return error_size_of(points, level, sums=sums) if quantity == "error" else grouped_bias_interval(sums, level)
+    why = f"an interval needs {FEWEST_GROUPS} groups"
+    estimate = float(np.sum(points.bias)) / points.total
+    name, estimate = (quantity, abs(estimate)) if quantity == "error" else ("bias", estimate)
+    return ConfidenceInterval(math.nan, math.nan, level, name, estimate, "none", why)
 
 
 @one_blas_thread()
@@ -219,7 +256,20 @@ def _in_parts(work: Callable[[Sequence[int]], list[T]], segments: Sequence[int])
 # --- p-values ---------------------------------------------------------------------------------------------------------
 
 
-def _test_segments(groups: PointGroups, min_rows: int) -> list[_SegmentTest]:
+def _test_grouped(table: SketchTable, min_rows: int, groups: PointGroups, keys: list[Key]) -> list[_SegmentTest]:
+    """Test segments whose rows belong together, if they have enough groups and rows."""
+    if groups.has_fractions.any():
+        refuse_fractional(None)
+    tests = []
+    for g, (key, information) in enumerate(zip(keys, groups.information.tolist(), strict=True)):
+        sums = table.group_sums(key) if 1.0 / groups.one_row[g] >= min_rows * (1.0 - 1e-9) else None
+        kernel = None if sums is None else TentKernel.of(_MEASURE, sums.cells)
+        pvalue = math.nan if sums is None or kernel is None else SignFlips.of(sums, kernel).tails().greater
+        tests.append(_SegmentTest(pvalue, "none" if sums is None else "asymptotic", information))
+    return tests
+
+
+def _test_segments(groups: PointGroups, keys: list[Key], min_rows: int) -> list[_SegmentTest]:
     """Test segments: those with enough information all at once, the others by redraws."""
     if groups.has_fractions.any():
         refuse_fractional(None)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.points import Points, equal_cells
 from truthcal.inference.intervals import student_factor
-from truthcal.inference.laws.sign_flips import fewer_events_factor
 from truthcal.results.worst_stretch import WorstStretch
 
 _Array = NDArray[np.float64]
@@ -86,7 +85,7 @@ def noise_range_of_groups(sums: GroupSums, level: float) -> float:
 
     The covariance contains the squares of errors that all groups share, which makes the range conservative.
     """
-    scales, axes = np.linalg.eigh(sums.errors * (student_factor(sums.n_effective, level) * fewer_events_factor(sums)))
+    scales, axes = np.linalg.eigh(sums.errors * (student_factor(sums.n_effective, level) * sums.fewer_events_factor))
     draws = np.random.default_rng(0).standard_normal((_DRAWS, len(scales)))
     walks = np.cumsum(draws @ (axes * np.sqrt(np.maximum(scales, 0.0))).T, axis=1)
     return _range_quantile(walks, level)

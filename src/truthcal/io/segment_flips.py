@@ -28,6 +28,7 @@ class SegmentFlips:
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._flips: dict[Key, GroupFlips] = {}
+        self._too_many = False
 
     def add_rows(self, p: _Rows, y: _Rows, w: _Rows | None, hashes: Hashes, segments: Groups | None) -> None:
         """Add valid rows, with the hashes of their groups, and with their segments if there are any."""
@@ -49,21 +50,27 @@ class SegmentFlips:
         order = np.argsort(index, kind="stable")
         ends = np.searchsorted(index[order], np.arange(len(keys) + 1))
         for key, first, last in zip(keys, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            if first < last:
-                if key not in self._flips:
-                    self._make_room(key)
+            if first < last and key not in self._flips:
+                self._make_room(key)
+            if first < last and not self._too_many:
                 yield self._flips[key], order[first:last]
 
     def _make_room(self, key: Key) -> None:
-        if len(self._flips) == MAX_SEGMENTS:
-            megabytes = SIZE / 1e6
-            problem = f"has more than {MAX_SEGMENTS:,} segments, and with groups each of them takes {megabytes:.2f} MB;"
-            cure = "name fewer columns, or coarser ones, or sketch some segments at a time."
-            raise invalid("by", f"{problem} {cure}")
-        self._flips[key] = GroupFlips(self._grid)
+        """Add a segment. If there are too many, drop all: the user may not need them."""
+        self._too_many = self._too_many or len(self._flips) == MAX_SEGMENTS
+        if self._too_many:
+            self._flips.clear()
+        else:
+            self._flips[key] = GroupFlips(self._grid)
 
     def store_in(self, result: Sketch | SketchTable) -> None:
         """Store the sums in the sketch, or in the table, of the same rows. The order of rows no longer matters."""
+        if self._too_many:
+            problem = (
+                f"has more than {MAX_SEGMENTS:,} segments, and with groups each of them takes {SIZE / 1e6:.2f} MB;"
+            )
+            cure = "name fewer columns, or coarser ones, or sketch some segments at a time."
+            raise invalid("by", f"{problem} {cure}")
         if not self._flips:
             return
         if isinstance(result, SketchTable):

@@ -88,7 +88,8 @@ def bias_band(
     -----
     Outcomes are redrawn from the predictions; `limit` is the k-th largest of the maxima of the absolute cumulative
     bias, k = (n_resamples + 1)(1 - confidence_level). Redraws, cost and validity are as for `consistency_band`; within
-    a point made of neighbours the curve is drawn as a Brownian bridge, whose extremes are known.
+    a point made of neighbours the curve is drawn as a Brownian bridge, whose extremes are known. Rows are assumed to be
+    independent: there is no `groups`, since what rows of a group have in common shows only in their outcomes.
 
     Examples
     --------
@@ -104,8 +105,14 @@ the time.
 def bias_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
 ) -> BiasBand:
-    """Band of the bias curve, from sorted rows or a sketch; their outcomes are not used."""
+    """Band of the bias curve, from sorted rows or a sketch; their outcomes are not used.
+
+    If rows belong together, signs of whole groups are drawn instead of outcomes.
+    """
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
+    if summary.group_sums is not None:
+        largest = np.max(np.abs(np.cumsum(summary.group_sums.flipped(n_resamples, generator), axis=1)), axis=1)
+        return BiasBand(_upper_rank(largest, level), level, n_resamples, summary.n)
     points = summary.points()
     starts = thinned_runs(points.weight, MOST_ENTRIES)
     several = np.diff(starts, append=len(points)) > 1
@@ -117,9 +124,14 @@ def bias_band_of(
         batch = largest[first : first + AT_A_TIME]
         curves = np.cumsum(points.wp - points.redraw_positives(len(batch), generator), axis=1) / total
         batch[:] = _largest_biases(curves, inside, generator)
-    rank = math.floor((n_resamples + 1) * (1.0 - level) + 1e-9)
-    limit = float(np.partition(largest, n_resamples - rank)[n_resamples - rank])
-    return BiasBand(limit * (1.0 + _ROUNDING), level, n_resamples, summary.n)
+    return BiasBand(_upper_rank(largest, level), level, n_resamples, summary.n)
+
+
+def _upper_rank(largest: _Array, level: float) -> float:
+    """The limit of a band of bias curves: the k-th largest of their largest values, up to rounding."""
+    many = len(largest)
+    rank = math.floor((many + 1) * (1.0 - level) + 1e-9)
+    return float(np.partition(largest, many - rank)[many - rank]) * (1.0 + _ROUNDING)
 
 
 def _largest_biases(curves: _Array, inside: _Array, rng: np.random.Generator) -> _Array:

@@ -84,7 +84,8 @@ def reliability_curve(
     unless nearly all outcomes are certain (4 points were seen). With unequal weights the band is wider by about one
     row; for few such rows it holds on average only (random 95% bands of 2 to 8 rows missed in 1 to 2% of cases, single
     ones in up to 16%). A band may exclude ``mean_proba``: the band of a single row with p = 0.01 is [0, 0]. A row
-    of any weight is one 0/1 observation. Isotonic pools depend on the outcomes: for them see `consistency_band`.
+    of any weight is one 0/1 observation. Rows are assumed to be independent: there is no `groups`, and `assess` has the
+    intervals of rows that belong together. Isotonic pools depend on the outcomes: for them see `consistency_band`.
     Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers;
     Broecker, Smith (2007), Increasing the reliability of reliability diagrams.
 
@@ -304,6 +305,8 @@ def consistency_band(
     different predictions, however few the rows. If there are more, neighbours are merged to 1000 points, finest at both
     ends. The frequency of a point with several predictions (there, and in the buckets of a sketch) or with weights is
     drawn as a binomial's with the same mean and variance. O(n log n) for the sort, then 0.2 s by default, whatever n.
+    Rows are assumed to be independent: there is no `groups`, since what rows of a group have in common shows only in
+    their outcomes. A report of an assessment with `groups` has the band of grouped rows.
     Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
 
     Examples
@@ -321,13 +324,21 @@ def consistency_band(
 def consistency_band_of(
     summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
 ) -> ConsistencyBand:
-    """Consistency band of sorted rows or of a sketch; their outcomes are not used."""
+    """Consistency band of sorted rows or of a sketch; their outcomes are not used.
+
+    If rows belong together, signs of whole groups are drawn instead of outcomes.
+    """
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
-    points = summary.points().thinned(MOST_ENTRIES)
+    sums = summary.group_sums
+    points = summary.points().thinned(MOST_ENTRIES) if sums is None else sums.cells
     fits = np.empty((n_resamples, len(points)))
     for first in range(0, n_resamples, AT_A_TIME):
         batch = fits[first : first + AT_A_TIME]
-        drawn = np.clip(points.redraw_positives(len(batch), generator), 0.0, points.weight)
+        if sums is None:
+            drawn = points.redraw_positives(len(batch), generator)
+        else:
+            drawn = points.wp - sums.flipped(len(batch), generator)
+        drawn = np.ascontiguousarray(np.clip(drawn, 0.0, points.weight))
         for fit, positive in zip(batch, read_only(drawn), strict=True):
             isotonic(points.weight, positive, fit)
     rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)

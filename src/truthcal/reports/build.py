@@ -11,7 +11,16 @@ from truthcal.reports.data import ModelData, report_data
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.provenance import provenance_rows
 from truthcal.reports.render import page_template, render_page
-from truthcal.reports.wording import MEANING, Chip, assumptions, merge_measures, merge_notes, model_chips, verdict_lines
+from truthcal.reports.wording import (
+    MEANING,
+    Chip,
+    assumptions,
+    merge_measures,
+    merge_notes,
+    model_chips,
+    verdict_lines,
+    word_independence,
+)
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
 from truthcal.results.segments import SegmentTable
@@ -129,6 +138,7 @@ def report(
         "together": figures.reliability(models) if several else None,
         "models": [_build_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
         "comparisons": [replace(found, names=(labels[a], labels[b])) for (a, b), found in pairs.items()],
+        "independence": word_independence([model.assessment for model in models]),
         "assumptions": assumptions({model.label: (model.assessment, model.sketch) for model in models}),
         "notes": [shorten(note, _MAX_NOTE) for note in notes],
         "provenance": [(shorten(k, _MAX_HEADING), shorten(v, _MAX_NOTE)) for k, v in provenance_rows(provenance)],

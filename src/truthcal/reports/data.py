@@ -73,7 +73,8 @@ def report_data(
                 bias_curve=cumulative_bias_curve_of(summary),
                 bias_band=bias_band_of(summary, rng=_SEED),
                 profile=scale_profile_of(summary, rng=_SEED) if few else None,
-                binned=reliability_curve_of(summary, "uniform") if few else None,
+                # The ranges of bins assume independent rows.
+                binned=reliability_curve_of(summary, "uniform") if few and summary.group_sums is None else None,
             )
         )
     return models

@@ -34,7 +34,10 @@ MEANING = {
     "Brier score": "Mean squared error of the predictions. It reflects both calibration and skill. Discrimination "
     "is how well predictions separate outcomes; uncertainty is the score of always predicting the mean outcome. "
     "Miscalibration and discrimination include noise, so they are not 0 even for calibrated predictions.",
-    "rows": "Rows with a weight above 0.",
+    "rows": "Rows with a weight above 0. The effective sample size is the number of independent rows of equal weight "
+    "that would know as much.",
+    "groups": "Rows of the same group may depend on each other in any way; different groups are independent. Tests, "
+    "intervals and bands rest on the differences between groups.",
 }
 
 
@@ -116,6 +119,17 @@ def _word_assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str
         error = f"The error has no interval: {_word_sentence(interval.why)}"
     method = f"The calibration test uses {test.measure} ({test.method}): {_word_sentence(test.why)}"
     return [_word_source(assessment.n, sketch), method, error]
+
+
+def word_independence(assessments: Sequence[Assessment]) -> str:
+    """Word what the report assumes about rows that belong together."""
+    grouped = [assessment.n_groups is not None for assessment in assessments]
+    if all(grouped):
+        return "Groups of rows are independent. Rows of the same group may depend on each other."
+    return (
+        "Rows are independent. If several rows belong to the same person, game or day, p-values are too small and "
+        "intervals too narrow, unless the column that says so is named (groups=, --group)."
+    )
 
 
 def _word_source(n: int, sketch: Sketch | None) -> str:

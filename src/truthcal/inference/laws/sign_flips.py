@@ -48,7 +48,7 @@ class SignFlips(NamedTuple):
         scales = np.maximum(np.linalg.eigvalsh(phi.T @ sums.errors @ phi), 0.0)
         own, squares = sums.group_squares(phi), float(np.sum(scales**2))
         share = 1.0 if own is None or squares == 0.0 else 1.0 - float(np.sum(own**2)) / squares
-        return cls(float(total @ total), scales * fewer_events_factor(sums), max(share, _LEAST_SHARE))
+        return cls(float(total @ total), scales * sums.fewer_events_factor, max(share, _LEAST_SHARE))
 
     @property
     def mean(self) -> float:
@@ -74,16 +74,3 @@ class SignFlips(NamedTuple):
         """The squared length that is exceeded with this probability; stretched only above the mean."""
         x = upper_quantile(chance, self.scales)
         return self.mean + (x - self.mean) * math.sqrt(self.share) if x > self.mean else x
-
-
-def fewer_events_factor(sums: GroupSums) -> float:
-    """Factor, at least 1, for variances that are estimated from outcomes with fewer rare events than predicted.
-
-    By chance, predictions look too high where few events happen, and there the estimated variance is small, too: with
-    50 expected events in 50 groups, 4% of p-values were below 1%. The factor is the ratio of predicted to observed
-    variance of rows, as far as it comes from rare outcomes: a row counts with (1 - 2p)^2.
-    """
-    cells = sums.cells
-    predicted = float(np.sum(cells.wwv))
-    missing = float(np.sum((1.0 - 2.0 * cells.p) ** 2 * (cells.wwv - cells.wwcc)))
-    return max(predicted / (predicted - missing), 1.0) if 0.0 < missing < predicted else 1.0

@@ -1,5 +1,6 @@
 """The squared length of a normal vector: its tails, and when its mean has an interval."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -7,6 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.roots import interval_end
+from truthcal.inference.laws.quadratic_form import lower_tail, upper_quantile, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN
 
 _Array = NDArray[np.float64]
@@ -38,6 +41,25 @@ class Axes:
         free = self.scales > CERTAIN * max(float(self.scales[-1]), 1e-12 * squared_length)
         rest = squared_length - float(np.sum(mean[~free] ** 2))
         return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
+
+    def length_interval(self, confidence_level: float, unusually_small: float) -> tuple[float, float]:
+        """All lengths of the mean that neither tail of the observed squared length rejects.
+
+        The lower end is sought in the direction of the observed vector, the upper end in one that is turned, as far as
+        the observed one may be noise, towards the directions of noise: there, noise hides the mean. A squared length
+        below the quantile `unusually_small` of that of noise is replaced by it.
+        """
+        chance, square = (1.0 - confidence_level) / 2.0, float(self.observed @ self.observed)
+        if self.noise == 0.0 or square == 0.0:
+            return math.sqrt(square), math.sqrt(square)
+        direction = self.observed / math.sqrt(square)
+        low = interval_end(lambda length: self.tail(square, direction * length, upper_tail) - chance)
+        signal = max(0.0, 1.0 - self.noise / square)
+        hidden = math.sqrt(signal) * direction
+        hidden += math.sqrt(1.0 - signal) * np.copysign(np.sqrt(self.scales / self.noise), self.observed)
+        hidden /= math.sqrt(float(hidden @ hidden))
+        least = max(square, upper_quantile(1.0 - unusually_small, self.scales))
+        return low, interval_end(lambda length: chance - self.tail(least, hidden * length, lower_tail))
 
 
 def why_no_interval(rows: int, one_row: float) -> str:

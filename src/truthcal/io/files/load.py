@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import refuse_no_weight, refuse_swapped
+from truthcal.core.group_keys import Key, checked_key
+from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import BUCKETS
-from truthcal.io.assemble import other_labels
+from truthcal.io.assemble import Groups, other_labels
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_more_labels, refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
@@ -59,24 +61,49 @@ def load(
     together, 16 bytes more for each kept row.
     """
     reader, kept = BatchReader(sources, roles, checksum=checksum), KeptRows(roles, exact_rows)
-    members: list[_Rows] = []
+    members, segments = list[_Rows](), _SegmentNumbers(roles.by)
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
     builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
     for rows in reader:
         released = kept.add(rows)
-        members = [*members, rows.hashes] if kept.batches and rows.hashes is not None else []
+        if rows.hashes is not None and kept.batches:
+            members.append(rows.hashes)
+            segments.add(rows.groups)
+        elif members:
+            members, segments = [], _SegmentNumbers(roles.by)
         for batch in [rows] if roles.by else released:
             builder.add(batch)
     y, ps, w = kept.columns(reader)
-    sketches = builder.build(reader) if roles.by or y is None else {}
+    sketches = builder.build(reader, flips=y is None) if roles.by or y is None else {}
     groups = np.concatenate(members) if members else None
     models = {}
     for i, name in enumerate(roles.y_probas):
         result = sketches.get(name)
         table = result if isinstance(result, SketchTable) else None
+        if table is not None and groups is not None:
+            table.segment_groups = SegmentGroups((y, ps[i], w), groups, segments.numbers(), list(segments.keys))
         sketch = None if y is not None else result.total() if isinstance(result, SketchTable) else result
         models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n, groups)
     return models
+
+
+@dataclass(slots=True)
+class _SegmentNumbers:
+    """The segment of each loaded row, as a number that is the same in all batches."""
+
+    by: tuple[str, ...]
+    keys: dict[Key, int] = field(default_factory=dict)
+    batches: list[_Rows] = field(default_factory=list)
+
+    def add(self, groups: Groups | None) -> None:
+        """Add the segments of a batch, if there are any."""
+        if groups is not None:
+            numbers = [self.keys.setdefault(checked_key(key, self.by), len(self.keys)) for key in groups[1]]
+            self.batches.append(np.array(numbers, np.int64)[groups[0]])
+
+    def numbers(self) -> _Rows:
+        """Return the numbers of all rows."""
+        return np.concatenate(self.batches)
 
 
 @dataclass(slots=True)

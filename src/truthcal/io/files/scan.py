@@ -164,13 +164,14 @@ class SketchBuilder:
             accumulator.add(rows.y, p, rows.w, rows.groups, rows.first, str(rows.source), rows.hashes)
         self._order.add(rows.y, rows.ps, rows.w, rows.groups)
 
-    def build(self, reader: BatchReader) -> dict[str, Sketch | SketchTable]:
-        """Build the sketches of all rows of a reader."""
+    def build(self, reader: BatchReader, *, flips: bool = True) -> dict[str, Sketch | SketchTable]:
+        """Build the sketches of all rows of a reader; without `flips`, they have no groups of rows."""
         results = {}
         for model, (name, accumulator) in enumerate(self._accumulators.items()):
             table, groups = accumulator.table()
             table |= reader.other_labels()
             results[name] = build_sketch(table, groups, self._roles.for_model(name), self._n_buckets, reader.where)
             self._order.store_in(results[name], model)
-            accumulator.flips.store_in(results[name])
+            if flips:
+                accumulator.flips.store_in(results[name])
         return results
