@@ -1,10 +1,14 @@
 """Rows that belong together: the same sketch from every engine and file, however the groups are written."""
 
 import csv
+import sqlite3
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as parquet
 import pytest
+from support.engines import ENGINES, SLOW
 from support.rows import assert_same
 
 import truthcal as tc
@@ -71,10 +75,9 @@ def test_names_and_columns_are_checked():
         tc.sketch_frame(table(pa.array([[1]] * N)), **COLUMNS)
 
 
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in SLOW], indirect=True)
 def test_too_many_segments_are_refused(engine, monkeypatch):
     monkeypatch.setattr(segment_flips, "MAX_SEGMENTS", 3)
-    if engine.name in ("dask", "spark", "spark, not ANSI"):
-        pytest.skip("The same code, after a query that takes seconds.")
     message = "`by` has more than 3 segments, and with groups each of them takes 0.27 MB; name fewer columns"
     with pytest.raises(ValueError, match=message):
         tc.sketch_frame(engine(table(site=[str(i % 4) for i in range(N)])), by="site", **COLUMNS)
@@ -93,8 +96,8 @@ def write_csv(path, rows):
 def test_groups_may_be_split_over_files_of_any_format(tmp_path):
 
     write_csv(tmp_path / "1.csv", slice(0, 150))
-    pa.parquet.write_table(table()[150:300], tmp_path / "2.parquet")
-    pa.feather.write_feather(table()[300:], tmp_path / "3.arrow")
+    parquet.write_table(table()[150:300], tmp_path / "2.parquet")
+    feather.write_feather(table()[300:], tmp_path / "3.arrow")
     files = [tmp_path / name for name in ("1.csv", "2.parquet", "3.arrow")]
     whole = tc.Sketch(256).update(Y, P, W, groups=G)
     assert_same_sketch(tc.scan(files, sample_weight="w", **COLUMNS), whole)
@@ -107,7 +110,7 @@ def test_groups_may_be_split_over_files_of_any_format(tmp_path):
 def test_a_group_may_be_in_the_path(tmp_path):
     for g in sorted(set(G.tolist())):
         (tmp_path / f"g={g}").mkdir()
-        pa.parquet.write_table(table().drop_columns("g").filter(pa.array(g == G)), tmp_path / f"g={g}" / "0.parquet")
+        parquet.write_table(table().drop_columns("g").filter(pa.array(g == G)), tmp_path / f"g={g}" / "0.parquet")
     assert_same_sketch(tc.scan(tmp_path, **COLUMNS), tc.Sketch(256).update(Y, P, groups=G))
 
 
@@ -115,3 +118,60 @@ def test_a_missing_group_in_a_file_is_an_error_with_its_row(tmp_path):
     (tmp_path / "a.csv").write_text("y,p,g\n0,0.1,a\n1,0.2,\n")
     with pytest.raises(ValueError, match=r"`g` \(groups\) has a missing value at row 1 of .*a.csv\. Every row needs a"):
         tc.scan(tmp_path / "a.csv", **COLUMNS)
+
+
+# --- SQL --------------------------------------------------------------------------------------------------------------
+
+
+def in_sqlite(groups=G):
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (y INTEGER, p REAL, w REAL, g, site TEXT)")
+    lines = zip(Y.tolist(), P.tolist(), W.tolist(), list(groups), SITE.tolist(), strict=True)
+    database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", lines)
+    return database
+
+
+def query(**options):
+    return tc.sketch_sql("t", **COLUMNS | {"dialect": "sqlite"} | options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sql_gives_the_sketch_that_arrays_give(weighted):
+    database = in_sqlite([int(g) for g in G])
+    result = database.execute(query(sample_weight="w" if weighted else None)).fetchall()
+    sketch = tc.sketch_from_rows(result, groups="g")
+    assert_same_sketch(sketch, tc.Sketch(256).update(Y, P, W if weighted else None, groups=G))
+
+
+def test_sql_gives_the_same_segments_and_takes_named_columns():
+    cursor = in_sqlite(TEXT).execute(query(by="site"))
+    lines = [dict(zip([name for name, *_ in cursor.description], line, strict=True)) for line in cursor]
+    result = tc.sketch_from_rows(lines, by="site", groups="g")
+    for site in ("a", "b"):
+        own = np.flatnonzero(site == SITE)
+        assert_same_sketch(result[site], tc.Sketch(256).update(Y[own], P[own], groups=[TEXT[i] for i in own]))
+
+
+def test_sql_in_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    database = duckdb.connect()
+    database.register("t", table(TEXT))
+    result = database.sql(query(sample_weight="w", dialect="duckdb")).to_arrow_table()
+    assert_same_sketch(tc.sketch_from_rows(result, groups="g"), tc.Sketch(256).update(Y, P, W, groups=TEXT))
+
+
+def test_sql_counts_missing_groups_and_invalid_rows():
+    database = in_sqlite([None, None, *G[2:].tolist()])
+    with pytest.raises(ValueError, match=r"`g` \(groups\) has a missing value in the result \(2 of 400 rows\)"):
+        tc.sketch_from_rows(database.execute(query()).fetchall(), groups="g")
+    database.execute("UPDATE t SET p = 1.5 WHERE g > 20")
+    with pytest.raises(ValueError, match=r"`y_proba` must lie in \[0, 1\]; found 1.5 in the result \(\d+ of 400 rows"):
+        tc.sketch_from_rows(database.execute(query()).fetchall(), groups="g")
+
+
+def test_sql_needs_the_same_groups():
+    result = in_sqlite([int(g) for g in G]).execute(query()).fetchall()
+    with pytest.raises(ValueError, match="with the same `by`, `pos_label` and `groups`"):
+        tc.sketch_from_rows(result)
+    with pytest.raises(ValueError, match="`groups` must not name a column 'code': the result also has a column 'code'"):
+        query(groups="code")
