@@ -189,25 +189,31 @@ def shared_luck(rng: np.random.Generator, truth: Array) -> Rows:
     return luck < truth, truth, groups
 
 
-# Number of rows, true probabilities from uniform numbers, and predictions from true probabilities.
+def sine(p: Array, low: float, high: float, periods: int, size: float) -> Array:
+    """Return true probabilities that differ from predictions between low and high by a sine."""
+    return np.asarray(p + size * np.sin(2.0 * periods * np.pi * (p - low) / (high - low)))
+
+
+# Number of rows, predictions from uniform numbers, and true probabilities from predictions.
 POWERS: dict[str, tuple[int, Callable[[Array], Array], Callable[[Array], Array]]] = {
-    "uniform, too high by 0.04": (2000, lambda u: 0.96 * u, lambda q: q + 0.04),
-    "uniform, overconfident (log-odds x 1.4)": (2000, lambda u: u, lambda q: 1.0 / (1.0 + ((1.0 - q) / q) ** 1.4)),
-    "uniform, sine of 3 periods, 0.08": (2000, lambda u: u, lambda q: np.clip(q + 0.08 * np.sin(6 * np.pi * q), 0, 1)),
-    "0.4 to 0.6, too high by 0.04": (2000, lambda u: 0.4 + 0.16 * u, lambda q: q + 0.04),
-    "0.4 to 0.6, log-odds x 3": (8000, lambda u: 0.4667 + 0.0667 * u, lambda q: 1.0 / (1.0 + (1.0 / q - 1.0) ** 3)),
-    "0.001 to 0.1, too high by half": (8000, lambda u: 10.0 ** (-3.0 + 2.0 * u) / 1.5, lambda q: 1.5 * q),
-}  # fmt: skip
+    "uniform, too high by 0.03": (2000, lambda u: 0.03 + 0.97 * u, lambda p: p - 0.03),
+    "uniform, log-odds x 1.2": (2000, lambda u: u, lambda p: 1.0 / (1.0 + (1.0 / p - 1.0) ** (1.0 / 1.2))),
+    "0.1 to 0.9, sine of 3 periods, 0.08": (2000, lambda u: 0.1 + 0.8 * u, lambda p: sine(p, 0.1, 0.9, 3, 0.08)),
+    "0.4 to 0.6, too high by 0.04": (2000, lambda u: 0.4 + 0.2 * u, lambda p: p - 0.04),
+    "0.4 to 0.6, log-odds x 3": (4000, lambda u: 0.4 + 0.2 * u, lambda p: 1.0 / (1.0 + (1.0 / p - 1.0) ** (1.0 / 3.0))),
+    "0.4 to 0.6, sine of 2 periods, 0.06": (4000, lambda u: 0.4 + 0.2 * u, lambda p: sine(p, 0.4, 0.6, 2, 0.06)),
+    "0.001 to 0.1, too high by a third": (8000, lambda u: 10.0 ** (-3.0 + 2.0 * u), lambda p: 0.75 * p),
+}
 
 
 def sketched_powers(case: str, repeats: int) -> list[float]:
     """Return the power at 5% from rows and from a sketch."""
     rng = np.random.default_rng([6, list(POWERS).index(case)])
-    n, truth, wrong = POWERS[case]
+    n, predictions, truth = POWERS[case]
     found = []
     for k in range(repeats):
-        y, q, groups = shared_luck(rng, truth(rng.random(n)))
-        p = wrong(q)
+        p = predictions(rng.random(n))
+        y, _, groups = shared_luck(rng, truth(p))
         sketch = tc.Sketch().update(y, p, groups=groups + 10**6 * k)
         tests = tc.calibration_test(y, p, groups=groups), tc.calibration_test(sketch)
         found.append([test.pvalue <= 0.05 for test in tests])

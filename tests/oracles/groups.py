@@ -21,8 +21,8 @@ def flipped_squares(z, kernel, n_resamples, rng):
     squares = []
     for _ in range(n_resamples):
         total = np.zeros(z.shape[1])
-        for vector in z:
-            total += rng.choice([-1.0, 1.0]) * vector
+        for vector, sign in zip(z, rng.choice([-1.0, 1.0], len(z)), strict=True):
+            total += sign * vector
         squares.append(total @ kernel @ total)
     return np.array(squares)
 
@@ -43,3 +43,17 @@ def signed_sums(y, p, w, texts, cell):
         weight = 1.0 if w is None else w[row]
         sums[slot, cell(p[row])] += sign * weight * np.array([p[row] - y[row], 1.0])
     return sums
+
+
+def student_interval(y, p, w, groups, level):
+    """Interval of the bias from group sums: Student's quantile for the effective number of groups."""
+    from scipy import stats
+
+    w = np.ones(len(p)) if w is None else w
+    names = sorted(set(groups))
+    sums = np.array([sum(w[i] * (p[i] - y[i]) for i in range(len(p)) if groups[i] == g) for g in names]) / w.sum()
+    share = np.array([sum(w[i] for i in range(len(p)) if groups[i] == g) for g in names]) / w.sum()
+    bias, one_group = sums.sum(), np.sum(share**2)
+    variance = np.sum((sums - share * bias) ** 2) / (1.0 - one_group)
+    reach = stats.t.ppf((1.0 + level) / 2.0, 1.0 / one_group - 1.0) * np.sqrt(variance)
+    return bias - reach, bias + reach

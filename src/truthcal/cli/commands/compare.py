@@ -62,7 +62,7 @@ def _read_two_files_to_compare(request: Request) -> Data:
     second = _guess_in(request, 1, sources, first.y_true)
     proba = [first.y_proba[0], second.y_proba[0]]
     roles = [
-        ColumnRoles.of(guessed.y_true, guessed.y_proba[0], request.weight, None, guessed.pos_label)
+        ColumnRoles.of(guessed.y_true, guessed.y_proba[0], request.weight, None, guessed.pos_label, request.group)
         for guessed in (first, second)
     ]
     checksum = None if request.report is None else hashlib.sha256()
@@ -71,7 +71,7 @@ def _read_two_files_to_compare(request: Request) -> Data:
         if unmatched:
             print_message(request, f"{unmatched:,} rows of {source} have no match on {key!r} and are left out.")
     models = {
-        name: rows_in_memory(rows.y, p, rows.w)
+        name: rows_in_memory(rows.y, p, rows.w, rows.groups)
         for name, p in zip(_model_names(sources, proba), (rows.p_a, rows.p_b), strict=True)
     }
     columns = {**describe_columns(request, first, proba), "key": key}
@@ -94,7 +94,8 @@ def _find_two_files_to_compare(request: Request) -> list[Source]:
 def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: str | None) -> Guess:
     """Guess the columns of one of the files to compare. The second may have no outcomes and weights of its own."""
     proba = request.proba[k : k + 1] or request.proba[:1]
-    preview = preview_columns(sources[k], [*proba, str(request.key)])
+    names = [*proba, str(request.key), *([request.group] if request.group is not None and k == 0 else [])]
+    preview = preview_columns(sources[k], names)
     sources[k] = preview.source
     no_weight = label_elsewhere is not None and all(column.name != request.weight for column in preview.columns)
     guessed = guess(
@@ -102,6 +103,7 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
         label=request.label,
         proba=proba,
         weight=None if no_weight else request.weight,
+        group=request.group if label_elsewhere is None else None,
         key=request.key,
         pos_label=request.pos_label,
         where=str(sources[k]),

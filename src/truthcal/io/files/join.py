@@ -26,6 +26,7 @@ class Joined:
     w: _Rows | None
     only_a: int  # number of rows without a match in the other file, which are left out
     only_b: int
+    groups: _Rows | None = None  # which rows belong together, by a column of the first file
 
 
 def join_files(
@@ -33,8 +34,9 @@ def join_files(
 ) -> Joined:
     """Join two files on a key: a column of text, numbers or dates with a unique value in each row.
 
-    If the second file does not have the column of outcomes or of weights that `roles_b` names, those of the first file
-    count; if it does, they must be the same. Memory grows with the files: 24 bytes a row and the keys.
+    Groups of rows that belong together are those of the first file. If the second file does not have the column of
+    outcomes or of weights that `roles_b` names, those of the first file count; if it does, they must be the same.
+    Memory grows with the files: 24 bytes a row and the keys.
     """
     import pyarrow.compute
 
@@ -56,7 +58,8 @@ def join_files(
         _refuse_unequal(name, values_a[matched_a], values_b[matched_b], keys_a.take(matched_a), key, (a, b))
     w = None if rows_a.w is None else rows_a.w[matched_a]
     unmatched = len(rows_a.p) - len(matched_a), len(rows_b.p) - len(matched_b)
-    return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched)
+    groups = None if rows_a.groups is None else rows_a.groups[matched_a]
+    return Joined(rows_a.y[matched_a], rows_a.p[matched_a], rows_b.p[matched_b], w, *unmatched, groups)
 
 
 class _FileRows(NamedTuple):
@@ -66,6 +69,7 @@ class _FileRows(NamedTuple):
     p: _Rows
     w: _Rows | None
     keys: Any
+    groups: _Rows | None
 
 
 def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRoles:
@@ -74,16 +78,18 @@ def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
     weight = roles.sample_weight if roles.sample_weight in header else None
     if roles.y_true not in header:
         roles = replace(roles, y_true=roles.y_proba, pos_label=None)
-    return replace(roles, sample_weight=weight, by=())
+    return replace(roles, sample_weight=weight, by=(), groups=None)
 
 
 def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
     """Read the rows of one of the files to join."""
-    if key in [name for _, name in roles]:
+    if key in [name for role, name in roles if role != "groups"]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
-    kept, chunks = KeptRows(roles, None), []
+    kept, chunks, groups = KeptRows(roles, None), [], list[_Rows]()
     reader = BatchReader([source], roles, extra_columns=(key,), checksum=checksum)
     for rows in reader:
+        if rows.hashes is not None:
+            groups.append(rows.hashes)
         kept.add(rows)
         keys = storage(rows.record.column(key))
         chunks.append(keys.cast(keys.type.value_type) if arrow().types.is_dictionary(keys.type) else keys)
@@ -91,7 +97,7 @@ def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum 
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
     _check_join_keys(keys, key, source)
     assert y is not None
-    return _FileRows(y, p, w, keys)
+    return _FileRows(y, p, w, keys, np.concatenate(groups) if groups else None)
 
 
 def _check_join_keys(keys: Any, key: str, source: Source) -> None:
