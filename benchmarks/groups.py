@@ -48,6 +48,15 @@ POWER = """
 ## Power
 
 Independent rows in groups that mean nothing: the price of `groups=` where it is not needed. Share rejected at 5%."""
+SKETCHES = """
+## In sketches
+
+The same from a sketch, `Sketch().update(..., groups=)`: {0:,} simulations of each size and coverage. Predictions are
+calibrated for size and for the first coverage, and too high by 0.05 for the others. "Width": that of the bias interval
+divided by that from the rows, as mean and standard deviation."""
+SKETCHED_POWERS = """
+Power at 5% from rows, which are divided into cells of equal noise, and from a sketch, whose cells are always the same:
+rows that belong together in groups of 5, half of them with the same luck."""
 PROMISES = """
 The mean error of the shift upwards that `assess` calls detectable with 80% power (the median of 40 samples), and the
 power against a shift with this mean error."""
@@ -152,6 +161,65 @@ def powers(n_groups: int, rows: int, error: float, repeats: int) -> list[float]:
     return list(np.mean(found, axis=0))
 
 
+def sketched(design: str, repeats: int) -> list[float]:
+    """Return size at 5% and 1%, coverage of bias, and of bias and error of a shift, and widths of bias intervals."""
+    rng = np.random.default_rng([5, list(DESIGNS).index(design)])
+    wrong = ERRORS["too high by 0.05"]
+    off = np.concatenate([wrong(q) - q for q in (DESIGNS[design](rng)[1] for _ in range(400))])
+    bias, rms = float(np.mean(off)), math.sqrt(float(np.mean(off**2)))
+    found = []
+    for k in range(repeats):
+        y, q, groups = DESIGNS[design](rng)
+        names = groups + 10**6 * k  # new signs
+        honest, shifted = (tc.Sketch().update(y, p, groups=names) for p in (q, wrong(q)))
+        pvalue, interval = tc.calibration_test(honest).pvalue, tc.confidence_interval(honest, measure="bias")
+        exact = tc.confidence_interval(y, q, measure="bias", groups=groups)
+        covers = 0.0 in interval, bias in tc.confidence_interval(shifted, measure="bias"), rms in tc.error_size(shifted)
+        found.append(
+            (pvalue <= 0.05, pvalue <= 0.01, *covers, (interval.high - interval.low) / (exact.high - exact.low))
+        )
+    width = [row[-1] for row in found]
+    return [*np.mean(found, axis=0), float(np.std(width))]
+
+
+def shared_luck(rng: np.random.Generator, truth: Array) -> Rows:
+    """Draw outcomes in groups of 5 rows, half of which share their luck."""
+    groups = np.repeat(np.arange(len(truth) // 5), 5)
+    luck = np.where(rng.random(len(truth)) < 0.5, rng.random(len(truth) // 5)[groups], rng.random(len(truth)))
+    return luck < truth, truth, groups
+
+
+def sine(p: Array, low: float, high: float, periods: int, size: float) -> Array:
+    """Return true probabilities that differ from predictions between low and high by a sine."""
+    return np.asarray(p + size * np.sin(2.0 * periods * np.pi * (p - low) / (high - low)))
+
+
+# Number of rows, predictions from uniform numbers, and true probabilities from predictions.
+POWERS: dict[str, tuple[int, Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "uniform, too high by 0.03": (2000, lambda u: 0.03 + 0.97 * u, lambda p: p - 0.03),
+    "uniform, log-odds x 1.2": (2000, lambda u: u, lambda p: 1.0 / (1.0 + (1.0 / p - 1.0) ** (1.0 / 1.2))),
+    "0.1 to 0.9, sine of 3 periods, 0.08": (2000, lambda u: 0.1 + 0.8 * u, lambda p: sine(p, 0.1, 0.9, 3, 0.08)),
+    "0.4 to 0.6, too high by 0.04": (2000, lambda u: 0.4 + 0.2 * u, lambda p: p - 0.04),
+    "0.4 to 0.6, log-odds x 3": (4000, lambda u: 0.4 + 0.2 * u, lambda p: 1.0 / (1.0 + (1.0 / p - 1.0) ** (1.0 / 3.0))),
+    "0.4 to 0.6, sine of 2 periods, 0.06": (4000, lambda u: 0.4 + 0.2 * u, lambda p: sine(p, 0.4, 0.6, 2, 0.06)),
+    "0.001 to 0.1, too high by a third": (8000, lambda u: 10.0 ** (-3.0 + 2.0 * u), lambda p: 0.75 * p),
+}
+
+
+def sketched_powers(case: str, repeats: int) -> list[float]:
+    """Return the power at 5% from rows and from a sketch."""
+    rng = np.random.default_rng([6, list(POWERS).index(case)])
+    n, predictions, truth = POWERS[case]
+    found = []
+    for k in range(repeats):
+        p = predictions(rng.random(n))
+        y, _, groups = shared_luck(rng, truth(p))
+        sketch = tc.Sketch().update(y, p, groups=groups + 10**6 * k)
+        tests = tc.calibration_test(y, p, groups=groups), tc.calibration_test(sketch)
+        found.append([test.pvalue <= 0.05 for test in tests])
+    return list(np.mean(found, axis=0))
+
+
 def promises(design: str, repeats: int) -> list[float]:
     """Return the mean error of the shift that `assess` calls detectable, and the power against a shift like that.
 
@@ -187,6 +255,8 @@ def page(repeats: int, processes: int) -> str:
         found = list(pool.map(sizes, designs, [4 * repeats] * len(designs)))
         covered = list(pool.map(coverage, *zip(*pairs, strict=True), [repeats] * len(pairs)))
         power = list(pool.map(powers, *zip(*cases, strict=True), [repeats] * len(cases)))
+        in_sketches = list(pool.map(sketched, designs, [repeats] * len(designs)))
+        from_sketches = list(pool.map(sketched_powers, POWERS, [repeats] * len(POWERS)))
         promised = list(pool.map(promises, designs[:6], [repeats] * 6))
     of_size = [
         [design, f"{row[0]:.0f}", *(f"{x:.4f}" for x in row[1:4]), *(f"{x:.2f}" for x in row[4:])]
@@ -198,6 +268,11 @@ def page(repeats: int, processes: int) -> str:
         for (n, rows, error), row in zip(cases, power, strict=True)
     ]
     of_promises = [[design, f"{x:.3f}", f"{y:.2f}"] for design, (x, y) in zip(designs, promised, strict=False)]
+    of_sketches = [
+        [design, *(f"{x:.3f}" for x in row[:5]), f"{row[5]:.2f} ± {row[6]:.2f}"]
+        for design, row in zip(designs, in_sketches, strict=True)
+    ]
+    of_shapes = [[case, *(f"{x:.3f}" for x in row)] for case, row in zip(POWERS, from_sketches, strict=True)]
     parts = [
         INTRODUCTION.format(4 * repeats, *(math.sqrt(x * (1.0 - x) / 4 / repeats) for x in (0.05, 0.01)), repeats),
         *table("| design | effective groups | 5% | 1% | lower tail, 1% | no groups, 5% | no groups, 1% |", of_size),
@@ -207,6 +282,10 @@ def page(repeats: int, processes: int) -> str:
         *table("| rows | predictions | with groups | without |", of_power),
         PROMISES,
         *table("| design | mean error | power |", of_promises),
+        SKETCHES.format(repeats),
+        *table("| design | 5% | 1% | bias | bias, shift | error, shift | width |", of_sketches),
+        SKETCHED_POWERS,
+        *table("| predictions | rows | sketch |", of_shapes),
         "",
     ]
     return "\n".join(parts)

@@ -62,9 +62,8 @@ def test_random_signs_estimate_the_moments():
     exact = _group_sums(y, p, w, groups)
     z, h = cell_vectors(y, p, w, groups, exact.cells.low, exact.cells.high)
     signs = rng.choice([-1.0, 1.0], (20_000, len(z)))
-    flipped = GroupSums.of_flips(exact.cells, signs @ z, signs @ h, 60)
-    assert flipped.flips == 20_000
-    assert flipped.group_squares(np.eye(len(exact.cells))) is None
+    flipped = GroupSums.of_flips(exact.cells, signs @ z / 20_000**0.5, signs @ h / 20_000**0.5, 60)
+    assert flipped.slots == 20_000
     assert flipped.n_effective == pytest.approx(exact.n_effective, rel=0.05)
     assert np.trace(flipped.errors) == pytest.approx(np.trace(exact.errors), rel=0.02)
     assert np.sum(flipped.cross) == pytest.approx(np.sum(exact.cross), abs=0.05 * np.sum(exact.weights))

@@ -27,6 +27,24 @@ def flipped_squares(z, kernel, n_resamples, rng):
     return np.array(squares)
 
 
+def group_hash(text):
+    """The first 8 bytes of the MD5 of the text of a group, as an integer."""
+    import hashlib
+
+    return int(hashlib.md5(text.encode()).hexdigest()[:16], 16)
+
+
+def signed_sums(y, p, w, texts, cell):
+    """Sums of s w (p - y) and of s w in 128 slots and 128 cells, row by row; `cell` returns that of a prediction."""
+    sums = np.zeros((128, 128, 2))
+    for row, text in enumerate(texts):
+        bits = format(group_hash(text), "064b")
+        slot, sign = int(bits[:7], 2), -1.0 if bits[7] == "1" else 1.0
+        weight = 1.0 if w is None else w[row]
+        sums[slot, cell(p[row])] += sign * weight * np.array([p[row] - y[row], 1.0])
+    return sums
+
+
 def student_interval(y, p, w, groups, level):
     """Interval of the bias from group sums: Student's quantile for the effective number of groups."""
     from scipy import stats

@@ -84,10 +84,8 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         guessed = _guess_input_columns(request, preview)
         checksum = hashlib.sha256() if digest else None
         by, positive = request.by or None, guessed.pos_label
-        roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive)
-        models = load(
-            sources, roles, n_buckets=request.buckets, exact_rows=exact_rows, checksum=checksum, group=request.group
-        )
+        roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
+        models = load(sources, roles, n_buckets=request.buckets, exact_rows=exact_rows, checksum=checksum)
         columns = describe_columns(request, guessed, guessed.y_proba)
         return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
 

@@ -290,8 +290,9 @@ COMMANDS = (
         (
             ("sketch one day", "truthcal sketch monday.parquet -o monday.sketch --proba p --label y"),
             ("build one sketch per country", "truthcal sketch 'day-*.csv' -o week.sketch --by country"),
+            ("rows of a match belong together", "truthcal sketch monday.csv -o monday.sketch --group match_id"),
         ),
-        "files label proba weight pos-label by output buckets",
+        "files label proba weight pos-label by group output buckets",
     ),
     Command(
         "merge",

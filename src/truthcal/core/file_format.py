@@ -46,7 +46,7 @@ class BinaryFile:
 
     _MAGIC: bytes
     _NOUN: str
-    _HEADERS: ClassVar[dict[int, struct.Struct]]  # of all versions that can be read; the last one is written
+    _HEADERS: ClassVar[dict[int, struct.Struct]]  # of all versions that can be read
 
     __array_ufunc__ = None  # numpy must not add it elementwise
 
@@ -58,8 +58,7 @@ class BinaryFile:
     def _from_bytes(cls, data: bytes, name: str) -> Self:
         raise NotImplementedError
 
-    def _sealed(self, numbers: tuple[int, ...], *parts: bytes) -> bytes:
-        version = max(self._HEADERS)
+    def _sealed(self, version: int, numbers: tuple[int, ...], *parts: bytes) -> bytes:
         body = b"".join([self._HEADERS[version].pack(self._MAGIC, version, *numbers), *parts])
         return body + hashlib.sha256(body).digest()
 

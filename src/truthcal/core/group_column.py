@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import as_vector, invalid, is_missing_object, refuse_unlike, row_of_first
+from truthcal.core.group_hash import Hashes, hash_values
 from truthcal.core.group_sums import refuse_few_groups
 from truthcal.core.params import shown
 
 _Ints = NDArray[np.int64]
+
+GIVE_A_GROUP = "Every row needs a group: drop these rows, or give each of them a group of its own."
 
 
 def check_groups(groups: object, y_proba: object, sample_weight: object = None) -> _Ints:
@@ -17,17 +20,35 @@ def check_groups(groups: object, y_proba: object, sample_weight: object = None) 
 
     Values may be of any hashable type; none may be missing. At least 20 groups must have rows of positive weight.
     """
-    column = _as_column(groups)
-    refuse_unlike(groups, column, "groups", as_vector(y_proba, "y_proba"), "y_proba", y_proba)
-    missing = _is_missing(column)
-    if missing.any():
-        cure = "Every row needs a group: drop these rows, or give each of them a group of its own."
-        raise invalid("groups", f"has a missing value ({column[missing.argmax()]}) {row_of_first(missing)}. {cure}")
+    column = _check_column(groups, y_proba)
     if sample_weight is not None:
         column = column[as_vector(sample_weight, "sample_weight") > 0]
-    numbers = _number(column)
-    refuse_few_groups(int(numbers.max(initial=-1)) + 1)
+    numbers, values = _number(column)
+    refuse_few_groups(len(values))
     return numbers
+
+
+def hash_groups(groups: object, y_proba: object) -> Hashes:
+    """Check the groups of rows and return their hashes, for a sketch. None may be missing; there may be few."""
+    column = _check_column(groups, y_proba)
+    numbers, values = _number(column)
+    hashes, missing = hash_values(values, "groups")
+    _refuse_missing_groups(missing[numbers], column)
+    return hashes[numbers]
+
+
+def _check_column(groups: object, y_proba: object) -> NDArray[Any]:
+    """Convert groups to a vector with a value for each prediction."""
+    column = _as_column(groups)
+    refuse_unlike(groups, column, "groups", as_vector(y_proba, "y_proba"), "y_proba", y_proba)
+    _refuse_missing_groups(_is_missing(column), column)
+    return column
+
+
+def _refuse_missing_groups(missing: NDArray[np.bool_], column: NDArray[Any]) -> None:
+    if missing.any():
+        problem = f"has a missing value ({column[missing.argmax()]}) {row_of_first(missing)}."
+        raise invalid("groups", f"{problem} {GIVE_A_GROUP}")
 
 
 def _as_column(groups: object) -> NDArray[Any]:
@@ -49,13 +70,16 @@ def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(len(column), np.bool_)
 
 
-def _number(column: NDArray[Any]) -> _Ints:
-    """Number the distinct values of a column, from 0."""
+def _number(column: NDArray[Any]) -> tuple[_Ints, list[Any]]:
+    """Number the distinct values of a column, from 0; return the number of each row, and the values."""
     if column.dtype.kind != "O":
-        return np.unique(column, return_inverse=True)[1].astype(np.int64)
+        values, index = np.unique(column, return_inverse=True)
+        # `tolist` would turn a time in nanoseconds into an integer
+        return index.astype(np.int64), list(values) if values.dtype.kind in "mM" else values.tolist()
     numbers: dict[Any, int] = {}
     try:
-        return np.array([numbers.setdefault(value, len(numbers)) for value in column.tolist()], np.int64)
+        index = np.array([numbers.setdefault(value, len(numbers)) for value in column.tolist()], np.int64)
+        return index, list(numbers)
     except TypeError:
         bad = np.array([not _is_hashable(value) for value in column.tolist()])
         problem = "must hold values that can be compared, such as text, numbers or dates;"

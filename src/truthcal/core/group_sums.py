@@ -9,9 +9,9 @@ Under calibration groups have independent z_g with mean 0, so `errors` estimates
 error e (a number for each cell), the noise of a group is z_g - h_g * e, and its covariance follows from all three.
 
 Rows in memory have exact moments (`GroupSums.of_rows`). A mergeable sketch cannot have them if a group may be split
-over files. It keeps sums with random signs instead, for R replicates: F_r = sum over rows of s_r(group) w c in each
-cell, and the same for w, where the signs s_r come from a hash of the group and r. They are linear, so that parts of a
-group add up, and F'F / (R W^2) has the mean `errors` (`GroupSums.of_flips`).
+over files. It keeps sums with random signs instead: each group has a slot, one of 128, and a sign, both from a hash. F
+is the sum over rows of s w c in each slot and cell, and the same for w. It is linear, so that parts of a group add up,
+and F'F / W^2 has the mean `errors` (`GroupSums.of_flips`, `core.group_flips`).
 """
 
 import math
@@ -117,8 +117,8 @@ class GroupSums:
         Sums over groups of z z', z h' and h h' (see the module), or estimates of them.
     n_groups : int
         Number of groups.
-    flips : int
-        Number of replicates with random signs from which the moments are estimated; 0 if they are exact.
+    slots : int
+        Number of slots of sums with random signs from which the moments are estimated; 0 if they are exact.
     """
 
     cells: Points
@@ -126,7 +126,7 @@ class GroupSums:
     cross: _Array
     weights: _Array
     n_groups: int
-    flips: int = 0
+    slots: int = 0
     _entries: GroupEntries | None = field(default=None, repr=False)
 
     @classmethod
@@ -147,14 +147,18 @@ class GroupSums:
     def of_flips(cls, cells: Points, errors: _Array, weights: _Array, n_groups: int) -> Self:
         """Estimate the moments from sums with random signs, which a sketch keeps.
 
-        `errors` and `weights`: arrays of shape (replicates, cells), the sums of s w c and of s w of the rows in each
-        cell, where the sign s of a row depends on its group and the replicate only. `cells`: the sums of the same rows
-        in the same cells (``sketch.points()`` joined by `Points.runs`), on the same scale of weights.
+        `errors` and `weights`: arrays of shape (slots, cells), the sums of s w c and of s w of the rows in each cell,
+        where the slot and the sign s of a row depend on its group only. `cells`: the sums of the same rows in the same
+        cells (``sketch.points()`` joined by `Points.runs`), on the same scale of weights.
+
+        Slots take the place of groups: the sum over pairs of different slots of <F_a, F_b>^2 has the mean of that over
+        pairs of different groups, but for the pairs in one slot.
         """
-        flips, total = len(errors), cells.total
+        slots, total = len(errors), cells.total
+        slot, cell = (index.ravel() for index in np.indices(errors.shape))
+        entries = GroupEntries(slot, cell, (errors / total).ravel(), (weights / total).ravel())
         z, h = errors / total, weights / total
-        moments = z.T @ z / flips, z.T @ h / flips, h.T @ h / flips
-        return cls(cells.normalized(), *moments, n_groups, flips)
+        return cls(cells.normalized(), z.T @ z, z.T @ h, h.T @ h, n_groups, slots, _entries=entries)
 
     @cached_property
     def one_group(self) -> float:
@@ -176,7 +180,10 @@ class GroupSums:
         return np.asarray(self.errors - cross - cross.T + self.weights * np.outer(e, e))
 
     def group_squares(self, phi: _Array) -> _Array | None:
-        """Squared length of z_g phi of each group with moments, for `phi` with a row for each cell; None for flips."""
+        """Squared length of z_g phi of each group with moments, for `phi` with a row for each cell.
+
+        Of each slot if they are estimated; None if they are not known.
+        """
         if self._entries is None:
             return None
         blocks = [np.sum((z @ phi) ** 2, axis=1) for z, _ in self._entries.dense(len(self.cells))]

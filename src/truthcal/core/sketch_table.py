@@ -15,11 +15,13 @@ from truthcal.core.bucket_stats import BucketStats
 from truthcal.core.cell_codec import CELL_SIZE, COLUMNS, compress, decompress, pack_cells, read_cells, unpack_cells
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS, MOST_FLAGS, Grid, pack_flags, unpack_flags
+from truthcal.core.group_flips import GroupFlips, merge_flips, pack_flips, unpack_flips
 from truthcal.core.group_keys import STATISTICS, Key, check_by, named, printed
+from truthcal.core.group_sums import FEWEST_GROUPS, GroupSums
 from truthcal.core.params import check_power_of_two, shown
 from truthcal.core.points import PointGroups, Points
 from truthcal.core.segment_groups import SegmentGroups
-from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid
+from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid, refuse_other_groups
 from truthcal.kernels import buckets
 from truthcal.results.measures import BoundedArray
 from truthcal.results.text import Page, Table, count, more_rows, number
@@ -53,7 +55,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     ``Decimal(1)`` are the same key; the table keeps the first of these types that occurs, in this order. Times with a
     zone are converted to UTC. Groups without rows are omitted.
 
-    Memory: 136 bytes per filled bucket of each group, plus the keys.
+    Memory: 136 bytes per filled bucket of each group, plus the keys, and 0.27 MB for each key if `groups` of
+    `sketch_frame` or `scan` says which rows belong together.
 
     Examples
     --------
@@ -77,10 +80,15 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     # z of neighbouring rows of the same group, and of the whole file: known if all rows were at hand, in order.
     neighbour_z: float | None = None
     _neighbour_z_of_all: float | None = None
-    segment_groups: SegmentGroups | None = None  # if the user said which rows belong together
+    flips: dict[Key, GroupFlips] | None = None  # sums with signs of each segment, if rows have groups
+    segment_groups: SegmentGroups | None = None  # rows with groups, if they are at hand; more accurate than `flips`
     weights_known: bool = True  # as for `Sketch`
     _MAGIC, _NOUN = b"TRUTHTAB", "sketch table"
-    _HEADERS: ClassVar = {1: struct.Struct("<8sIIQQQ"), 2: struct.Struct("<8sIIIQQQQQ")}
+    _HEADERS: ClassVar = {
+        1: struct.Struct("<8sIIQQQ"),
+        2: struct.Struct("<8sIIIQQQQQ"),
+        3: struct.Struct("<8sIIIQQQQQQ"),
+    }
 
     def __init__(self, by: str | Iterable[str], n_buckets: int = 4096) -> None:
         self.by = check_by(by)
@@ -122,13 +130,17 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             found = ", ".join(map(str, sizes)) or "none"
             raise ValueError(f"`sketches` must all have the same n_buckets; found {found}.")
         grid = pairs[0][1].grid
+        grouped = [(key, sketch.flips) for key, sketch in pairs if sketch.flips is not None]
         for _, sketch in pairs:
             refuse_other_grid(sketch.grid, grid, "sketch")
+            if sketch.n:
+                refuse_other_groups(sketch.flips is not None, bool(grouped), "sketch")
         cells = [sketch._filled() for _, sketch in pairs]
         group = np.repeat(np.arange(len(cells)), [len(filled) for filled, _ in cells])
         bucket, columns = (np.concatenate(parts, axis=-1) for parts in zip(*cells, strict=True))
         table = cls(by)._empty(grid)._fill([key for key, _ in pairs], group, bucket, columns)
         table.weights_known = all(sketch.weights_known for _, sketch in pairs)
+        table.flips = merge_flips(grouped) if grouped else None
         return table
 
     @classmethod
@@ -179,6 +191,10 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             if mine != others:
                 raise ValueError(f"cannot merge a table with {others} into one with {mine}; use the same `{name}`.")
         refuse_other_grid(other.grid, self.grid, "table")
+        if self and other:
+            refuse_other_groups(other.flips is not None, self.flips is not None, "table")
+        if other.flips is not None:
+            self.flips = merge_flips([*(self.flips or {}).items(), *other.flips.items()])
         self.weights_known &= other.weights_known
         return self._fill(
             self._keys + other._keys,
@@ -211,13 +227,39 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         places = [self.by.index(name) for name in table.by]
         keys = [tuple(key[place] for place in places) for key in self._keys]
         table.weights_known = self.weights_known
+        if self.flips is not None:
+            table.flips = merge_flips(
+                (tuple(key[place] for place in places), flips) for key, flips in self.flips.items()
+            )
         return table._fill(keys, self._groups(), self._buckets, self._columns)
 
     def total(self) -> Sketch:
         """Return one sketch of the rows of all groups."""
         sketch = Sketch._from_columns(self.grid, *_merge_duplicates(self._buckets, self._columns), "")
         sketch.neighbour_z, sketch.weights_known = self._neighbour_z_of_all, self.weights_known
+        if self.flips:
+            sketch.flips = merge_flips(((), flips) for flips in self.flips.values())[()]
         return sketch
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the user said which rows belong together."""
+        return self.flips is not None or self.segment_groups is not None
+
+    def group_sums(self, key: Key) -> GroupSums | None:
+        """Return what tests need to know of the groups of a segment; None if it has fewer than 20 groups."""
+        if self.segment_groups is not None:
+            return self.segment_groups.sums(key)
+        flips, place = (self.flips or {})[key], self._place[key]
+        if flips.n_groups < FEWEST_GROUPS:
+            return None
+        cells = slice(self._starts[place], self._starts[place + 1])
+        points = Points.of_buckets(np.ascontiguousarray(self._columns[:, cells]), self.n_buckets)
+        return flips.group_sums(self._buckets[cells], points)
+
+    def set_flips(self, flips: Mapping[Key, GroupFlips]) -> None:
+        """Store the sums with signs of groups of each segment of this table; keys without segments are dropped."""
+        self.flips = {key: flips[key] for key in self._keys}
 
     def _groups(self) -> _Ints:
         """Return the position of the group of each filled bucket."""
@@ -229,6 +271,8 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         filled, columns = self._filled(key)
         sketch = Sketch._from_columns(self.grid, filled, columns, "")
         sketch.weights_known = self.weights_known
+        if self.flips is not None:
+            sketch.flips = self.flips[group_keys.users_key(key, self.by)].copy()
         return sketch
 
     def points(self, key: Any) -> Points:
@@ -360,15 +404,19 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         groups = compress(np.diff(self._starts).astype("<u4").tobytes() + text)
         cells = pack_cells(self._buckets, self._columns)
         sizes = len(self), len(self._buckets), len(text), len(cells), len(groups)
-        return self._sealed((pack_flags(self.grid, self.weights_known), self.n_buckets, *sizes), cells, groups)
+        numbers = pack_flags(self.grid, self.weights_known), self.n_buckets, *sizes
+        if self.flips is None:  # older versions of truthcal read it, too
+            return self._sealed(2, numbers, cells, groups)
+        flips = pack_flips([self.flips[key] for key in self._keys])
+        return self._sealed(3, (*numbers, len(flips)), cells, groups, flips)
 
     @classmethod
     def _from_bytes(cls, data: bytes, name: str) -> Self:
         sizes = {1: lambda _, g, m, k: 4 * g + m * CELL_SIZE + k, 2: lambda *numbers: sum(numbers[-2:])}
-        version, numbers, body = cls._opened(data, name, sizes)
+        version, numbers, body = cls._opened(data, name, sizes | {3: lambda *numbers: sum(numbers[-3:])})
         content = _read_version_1(numbers, body) if version == 1 else _read_version_2(numbers, body)
         table = None if content is None else cls._from_content(*content)
-        if table is None:
+        if table is None or (version == 3 and not table._read_flips(body[sum(numbers[5:7]) :])):
             raise ValueError(f"{name}: the sketch table is inconsistent; it was not written by truthcal.")
         known = unpack_flags(numbers[0], table.n_buckets)[1]
         table.weights_known = known if version > 1 else all(table.points(key).equal_weights for key in table)
@@ -386,6 +434,13 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             return None
         return cls(by)._empty(grid)._fill(keys, code // grid.n_buckets, bucket, columns)
 
+    def _read_flips(self, data: memoryview) -> bool:
+        """Read the sums with signs of groups of all segments from a file of version 3; return whether they fit."""
+        cells = [self._filled(key) for key in self]
+        parts = unpack_flips(data, self.grid, [(bucket, columns[buckets.W]) for bucket, columns in cells])
+        self.flips = None if parts is None else dict(zip(self._keys, parts, strict=True))
+        return parts is not None
+
 
 _Content = tuple[Grid, int, tuple[_Ints, _Floats], _Ints, bytes]
 
@@ -398,9 +453,9 @@ def _read_version_1(numbers: list[int], body: memoryview) -> _Content:
 
 
 def _read_version_2(numbers: list[int], body: memoryview) -> _Content | None:
-    """Read the same from a file of version 2; None if it cannot be decompressed."""
-    flags, n_buckets, g, m, k, size, _ = numbers
-    cells, groups = unpack_cells(body[:size], m), decompress(body[size:], 4 * g + k)
+    """Read the same from a file of version 2 or 3; None if it cannot be decompressed."""
+    flags, n_buckets, g, m, k, size, rest, *_ = numbers
+    cells, groups = unpack_cells(body[:size], m), decompress(body[size : size + rest], 4 * g + k)
     if cells is None or groups is None or flags > MOST_FLAGS:
         return None
     counts = np.frombuffer(groups, "<u4", g).astype(np.int64)

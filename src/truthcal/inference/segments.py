@@ -16,7 +16,6 @@ from truthcal.core.group_sums import FEWEST_GROUPS, GroupSums
 from truthcal.core.parallel import WORTH_A_THREAD, one_blas_thread, run_tasks
 from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import PointGroups, Points
-from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
@@ -90,10 +89,10 @@ def assess_segments(
     enough rows, because large errors can be detected, but otherwise it has "too few rows".
 
     Segments have no rows in common, so their p-values are independent, as "fdr" requires. There is no `groups` here,
-    because a table has no rows: ``truthcal assess --by region --group patient`` says which rows belong together when it
-    reads them. Then each segment with at least 20 groups is tested as by `calibration_test` with `groups`, the others
-    are not tested, and "fdr" is an error, because a group may have rows in several segments. To assess all rows
-    together, use ``assess(table.total())``; errors of segments may cancel there.
+    because a table has no rows: name the column when rows are read, with `groups` of `sketch_frame` or `scan`, or with
+    ``truthcal assess --by region --group patient``. Then each segment with at least 20 groups is tested as by
+    `calibration_test` with `groups`, the others are not tested, and "fdr" is an error, because a group may have rows in
+    several segments. To assess all rows together, use ``assess(table.total())``; errors of segments may cancel there.
     References: Holm (1979), A simple sequentially rejective multiple test procedure; Benjamini, Hochberg (1995),
     Controlling the false discovery rate.
 
@@ -115,10 +114,9 @@ def assess_segments(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
     check_table_of_sketches(table)
-    grouped = table.segment_groups
-    if grouped is not None and adjust == "fdr":
+    if table.has_groups and adjust == "fdr":
         raise invalid("adjust", 'must be "holm" or "none" with groups: segments that share groups are not independent.')
-    test = partial(_test_segments, min_rows=min_rows) if grouped is None else partial(_test_grouped, grouped, min_rows)
+    test = partial(_test_grouped, table, min_rows) if table.has_groups else partial(_test_segments, min_rows=min_rows)
     tests = _in_parts(
         lambda places: [one for groups, keys in _blocks_of(table, places) for one in test(groups, keys)],
         range(len(table)),
@@ -127,7 +125,7 @@ def assess_segments(
     tested = ~np.isnan(adjusted)
     adjusted[tested] = _ADJUSTMENTS[adjust](adjusted[tested])
     segments = _list_segments(table, tests, adjusted.tolist(), alpha, level)
-    neighbour_z = table.neighbour_z if grouped is None else None
+    neighbour_z = None if table.has_groups else table.neighbour_z
     return SegmentTable(segments, table.by, alpha, adjust, min_rows, neighbour_z)
 
 
@@ -167,7 +165,7 @@ def _kinds_of_errors(table: SketchTable, places: Sequence[int]) -> list[str]:
     kinds = []
     for groups, keys in _blocks_of(table, places):
         for points, key in zip(groups, keys, strict=True):
-            sums = None if table.segment_groups is None else table.segment_groups.sums(key)
+            sums = table.group_sums(key) if table.has_groups else None
             kinds.append(kind_of_error(points, 1.0 if sums is None else sums.design_effect))
     return kinds
 
@@ -223,11 +221,10 @@ class _Intervals(dict[tuple[Any, str], ConfidenceInterval]):
 
     def _compute(self, quantity: str, ranks: Sequence[int]) -> list[ConfidenceInterval]:
         intervals: list[ConfidenceInterval] = []
-        grouped = self._table.segment_groups
         for groups, keys in _blocks_of(self._table, [self._places[rank] for rank in ranks]):
-            if grouped is not None:
+            if self._table.has_groups:
                 intervals += [
-                    _grouped_interval(points, grouped.sums(key), quantity, self._level)
+                    _grouped_interval(points, self._table.group_sums(key), quantity, self._level)
                     for points, key in zip(groups, keys, strict=True)
                 ]
             elif quantity == "error":
@@ -259,13 +256,13 @@ def _in_parts(work: Callable[[Sequence[int]], list[T]], segments: Sequence[int])
 # --- p-values ---------------------------------------------------------------------------------------------------------
 
 
-def _test_grouped(grouped: SegmentGroups, min_rows: int, groups: PointGroups, keys: list[Key]) -> list[_SegmentTest]:
+def _test_grouped(table: SketchTable, min_rows: int, groups: PointGroups, keys: list[Key]) -> list[_SegmentTest]:
     """Test segments whose rows belong together, if they have enough groups and rows."""
     if groups.has_fractions.any():
         refuse_fractional(None)
     tests = []
     for g, (key, information) in enumerate(zip(keys, groups.information.tolist(), strict=True)):
-        sums = grouped.sums(key) if 1.0 / groups.one_row[g] >= min_rows * (1.0 - 1e-9) else None
+        sums = table.group_sums(key) if 1.0 / groups.one_row[g] >= min_rows * (1.0 - 1e-9) else None
         kernel = None if sums is None else TentKernel.of(_MEASURE, sums.cells)
         pvalue = math.nan if sums is None or kernel is None else SignFlips.of(sums, kernel).tails().greater
         tests.append(_SegmentTest(pvalue, "none" if sums is None else "asymptotic", information))

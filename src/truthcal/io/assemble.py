@@ -51,6 +51,21 @@ def build_sketch(
     return Sketch._from_columns(Grid.of_size(n_buckets), bucket[order], columns[:, order], wrong)
 
 
+def merge_lines(table: Mapping[str, _Column], segments: Groups | None) -> tuple[dict[str, Any], Groups | None]:
+    """Add up the lines with the same segment and code, in a table to assemble with several lines for each."""
+    numbers = float_columns(table)
+    index, keys = segments or (np.zeros(len(numbers["code"]), np.int64), [()])
+    pairs, line = np.unique(np.stack([index, numbers["code"]]), axis=1, return_inverse=True)
+    merged: dict[str, Any] = {name: table[name] for name in row_codes.OTHERS if name in table}
+    merged["code"] = pairs[1]
+    for name, values in numbers.items():
+        extreme = {"low": np.fmin, "high": np.fmax, "top": np.fmax}.get(name)
+        if name != "code":
+            merged[name] = np.full(pairs.shape[1], 0.0 if extreme is None else np.nan)
+            (extreme or np.add).at(merged[name], line.ravel(), values)
+    return merged, None if segments is None else (pairs[0].astype(np.int64), keys)
+
+
 def columns_without_weights(table: Mapping[str, _Floats]) -> dict[str, _Floats]:
     """Return the columns of the table to assemble that depend on weights, if all rows have a weight of 1."""
     counts = dict.fromkeys(("w", "ww", "www", "wwww"), table["n"])

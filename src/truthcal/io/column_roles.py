@@ -13,6 +13,8 @@ from truthcal.core.checks import invalid
 from truthcal.core.group_keys import check_by
 from truthcal.core.params import list_shown, shown
 
+# Roles of columns of any type, which may be in the path of a file.
+KEY_ROLES = ("by", "groups")
 # Columns that are compared with an unknown name, to suggest one of them.
 _COMPARED = 10_000
 
@@ -24,6 +26,7 @@ class ColumnOptions(TypedDict, total=False):
     y_proba: Required[str]
     sample_weight: str | None
     pos_label: Any
+    groups: str | None
     n_buckets: int
 
 
@@ -39,9 +42,18 @@ class ColumnRoles:
     sample_weight: str | None
     by: tuple[str, ...]
     pos_label: str | int | float | bool | None
+    groups: str | None = None  # which rows belong together; `by` makes segments
 
     @classmethod
-    def of(cls, y_true: object, y_proba: object, sample_weight: object, by: object, pos_label: object) -> "ColumnRoles":
+    def of(
+        cls,
+        y_true: object,
+        y_proba: object,
+        sample_weight: object,
+        by: object,
+        pos_label: object,
+        groups: object = None,
+    ) -> "ColumnRoles":
         """Check the names themselves; `require_columns` checks that such columns exist."""
         names = {"y_true": _check_name_for_role(y_true, "y_true"), "y_proba": _check_name_for_role(y_proba, "y_proba")}
         if sample_weight is not None:
@@ -54,15 +66,25 @@ class ColumnRoles:
         if pos_label is not None and (not isinstance(pos_label, str | int | float) or pos_label != pos_label):
             problem = f"must be one label: text, a number, True or False; got {shown(pos_label)}."
             raise invalid("pos_label", problem, TypeError)
-        groups = () if by is None else tuple(_check_name_for_role(name, "by") for name in check_by(by))
-        return cls(names["y_true"], (names["y_proba"],), names.get("sample_weight"), groups, pos_label)
+        segments = () if by is None else tuple(_check_name_for_role(name, "by") for name in check_by(by))
+        group = None if groups is None else _check_name_for_role(groups, "groups")
+        if group in segments:
+            problem = f"and `by` both name the column {group!r}, so that each segment would be a single group;"
+            raise invalid("groups", f"{problem} omit one of them.")
+        return cls(names["y_true"], (names["y_proba"],), names.get("sample_weight"), segments, pos_label, group)
 
     @classmethod
     def of_models(
-        cls, y_true: object, y_probas: Sequence[str], sample_weight: object, by: object, pos_label: object
+        cls,
+        y_true: object,
+        y_probas: Sequence[str],
+        sample_weight: object,
+        by: object,
+        pos_label: object,
+        groups: object = None,
     ) -> "ColumnRoles":
         """Check the names for several models, one prediction column each."""
-        models = [cls.of(y_true, name, sample_weight, by, pos_label) for name in y_probas]
+        models = [cls.of(y_true, name, sample_weight, by, pos_label, groups) for name in y_probas]
         return replace(models[0], y_probas=tuple(y_probas))
 
     @classmethod
@@ -77,6 +99,13 @@ class ColumnRoles:
         if self.sample_weight is not None:
             yield "sample_weight", self.sample_weight
         yield from (("by", name) for name in self.by)
+        if self.groups is not None:
+            yield "groups", self.groups
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of any type, which are compared, not added up: those of `by` and of `groups`."""
+        return self.by if self.groups is None else (*self.by, self.groups)
 
     @property
     def y_proba(self) -> str:

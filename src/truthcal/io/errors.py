@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import cure_outside_unit, invalid, refuse_weights_between
+from truthcal.core.group_column import GIVE_A_GROUP
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.row_codes import ROW_RULES, ZERO_WEIGHT, RowRule, code_of
 
@@ -135,6 +136,12 @@ def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, num
         if text:
             problem = f"{problem} Name the label as text:"
         raise invalid("pos_label", problem, fix=("pos_label", str(roles.pos_label)) if text else ())
+
+
+def refuse_missing_groups(name: str, place: str) -> NoReturn:
+    """Raise an error for rows that have no group, although the others have."""
+    subject = column_and_role(name, "groups")
+    raise invalid("groups", f"has a missing value {place}. {GIVE_A_GROUP}", subject=subject)
 
 
 def refuse_nested_groups(name: str, kind: str) -> NoReturn:

@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.group_hash import Hashes, hash_values
 from truthcal.core.group_keys import plain_value
 from truthcal.core.parallel import in_parts
 from truthcal.io import row_codes
@@ -18,6 +19,7 @@ from truthcal.io.assemble import Groups
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
 from truthcal.io.files.decode import combine_groups, decode_to_dictionary
+from truthcal.io.segment_flips import SegmentFlips
 
 _ROWS = 1 << 20  # of a batch: enough for several threads, and 16 MB
 # Buckets of all groups, filled or not. The loops have an index of them, 4 bytes each; engines do not.
@@ -28,12 +30,12 @@ _LEFT_TO_ENGINE = (ValueError, TypeError, NotImplementedError, ImportError)
 
 def accumulate_frame(
     rows: nw.LazyFrame[Any], aliases: Sequence[str], roles: ColumnRoles, n_buckets: int
-) -> tuple[dict[str, Any], Groups | None] | None:
-    """Add up the rows of a frame by group and bucket; return the table of sums and its groups.
+) -> tuple[dict[str, Any], Groups | None, SegmentFlips] | None:
+    """Add up the rows of a frame by segment and bucket; return the table of sums, its segments, and sums with signs.
 
-    `rows` has the columns `y`, `p`, `w` and labels as numbers, and groups under their `aliases`. Returns None if the
-    engine must do it: if it runs elsewhere, if there are too many groups, or if rows or labels are invalid, since its
-    query counts all of them.
+    `rows` has the columns `y`, `p`, `w` and labels as numbers, and segments and groups under their `aliases`. Returns
+    None if the engine must do it: if it runs elsewhere, if there are too many segments, or if rows or labels are
+    invalid, since its query counts all of them.
     """
     accumulator, others, keys = BucketAccumulator(roles, n_buckets), set[Any](), set[Any]()
     try:
@@ -43,15 +45,18 @@ def accumulate_frame(
             if len(others) > 1 or any(column.null_count() for column in numbers):
                 return None
             y, p, *w = map(series_to_numpy, numbers)
-            groups = _encode_groups([batch[name] for name in aliases], roles.by) if aliases else None
+            encoded = [_encode(batch[alias].to_arrow(), name) for alias, name in zip(aliases, roles.keys, strict=True)]
+            groups = combine_groups(encoded[: len(roles.by)]) if roles.by else None
             keys.update(groups[1] if groups else ())
             if len(keys) * n_buckets > _MOST_CELLS:
                 return None
-            accumulator.add(y, p, w[0] if w else None, groups, 0, "the frame")
+            hashes = None if roles.groups is None else _hash_rows(*encoded[-1], roles.groups)
+            accumulator.add(y, p, w[0] if w else None, groups, 0, "the frame", hashes)
         table, groups = accumulator.table()
     except _LEFT_TO_ENGINE:
         return None
-    return table | {name: list(others) for name in row_codes.OTHERS if roles.pos_label is not None}, groups
+    labels = {name: list(others) for name in row_codes.OTHERS if roles.pos_label is not None}
+    return table | labels, groups, accumulator.flips
 
 
 def _batches(rows: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
@@ -83,8 +88,12 @@ def series_to_numpy(column: nw.Series[Any]) -> Any:
     return np.from_dlpack(native.combine_chunks())  # `to_numpy` would import pandas if installed, which takes 0.4 s
 
 
-def _encode_groups(columns: Sequence[nw.Series[Any]], names: Sequence[str]) -> Groups:
-    return combine_groups(_encode(column.to_arrow(), name) for column, name in zip(columns, names, strict=True))
+def _hash_rows(index: NDArray[Any], values: list[Any], name: str) -> Hashes:
+    """Return the hash of each row's group, from its index into the distinct values; raise if one is missing."""
+    hashes, missing = hash_values(values, name)
+    if missing[index].any():
+        raise ValueError  # the engine counts them
+    return np.asarray(hashes[index])
 
 
 def _encode(column: Any, name: str) -> tuple[NDArray[Any], list[Any]]:

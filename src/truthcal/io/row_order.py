@@ -29,7 +29,7 @@ class RowOrder:
         self._rows.add(*(columns if w is None else [column[w > 0.0] for column in columns]))
 
     def store_in(self, result: Sketch | SketchTable, model: int = 0) -> None:
-        """Store the z of one of the models in the sketch, or the table, of all rows."""
+        """Store the z of one of the models in the sketch, or the table, of all rows, unless the user named groups."""
         y, *ps, groups = self._columns = self._columns or self._rows.columns()
         z = neighbour_z(ps[model], y)
         if isinstance(result, SketchTable):

@@ -8,7 +8,7 @@ from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
 from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.params import check_choice, check_power_of_two, shown
 from truthcal.io import row_codes
-from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.row_codes import Check, RowRule, error_codes, rules_for
 
 _RESERVED = ("code", *row_codes.WEIGHTED, *row_codes.OTHERS, *row_codes.CHECKS)  # column names of the result
@@ -197,6 +197,7 @@ def sketch_sql(
     sample_weight: str | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: str | int | float | bool | None = None,
+    groups: str | None = None,
     n_buckets: int = 4096,
     dialect: str = "duckdb",
 ) -> str:
@@ -212,6 +213,9 @@ def sketch_sql(
     pos_label : str, int, float or bool, optional
         The label in `y_true` that counts as 1; needed for text. The database compares text: in MySQL and SQL Server,
         'Yes' usually equals 'yes'.
+    groups : str, optional
+        Column that says which rows belong together, as for `sketch_frame`: text, integers or dates. The result then has
+        a line for each group and bucket, at most one for each row; fewer with ``n_buckets=128``.
     dialect : str, default "duckdb"
         One of duckdb, sqlite, postgres, bigquery, snowflake, spark, databricks, redshift, trino, mysql, tsql. The
         queries for DuckDB, SQLite, PostgreSQL and Spark are tested there; the others have been parsed, but not run.
@@ -251,11 +255,11 @@ def sketch_sql(
     (3, 2, 1.5, 0.0, 0.5, -0.375, 0.125, 0.375, 0.75, 0.75, 4, 4)
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-    roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
-    for name in roles.by:
-        if name.lower() in _RESERVED:  # most databases ignore case
+    roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label, groups)
+    for role, name in roles:
+        if role in KEY_ROLES and name.lower() in _RESERVED:  # most databases ignore case
             problem = f"must not name a column {name!r}: the result also has a column {name.lower()!r}."
-            raise invalid("by", f"{problem} Rename it in a subquery.")
+            raise invalid(role, f"{problem} Rename it in a subquery.")
     query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
     return "\n".join(["-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)", *lines, ""])
@@ -271,7 +275,7 @@ class _Query:
 
     def numbers(self, table: str) -> list[str]:
         """Select each column once, converted to its type."""
-        columns = [[f"{self.name(name)} AS {alias}"] for name, alias in zip(self.roles.by, self.groups, strict=True)]
+        columns = [[f"{self.name(name)} AS {alias}"] for name, alias in zip(self.roles.keys, self.groups, strict=True)]
         columns += [self.outcome(), _sql_expression(self.dialect.number, self.name(self.roles.y_proba), "p")]
         if self.roles.sample_weight is not None:
             columns.append(_sql_expression(self.dialect.number, self.name(self.roles.sample_weight), "weight"))
@@ -363,7 +367,7 @@ class _Query:
         wanted = (*(row_codes.WEIGHTED if weighted else row_codes.UNWEIGHTED), *others, *row_codes.CHECKS)
         # With the table's name, a column in GROUP BY cannot be mistaken for a name that the result gives to a group.
         keys = [f"counted.{name}" for name in (*self.groups, "code")]
-        columns = [*zip(keys, (*self.roles.by, "code"), strict=True), *((terms[name], name) for name in wanted)]
+        columns = [*zip(keys, (*self.roles.keys, "code"), strict=True), *((terms[name], name) for name in wanted)]
         named = [[f"{column} AS {self.name(name)}"] for column, name in columns]
         return [*_select_clause(named), *self.from_(inner, "counted"), f"GROUP BY {', '.join(keys)}"]
 
@@ -374,8 +378,8 @@ class _Query:
 
     @property
     def groups(self) -> list[str]:
-        """Names of groups inside the query, so that a group may be named `p`."""
-        return [f"by_{i}" for i in range(1, len(self.roles.by) + 1)]
+        """Names of segments and groups inside the query, so that one may be named `p`."""
+        return [f"by_{i}" for i in range(1, len(self.roles.keys) + 1)]
 
     def name(self, name: str) -> str:
         """Return a quoted identifier; a closing quote inside it is doubled, or escaped in BigQuery."""

@@ -62,11 +62,11 @@ def _read_two_files_to_compare(request: Request) -> Data:
     second = _guess_in(request, 1, sources, first.y_true)
     proba = [first.y_proba[0], second.y_proba[0]]
     roles = [
-        ColumnRoles.of(guessed.y_true, guessed.y_proba[0], request.weight, None, guessed.pos_label)
+        ColumnRoles.of(guessed.y_true, guessed.y_proba[0], request.weight, None, guessed.pos_label, request.group)
         for guessed in (first, second)
     ]
     checksum = None if request.report is None else hashlib.sha256()
-    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum, group=request.group)
+    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum)
     for source, unmatched in zip(sources, (rows.only_a, rows.only_b), strict=True):
         if unmatched:
             print_message(request, f"{unmatched:,} rows of {source} have no match on {key!r} and are left out.")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid, read_only
 from truthcal.core.grid import Grid
+from truthcal.core.group_hash import Hashes
 from truthcal.core.group_keys import checked_key
 from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.sketch import Sketch, empty_scratch
@@ -17,6 +18,7 @@ from truthcal.io.assemble import Groups, columns_without_weights
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows
 from truthcal.io.row_codes import Check, rules_for
+from truthcal.io.segment_flips import SegmentFlips
 from truthcal.kernels import buckets
 from truthcal.kernels import rows as kernel
 
@@ -39,10 +41,23 @@ class BucketAccumulator:
         self._roles, self._n_buckets, self._sketch = roles, n_buckets, Sketch(n_buckets)
         self._scratch: dict[int, NDArray[np.float64]] = {}  # one for each part of a batch
         self._rows = self._plain_rows = 0
+        self.flips = SegmentFlips(self._sketch.grid)
         self._cells = {binary: _Cells(n_buckets, binary) for binary in (False, True)}
 
-    def add(self, y: _Rows, p: _Rows, w: _Rows | None, groups: Groups | None, first: int, where: str) -> None:
-        """Add rows. If one is invalid, raise; row numbers in the error start at `first`."""
+    def add(
+        self,
+        y: _Rows,
+        p: _Rows,
+        w: _Rows | None,
+        groups: Groups | None,
+        first: int,
+        where: str,
+        hashes: Hashes | None = None,
+    ) -> None:
+        """Add rows, with their segments and the hashes of their groups if there are any.
+
+        If a row is invalid, raise; row numbers in the error start at `first`.
+        """
         if groups is not None:  # normalized: two times in a time zone may be equal for Python and still differ
             groups = groups[0], [checked_key(key, self._roles.by) for key in groups[1]]
         others = self._add_binary(y, p) if w is None and groups is None else None
@@ -53,6 +68,8 @@ class BucketAccumulator:
             if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
                 _raise_for_batch(y, p, w, first, self._roles, where)
         self._rows += len(p)
+        if hashes is not None:
+            self.flips.add_rows(p, y, w, hashes, groups)
 
     def _add_binary(self, y: _Rows, p: _Rows) -> _Rows:
         """Add all valid rows with outcomes 0 or 1; return the indices of the others."""

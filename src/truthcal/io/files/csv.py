@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows, refuse_column_type
 from truthcal.io.files.csv_quotes import QuoteCheck, has_line_end, swallows_lines
 from truthcal.io.files.decode import decodes_to_numbers
@@ -46,7 +46,7 @@ def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> B
 def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tuple[dict[str, Any], dict[str, str]]:
     """Return how pyarrow should convert the requested columns of CSV, and the role of each column of numbers."""
     wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
-    numbers = {name: role for role, name in roles if role != "by" and name not in texts}
+    numbers = {name: role for role, name in roles if role not in KEY_ROLES and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
     point, types = _csv_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
     # Wide types, for the whole file: integers in the first block may be followed by fractions.

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import invalid
-from truthcal.core.group_keys import plain_value
+from truthcal.core.group_hash import Hashes, hash_values
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups
 from truthcal.io.column_roles import ColumnRoles
-from truthcal.io.errors import refuse_column_type, refuse_nested_groups, refuse_other_type_of_label
+from truthcal.io.errors import (
+    refuse_column_type,
+    refuse_missing_groups,
+    refuse_nested_groups,
+    refuse_other_type_of_label,
+)
 from truthcal.io.files.source import Source, arrow, errors_naming
 
 _Rows = NDArray[Any]
@@ -32,10 +36,15 @@ class BatchDecoder:
         self._roles = roles
         self._others: set[Any] = set()
         self._group_types: dict[str, tuple[str, Source]] = {}
-        self._numbers: dict[Any, int] = {}
 
-    def decode(self, batch: Any, source: Source) -> tuple[_Rows, list[_Rows], _Rows | None, Groups | None]:
-        """Return outcomes, the predictions of each model, weights if any, groups if any. A missing number is nan."""
+    def decode(
+        self, batch: Any, source: Source, first: int
+    ) -> tuple[_Rows, list[_Rows], _Rows | None, Groups | None, Hashes | None]:
+        """Return outcomes, the predictions of each model, weights, segments, and hashes of the groups of rows.
+
+        The last three are None if the user named no such columns. A missing number is nan. The first row of the batch
+        is row `first` of its file.
+        """
         roles = self._roles
         with errors_naming(source):
             if source.format.name == "Arrow":  # memory-mapped, so that damage could crash Python
@@ -50,7 +59,8 @@ class BatchDecoder:
             weight = roles.sample_weight
             w = _decoded(batch, weight, "sample_weight", source).astype(np.float64) if weight is not None else None
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
-            return y, ps, w, self._groups(batch, source) if roles.by else None
+            segments = self._groups(batch, source) if roles.by else None
+            return y, ps, w, segments, self._hashes(batch, roles.groups, source, first) if roles.groups else None
 
     def other_labels(self) -> dict[str, list[Any]]:
         """Return all labels but the positive one, as columns of a table of sums by code."""
@@ -75,42 +85,43 @@ class BatchDecoder:
             outcomes = np.where(missing, np.nan, outcomes)
         return outcomes[_array(encoded.indices)] if len(values) else outcomes
 
-    def number_groups(self, batch: Any, name: str, first: int, source: Source) -> _Rows:
-        """Return the number of each row's group of rows that belong together, the same in all batches and files."""
-        rows, values = self._group_column(batch, name, source, "group")
-        plain = [plain_value(value, name) for value in values]
-        missing = np.array([value is None for value in plain], np.bool_)[rows]
-        if missing.any():
-            place = f"at row {first + int(missing.argmax())} of {source} (column {name!r})"
-            cure = "Every row needs a group: drop these rows, or give each of them a group of its own."
-            raise invalid("groups", f"has a missing value {place}. {cure}")
-        numbers = [self._numbers.setdefault(value, len(self._numbers)) for value in plain]
-        return np.array(numbers, np.int64)[rows]
+    def _hashes(self, batch: Any, name: str, source: Source, first: int) -> Hashes:
+        """Return the hash of each row's group of rows that belong together. None may be missing."""
+        rows, values, _ = self._values(batch, name, source)
+        hashes, missing = hash_values(values, name)
+        if missing.any() and missing[rows].any():
+            row = first + int(missing[rows].argmax())
+            refuse_missing_groups(name, f"at row {row} of {source}")
+        return hashes[rows]
 
     def _groups(self, batch: Any, source: Source) -> Groups:
         """Return each row's group, and the keys of the groups. Missing values are a group of their own."""
         return combine_groups(self._group_column(batch, name, source) for name in self._roles.by)
 
-    def _group_column(self, batch: Any, name: str, source: Source, role: str = "by") -> tuple[_Rows, list[Any]]:
-        """Return each row's index into the distinct values of a grouping column, and these values."""
-        if name not in batch.schema.names:  # it is in the path, the same for all rows
-            rows, values = np.zeros(len(batch), np.int64), [source.partition[name]]
-            kind = arrow().scalar(values[0]).type
-        else:
-            rows, values, kind = _decode_groups(batch.column(name), name, source)
-            if name in source.partition:
-                _refuse_other_path(name, values, source)
+    def _group_column(self, batch: Any, name: str, source: Source) -> tuple[_Rows, list[Any]]:
+        """Return each row's index into the distinct values of a segment column, and these values."""
+        rows, values, kind = self._values(batch, name, source)
         known = any(value is not None for value in values)
-        self._check_type(name, _decoded_type_name(kind) if known else "nothing", source, role)
+        self._check_type(name, _decoded_type_name(kind) if known else "nothing", source)
         return rows, values
 
-    def _check_type(self, name: str, kind: str, source: Source, role: str) -> None:
+    def _values(self, batch: Any, name: str, source: Source) -> tuple[_Rows, list[Any], Any]:
+        """Return each row's index into the distinct values of a column, these values, and their type."""
+        if name not in batch.schema.names:  # it is in the path, the same for all rows
+            value = source.partition[name]
+            return np.zeros(len(batch), np.int64), [value], arrow().scalar(value).type
+        rows, values, kind = _decode_groups(batch.column(name), name, source)
+        if name in source.partition:
+            _refuse_other_path(name, values, source)
+        return rows, values, kind
+
+    def _check_type(self, name: str, kind: str, source: Source) -> None:
         """Raise if a grouping column changes its type: group 1 of one file would not be group "1" of another."""
         before, first = self._group_types.setdefault(name, (kind, source))
         if before == "nothing":
             self._group_types[name] = (kind, source)
         elif kind not in ("nothing", before):
-            problem = f"`{name}` ({role}) is {before} in {first} but {kind} in {source}, so groups cannot be matched."
+            problem = f"`{name}` (by) is {before} in {first} but {kind} in {source}, so groups cannot be matched."
             cure = "Scan these files separately, or write the column with the same type."
             raise ValueError(f"{problem} {cure}")
 

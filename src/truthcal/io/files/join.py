@@ -30,25 +30,18 @@ class Joined:
 
 
 def join_files(
-    a: Source,
-    b: Source,
-    key: str,
-    roles_a: ColumnRoles,
-    roles_b: ColumnRoles,
-    *,
-    checksum: Checksum | None = None,
-    group: str | None = None,
+    a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: ColumnRoles, *, checksum: Checksum | None = None
 ) -> Joined:
     """Join two files on a key: a column of text, numbers or dates with a unique value in each row.
 
-    `group` is a column of the first file that says which rows belong together. If the second file does not have the
-    column of outcomes or of weights that `roles_b` names, those of the first file count; if it does, they must be the
-    same. Memory grows with the files: 24 bytes a row and the keys.
+    Groups of rows that belong together are those of the first file. If the second file does not have the column of
+    outcomes or of weights that `roles_b` names, those of the first file count; if it does, they must be the same.
+    Memory grows with the files: 24 bytes a row and the keys.
     """
     import pyarrow.compute
 
     roles_b = _roles_in_second(b, key, roles_b)
-    rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum, group), _read_rows(b, key, roles_b, checksum)
+    rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum), _read_rows(b, key, roles_b, checksum)
     keys_a, keys_b = _with_common_type(rows_a.keys, rows_b.keys, key, (a, b))
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
     matched_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
@@ -85,21 +78,18 @@ def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
     weight = roles.sample_weight if roles.sample_weight in header else None
     if roles.y_true not in header:
         roles = replace(roles, y_true=roles.y_proba, pos_label=None)
-    return replace(roles, sample_weight=weight, by=())
+    return replace(roles, sample_weight=weight, by=(), groups=None)
 
 
-def _read_rows(
-    source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None, group: str | None = None
-) -> _FileRows:
+def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
     """Read the rows of one of the files to join."""
-    if key in [name for _, name in roles]:
+    if key in [name for role, name in roles if role != "groups"]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
     kept, chunks, groups = KeptRows(roles, None), [], list[_Rows]()
-    extra = (key,) if group is None else (key, group)
-    reader = BatchReader([source], roles, extra_columns=extra, checksum=checksum)
+    reader = BatchReader([source], roles, extra_columns=(key,), checksum=checksum)
     for rows in reader:
-        if group is not None:
-            groups.append(reader.number_groups(rows, group))
+        if rows.hashes is not None:
+            groups.append(rows.hashes)
         kept.add(rows)
         keys = storage(rows.record.column(key))
         chunks.append(keys.cast(keys.type.value_type) if arrow().types.is_dictionary(keys.type) else keys)

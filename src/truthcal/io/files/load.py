@@ -36,7 +36,7 @@ class Loaded:
     sketch: Sketch | None  # of all rows, if there are no arrays
     table: SketchTable | None  # one sketch for each group, if there are grouping columns
     n: int  # rows read, including those of weight 0
-    groups: _Rows | None = None  # a number for each row: which rows belong together, if the user said so
+    groups: _Rows | None = None  # the hash of the group of each row, if the user said which rows belong together
 
     @property
     def exact(self) -> bool:
@@ -51,31 +51,30 @@ def load(
     n_buckets: int | None = None,
     exact_rows: int | None = EXACT_ROWS,
     checksum: Checksum | None = None,
-    group: str | None = None,
 ) -> dict[str, Loaded]:
     """Load the named columns of files in one pass; return the rows of each model by its prediction column.
 
     If there are more than `exact_rows` rows, they become a sketch of 16,384 buckets by default, and of 4096 for each
-    group; None keeps all rows, and so does `group`, the column that says which rows belong together. `checksum` is
-    updated with all bytes of all files, in order. Outcomes and weights are the same arrays in all models. Memory, for
-    each model: as for `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at the end: 50 MB
-    with the default `exact_rows`.
+    group; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and weights are
+    the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16
+    without weights), twice that at the end: 50 MB with the default `exact_rows`. With groups of rows that belong
+    together, 16 bytes more for each kept row.
     """
-    extra = () if group is None else (group,)
-    reader = BatchReader(sources, roles, extra_columns=extra, checksum=checksum)
-    kept = KeptRows(roles, exact_rows if group is None else None)
+    reader, kept = BatchReader(sources, roles, checksum=checksum), KeptRows(roles, exact_rows)
     members, segments = list[_Rows](), _SegmentNumbers(roles.by)
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
     builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
     for rows in reader:
-        if group is not None:
-            members.append(reader.number_groups(rows, group))
-            segments.add(rows.groups)
         released = kept.add(rows)
+        if rows.hashes is not None and kept.batches:
+            members.append(rows.hashes)
+            segments.add(rows.groups)
+        elif members:
+            members, segments = [], _SegmentNumbers(roles.by)
         for batch in [rows] if roles.by else released:
             builder.add(batch)
     y, ps, w = kept.columns(reader)
-    sketches = builder.build(reader) if roles.by or y is None else {}
+    sketches = builder.build(reader, flips=y is None) if roles.by or y is None else {}
     groups = np.concatenate(members) if members else None
     models = {}
     for i, name in enumerate(roles.y_probas):

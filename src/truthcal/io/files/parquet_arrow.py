@@ -39,7 +39,7 @@ def read_parquet(source: Source, roles: ColumnRoles, checksum: Checksum | None) 
         schema = metadata.schema.to_arrow_schema()
         source.require_columns(roles, schema.names)
         wanted = source.columns_to_read(roles, schema.names)
-        texts = [name for name in wanted if name in roles.by and arrow().types.is_string(schema.field(name).type)]
+        texts = [name for name in wanted if name in roles.keys and arrow().types.is_string(schema.field(name).type)]
         options = {"read_dictionary": texts, "buffer_size": _READ_AHEAD, "pre_buffer": False}
         file = pyarrow.parquet.ParquetFile(raw, metadata=metadata, page_checksum_verification=True, **options)
         done = 0

@@ -7,6 +7,7 @@ from typing import Any, Unpack, overload
 from numpy.typing import NDArray
 
 from truthcal.core.grid import MAX_BUCKETS
+from truthcal.core.group_hash import Hashes
 from truthcal.core.params import check_power_of_two
 from truthcal.core.progress import progress
 from truthcal.core.sketch import Sketch
@@ -31,7 +32,8 @@ class RowBatch:
     y: _Rows
     ps: list[_Rows]  # predictions of each model
     w: _Rows | None
-    groups: Groups | None
+    groups: Groups | None  # segments
+    hashes: Hashes | None  # of the groups of rows that belong together
     first: int
     source: Source
     record: Any  # the record batch
@@ -53,6 +55,7 @@ def scan(
     sample_weight: str | None = None,
     by: str | Sequence[str] | None = None,
     pos_label: Any = None,
+    groups: str | None = None,
     n_buckets: int = 4096,
 ) -> Sketch | SketchTable:
     r"""Reduce files of any size to a sketch, in one pass and little memory.
@@ -65,10 +68,10 @@ def scan(
         In folders and patterns, names that start with ``_`` or ``.`` and empty text files are skipped: Spark writes
         them. Errors are a file that is named twice, a folder with files of other extensions, and Delta or Iceberg
         tables, whose logs determine which files are valid.
-    y_true, y_proba, sample_weight, by, pos_label, n_buckets
-        As for `sketch_frame`. `by` may also name a part of the path, as in ``country=fr/part-0.parquet``. Its values
-        are integers or dates if they are in all of these files, as in other engines, else text (so is ``007``). A
-        column of that name in the file must have the same value.
+    y_true, y_proba, sample_weight, by, pos_label, groups, n_buckets
+        As for `sketch_frame`. `by` and `groups` may also name a part of the path, as in
+        ``country=fr/part-0.parquet``. Its values are integers or dates if they are in all of these files, as in other
+        engines, else text (so is ``007``). A column of that name in the file must have the same value.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def scan(
     Sketch(n_buckets=4096): 4 rows
     """
     n_buckets = check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
-    roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label)
+    roles = ColumnRoles.of(y_true, y_proba, sample_weight, by, pos_label, groups)
     return scan_sources(find_sources(paths), roles, n_buckets)[y_proba]
 
 
@@ -134,13 +137,9 @@ class BatchReader:
             for i, source in enumerate(self._sources):
                 first = 0
                 for record, share in source.batches(self._wanted, self._checksum):
-                    yield RowBatch(*self._decoder.decode(record, source), first, source, record)
+                    yield RowBatch(*self._decoder.decode(record, source, first), first, source, record)
                     first += len(record)
                     bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
-
-    def number_groups(self, rows: RowBatch, name: str) -> _Rows:
-        """Return the number of each row's group, from one of the `extra_columns`; the same in all batches and files."""
-        return self._decoder.number_groups(rows.record, name, rows.first, rows.source)
 
     @property
     def where(self) -> str:
@@ -162,15 +161,17 @@ class SketchBuilder:
     def add(self, rows: RowBatch) -> None:
         """Add a batch. If a row is invalid, raise."""
         for accumulator, p in zip(self._accumulators.values(), rows.ps, strict=True):
-            accumulator.add(rows.y, p, rows.w, rows.groups, rows.first, str(rows.source))
+            accumulator.add(rows.y, p, rows.w, rows.groups, rows.first, str(rows.source), rows.hashes)
         self._order.add(rows.y, rows.ps, rows.w, rows.groups)
 
-    def build(self, reader: BatchReader) -> dict[str, Sketch | SketchTable]:
-        """Build the sketches of all rows of a reader."""
+    def build(self, reader: BatchReader, *, flips: bool = True) -> dict[str, Sketch | SketchTable]:
+        """Build the sketches of all rows of a reader; without `flips`, they have no groups of rows."""
         results = {}
         for model, (name, accumulator) in enumerate(self._accumulators.items()):
             table, groups = accumulator.table()
             table |= reader.other_labels()
             results[name] = build_sketch(table, groups, self._roles.for_model(name), self._n_buckets, reader.where)
             self._order.store_in(results[name], model)
+            if flips:
+                accumulator.flips.store_in(results[name])
         return results

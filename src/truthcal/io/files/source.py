@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from truthcal.core.file_format import READERS
-from truthcal.io.column_roles import ColumnRoles, require_columns
+from truthcal.io.column_roles import KEY_ROLES, ColumnRoles, require_columns
 
 CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 -t utf-8` if it is Latin-1"
 
@@ -63,12 +63,12 @@ class Source:
         """Return the columns to read from the file, which has those `available`; other groups are in its path."""
         names = set(available)
         in_path = {name for name in self.partition if name not in names}
-        return list(dict.fromkeys(name for role, name in roles if role != "by" or name not in in_path))
+        return list(dict.fromkeys(name for role, name in roles if role not in KEY_ROLES or name not in in_path))
 
     def require_columns(self, roles: ColumnRoles, available: Iterable[str], where: str | None = None) -> None:
         """Raise if a named column is neither in the file nor in its path."""
         names = list(available)
-        in_path = [name for name in roles.by if name in self.partition and name not in names]
+        in_path = [name for name in roles.keys if name in self.partition and name not in names]
         require_columns(roles, [*names, *in_path], where or str(self))
 
     def batches(self, roles: ColumnRoles, checksum: Checksum | None = None) -> Batches:

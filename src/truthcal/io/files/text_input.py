@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from truthcal.core.file_format import READERS
-from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.files.source import CONVERT_TO_UTF8, Checksum, Source, arrow
 
 UTF8_MARK = b"\xef\xbb\xbf"  # the byte order mark that Excel writes
@@ -97,8 +97,8 @@ def require_utf8(source: Source, text: bytes, names: str = "") -> None:
 
 def text_columns(roles: ColumnRoles) -> set[str]:
     """Return the columns of a text input to read as text: groups, and labels if `pos_label` is text."""
-    texts = {*roles.by, roles.y_true} if isinstance(roles.pos_label, str) else {*roles.by} - {roles.y_true}
-    return texts - {name for role, name in roles if role not in ("by", "y_true")}
+    texts = {*roles.keys, roles.y_true} if isinstance(roles.pos_label, str) else {*roles.keys} - {roles.y_true}
+    return texts - {name for role, name in roles if role not in (*KEY_ROLES, "y_true")}
 
 
 def large_label_type(roles: ColumnRoles) -> Any:
