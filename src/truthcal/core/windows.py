@@ -205,6 +205,17 @@ def choose_window(first: int, last: int, rows: int, *, counter: bool = False) ->
     return candidates[enough[-1] if enough else fitting[0]]
 
 
+def nested_windows(*, counter: bool = False) -> list[Window]:
+    """Return windows from short to long, each of which consists of whole windows of those before it.
+
+    If there are more than 512 of one, `choose_window` chooses windows that consist of whole windows of the next.
+    """
+    if counter:
+        return [Window("steps", 10**power, text=f"{10**power:,}") for power in range(16)]
+    longer = ("month", "year", "5 years", "20 years", "100 years")
+    return [parse_window(choice) for choice in (*_SHORT_CHOICES, *longer)]
+
+
 def _step_choices(first: int, last: int) -> list[Window]:
     """Candidate windows of an integer column: 1, 2, 5, 10, 20, ... up to more than its range."""
     sizes, power = list[int](), 1
