@@ -86,6 +86,7 @@ def guess(
     by: Sequence[str] = (),
     group: str | None = None,
     key: str | None = None,
+    time: str | None = None,
     pos_label: str | None = None,
     where: str,
     several: bool = False,
@@ -99,6 +100,7 @@ def guess(
     if not is_needed:
         label = next((c.name for c in columns if c.name and c.name == label_elsewhere), None)
     named = {"--label": [label], "--proba": proba, "--weight": [weight], "--by": by, "--group": [group], "--key": [key]}
+    named["--time"] = [time]
     flags = check_named(columns, named, where)
     if not proba or (is_needed and label is None):
         require_header(columns, ["--label", "--proba"] if is_needed else ["--proba"], where)

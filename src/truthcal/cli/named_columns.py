@@ -26,11 +26,11 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
     flags: dict[str, str] = {}
     for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
         # These come last: they may name columns of the path, or with another role.
-        is_group = flag in ("--by", "--group", "--key")
+        is_group = flag in ("--by", "--group", "--key", "--time")
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
             raise ValueError(
-                f"{flag} names {name!r}, which is a partition column of {where}; only --by and --group may name it."
+                f"{flag} names {name!r}, which is a partition column of {where}; only --by, --group and --time may name it."
             )
         if not is_group and name in flags:
             raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")

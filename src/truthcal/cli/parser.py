@@ -153,6 +153,15 @@ _OPTIONS = {
     "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
     "group": _column_flag("--group", "which rows belong together: patient, match, question"),
     "key": _column_flag("--key", "column on which to join two files"),
+    "time": _column_flag("--time", "times: assess windows of time, and test whether calibration changes"),
+    "window": _option(
+        "windows for --time: day, week, month, 7d, 12h, or '1000 rows' (default: 10 to 30 windows)",
+        "--window",
+        metavar="SPEC",
+    ),
+    "time-unit": _option(
+        "unit of times that are integers and count from 1970-01-01", "--time-unit", choices=("s", "ms", "us", "ns")
+    ),
     "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
     "stage": _option(
         "interim: the events are known; ex_ante: they are drawn from a population (default: interim)",
@@ -208,7 +217,7 @@ _OPTIONS = {
     "quiet": _option("on stderr, print nothing but errors", "-q", "--quiet", action="store_true"),
 }
 _FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary")
-_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by", "group")
+_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by", "group", "time")
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -238,11 +247,12 @@ COMMANDS = (
             ),
             ("assess two models and write a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
             ("rows of the same match belong together", f"truthcal assess {_CSV} --group match_id"),
+            ("has calibration changed over time?", f"truthcal assess {_CSV} --time date --window week"),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        "files label probas weight pos-label hard by group report title exact-distcal json markdown alpha "
-        "confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by group time window time-unit report title exact-distcal json "
+        "markdown alpha confidence-level adjust min-rows",
     ),
     Command(
         "test",
@@ -310,8 +320,8 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files label probas weight pos-label hard by group page title exact-distcal alpha confidence-level adjust "
-        "min-rows",
+        "files label probas weight pos-label hard by group time window time-unit page title exact-distcal alpha "
+        "confidence-level adjust min-rows",
     ),
     Command(
         "check",

@@ -26,6 +26,9 @@ class Request:
     by: tuple[str, ...] = ()
     group: str | None = None
     key: str | None = None
+    time: str | None = None
+    window: str = "auto"
+    time_unit: str | None = None
     measure: str = "information_atb"
     measures: tuple[str, ...] = ()
     output: str | None = None

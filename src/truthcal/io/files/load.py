@@ -13,12 +13,14 @@ from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import BUCKETS
+from truthcal.inference.over_time import WindowedRows
 from truthcal.io.assemble import Groups, other_labels
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_more_labels, refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
 from truthcal.io.files.scan import BatchReader, RowBatch, SketchBuilder
 from truthcal.io.files.source import Checksum, Source
+from truthcal.io.files.windows import TimeOptions, WindowBuilder
 
 _Rows = NDArray[Any]
 
@@ -37,6 +39,7 @@ class Loaded:
     table: SketchTable | None  # one sketch for each group, if there are grouping columns
     n: int  # rows read, including those of weight 0
     groups: _Rows | None = None  # the hash of the group of each row, if the user said which rows belong together
+    windows: WindowedRows | None = None  # one sketch for each window, if there is a time column
 
     @property
     def exact(self) -> bool:
@@ -51,16 +54,19 @@ def load(
     n_buckets: int | None = None,
     exact_rows: int | None = EXACT_ROWS,
     checksum: Checksum | None = None,
+    time: TimeOptions | None = None,
 ) -> dict[str, Loaded]:
     """Load the named columns of files in one pass; return the rows of each model by its prediction column.
 
     If there are more than `exact_rows` rows, they become a sketch of 16,384 buckets by default, and of 4096 for each
-    group; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and weights are
-    the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16
-    without weights), twice that at the end: 50 MB with the default `exact_rows`. With groups of rows that belong
-    together, 16 bytes more for each kept row.
+    group; None keeps all rows. With `time`, they also become a sketch for each window. `checksum` is updated with all
+    bytes of all files, in order. Outcomes and weights are the same arrays in all models. Memory, for each model: as for
+    `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at the end: 50 MB with the default
+    `exact_rows`. With groups of rows that belong together, 16 bytes more for each kept row.
     """
-    reader, kept = BatchReader(sources, roles, checksum=checksum), KeptRows(roles, exact_rows)
+    extra = () if time is None else (time.column,)
+    reader, kept = BatchReader(sources, roles, extra_columns=extra, checksum=checksum), KeptRows(roles, exact_rows)
+    windows = None if time is None else WindowBuilder(time, roles, _GROUP_BUCKETS)
     members, segments = list[_Rows](), _SegmentNumbers(roles.by)
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
     builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
@@ -73,9 +79,12 @@ def load(
             members, segments = [], _SegmentNumbers(roles.by)
         for batch in [rows] if roles.by else released:
             builder.add(batch)
+        if windows is not None:
+            windows.add(rows)
     y, ps, w = kept.columns(reader)
     sketches = builder.build(reader, flips=y is None) if roles.by or y is None else {}
     groups = np.concatenate(members) if members else None
+    over_time = {} if windows is None else windows.build(reader)
     models = {}
     for i, name in enumerate(roles.y_probas):
         result = sketches.get(name)
@@ -83,7 +92,7 @@ def load(
         if table is not None and groups is not None:
             table.segment_groups = SegmentGroups((y, ps[i], w), groups, segments.numbers(), list(segments.keys))
         sketch = None if y is not None else result.total() if isinstance(result, SketchTable) else result
-        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n, groups)
+        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n, groups, over_time.get(name))
     return models
 
 
