@@ -191,7 +191,7 @@ def _read_input_sketches(request: Request, paths: list[str], names: tuple[str, .
     sketch = whole.total() if isinstance(whole, SketchTable) else whole
     if table is not None and not request.by and request.time is not None:
         table = None  # its groups are times, not segments
-    return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n, windows)}, names, {})
+    return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n, windows=windows)}, names, {})
 
 
 def _windows_of_sketch(request: Request, table: SketchTable | None, names: tuple[str, ...]) -> WindowedRows:

@@ -29,9 +29,8 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
         is_group = flag in ("--by", "--group", "--key", "--time")
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
-            raise ValueError(
-                f"{flag} names {name!r}, which is a partition column of {where}; only --by, --group and --time may name it."
-            )
+            problem = f"{flag} names {name!r}, which is a partition column of {where}"
+            raise ValueError(f"{problem}; only --by, --group and --time may name it.")
         if not is_group and name in flags:
             raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")
         flags.setdefault(name, flag)

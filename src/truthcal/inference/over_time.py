@@ -101,8 +101,9 @@ class WindowedRows:
         if len(table.by) > 1:
             problem = f"must have one column, whose values are times; it has {', '.join(table.by)}"
             raise invalid("y_true", f"{problem}. Use table.rollup({table.by[0]!r}).")
-        if table.grouped:
-            raise invalid("y_true", "has groups of rows that belong together; the test for change needs independent rows.")
+        if table.has_groups:
+            problem = "has groups of rows that belong together, but the test for change needs independent rows"
+            raise invalid("y_true", f"{problem}. Build the table without groups, or use `Monitor`, which accepts them.")
         if None in table:
             raise invalid("y_true", f"has rows without a time: {table.by[0]!r} is missing there. Drop those rows.")
         times = times_of(integers_of_text(list(table)), "time", time_unit)
