@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 import truthcal as tc
+from truthcal.core import group_flips
 from truthcal.core.roots import find_root
 from truthcal.inference.laws import squared_length
 
@@ -51,7 +52,8 @@ Independent rows in groups that mean nothing: the price of `groups=` where it is
 SKETCHES = """
 ## In sketches
 
-The same from a sketch, `Sketch().update(..., groups=)`: {0:,} simulations of each size and coverage. Predictions are
+The same from a sketch, `Sketch().update(..., groups=)`, of many groups, which are kept as sums with random signs (few
+groups give the results of the rows): {0:,} simulations of each size and coverage. Predictions are
 calibrated for size and for the first coverage, and too high by 0.05 for the others. "Width": that of the bias interval
 divided by that from the rows, as mean and standard deviation."""
 SKETCHED_POWERS = """
@@ -163,6 +165,7 @@ def powers(n_groups: int, rows: int, error: float, repeats: int) -> list[float]:
 
 def sketched(design: str, repeats: int) -> list[float]:
     """Return size at 5% and 1%, coverage of bias, and of bias and error of a shift, and widths of bias intervals."""
+    group_flips.MOST_SUMS = 0  # as if there were many groups
     rng = np.random.default_rng([5, list(DESIGNS).index(design)])
     wrong = ERRORS["too high by 0.05"]
     off = np.concatenate([wrong(q) - q for q in (DESIGNS[design](rng)[1] for _ in range(400))])
@@ -208,6 +211,7 @@ POWERS: dict[str, tuple[int, Callable[[Array], Array], Callable[[Array], Array]]
 
 def sketched_powers(case: str, repeats: int) -> list[float]:
     """Return the power at 5% from rows and from a sketch."""
+    group_flips.MOST_SUMS = 0
     rng = np.random.default_rng([6, list(POWERS).index(case)])
     n, predictions, truth = POWERS[case]
     found = []
