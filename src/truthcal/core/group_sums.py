@@ -8,10 +8,10 @@ group g in each cell, and h_g that of its sums of w / W (w weight, c = p - y, W 
 Under calibration groups have independent z_g with mean 0, so `errors` estimates the covariance of the total. With an
 error e (a number for each cell), the noise of a group is z_g - h_g * e, and its covariance follows from all three.
 
-Rows in memory have exact moments (`GroupSums.of_rows`). A mergeable sketch cannot have them if a group may be split
-over files. It keeps sums with random signs instead: each group has a slot, one of 128, and a sign, both from a hash. F
-is the sum over rows of s w c in each slot and cell, and the same for w. It is linear, so that parts of a group add up,
-and F'F / W^2 has the mean `errors` (`GroupSums.of_flips`, `core.group_flips`).
+Rows in memory have exact moments (`GroupSums.of_rows`). So has a sketch of few groups, which keeps their sums
+(`GroupSums.of_entries`). A mergeable sketch of many groups keeps sums with random signs: each group has a slot, one of
+128, and a sign, both from a hash. F is the sum over rows of s w c in each slot and cell, and the same for w. It is
+linear, so that parts of a group add up, and F'F / W^2 has the mean `errors` (`GroupSums.of_flips`, `core.group_flips`).
 """
 
 import math
@@ -142,6 +142,12 @@ class GroupSums:
         cell = search_edges(cells.low[1:], p, "right").astype(np.int64)
         entries = GroupEntries.of(groups, cell, w * (p - rows.y), w, len(cells))
         return cls(cells, *entries.moments(len(cells)), int(groups.max()) + 1, _entries=entries)
+
+    @classmethod
+    def of_entries(cls, cells: Points, group: _Ints, cell: _Ints, errors: _Array, weights: _Array) -> Self:
+        """Build exact moments from the sums of w c and of w of each group in each cell, sorted by group and cell."""
+        entries = GroupEntries(group, cell, errors / cells.total, weights / cells.total)
+        return cls(cells.normalized(), *entries.moments(len(cells)), int(group[-1]) + 1, _entries=entries)
 
     @classmethod
     def of_flips(cls, cells: Points, errors: _Array, weights: _Array, n_groups: int) -> Self:

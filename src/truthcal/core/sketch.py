@@ -51,15 +51,16 @@ class Sketch(BinaryFile):
     Notes
     -----
     Memory: 232 bytes per bucket (1 MB by default), plus 2 MB during an update of any size, with weights 12 MB, and with
-    groups 0.27 MB and 40 bytes for each row of the update.
+    groups 0.4 MB and 40 bytes for each row of the update.
     Two sketches can be merged if they have the same `n_buckets`. Files of format version 1 have buckets of equal width;
     their sketches can be updated and merged among themselves, but not with sketches of graded buckets.
 
-    With `groups`, the sketch also has sums with random signs, the same sign for all rows of a group, by which tests and
-    intervals allow for rows that belong together, also if a group is split over sketches. Their standard errors differ
-    from those of the rows by 6% (standard deviation). Signs come from the MD5 of the text of the group, and do not
-    depend on engine, machine or type: 7, 7.0 and "7" are the same group. Up to 1023 groups are counted, the number of
-    more is estimated to within 3%.
+    With `groups`, the sketch also adds up the errors of each group in 128 ranges of predictions, so that tests and
+    intervals allow for rows that belong together, also if a group is split over sketches. If there are more than 8192
+    such sums, it keeps sums with a random sign for each group instead: standard errors then differ from those of the
+    rows by 6% (standard deviation), and if there are more than 1023 groups, their number is estimated, with a standard
+    error of 3%. Groups are known by the MD5 of their text, whatever the engine, machine and type: 7, 7.0 and "7" are
+    the same group.
 
     Examples
     --------

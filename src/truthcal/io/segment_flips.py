@@ -18,12 +18,12 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_missing_groups
 
 _Rows = NDArray[Any]
-# With groups, each segment takes 0.27 MB.
+# With groups, each segment takes 0.4 MB.
 MAX_SEGMENTS = 1000
 
 
 class SegmentFlips:
-    """The sums with signs of groups of all rows, under the key (), or of each segment. Memory: 0.27 MB for each."""
+    """The sums with signs of groups of all rows, under the key (), or of each segment. Memory: 0.4 MB for each."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid

@@ -78,7 +78,15 @@ def _warmup_many(y: Any, p: Any) -> list[Callable[[], Any]]:
         steps += [partial(tc.atb, y, column), partial(tc.atb, y, tied), partial(tc.ks_ce, y, tied)]
     steps += [partial(measure, y, p) for measure in (tc.smece, tc.subsampled_smcal)]
     steps.append(partial(tc.atb, y, p, sample_weight=p + 0.5))
+    steps += [partial(_warmup_groups, y, column) for column in (p, p.astype(np.float32))]
     return [*steps, partial(tc.reliability_curve, y, p, strategy="quantile")]
+
+
+def _warmup_groups(y: Any, p: Any) -> None:
+    """Sketches of few and of many groups."""
+    few, many = (tc.Sketch().update(y[:rows], p[:rows], groups=np.arange(rows)) for rows in (_ROWS, len(y)))
+    tc.calibration_test(few + few)
+    tc.calibration_test(many + few)
 
 
 def _warmup_sketch(y: Any, p: Any, w: Any = None) -> None:
