@@ -124,7 +124,7 @@ def as_vector(values: object, name: str) -> NDArray[Any]:
 
 def _column_to_numpy(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        _refuse_missing_values(np.ma.getmaskarray(values).ravel(), name, "masked")
+        refuse_missing_values(np.ma.getmaskarray(values).ravel(), name, "masked")
     arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     if arrow and not hasattr(values, "__array__"):
         values = _column_from_arrow(values, name)
@@ -215,7 +215,7 @@ def _check_probabilities(raw: NDArray[Any], name: str) -> NDArray[Any]:
     small = raw.dtype.kind == "f" and raw.dtype.itemsize <= 4
     p = read_only(np.ascontiguousarray(raw, dtype=np.float32 if small else np.float64))
     if _count_in_parts(kernel.count_outside_unit, p):
-        _refuse_missing_values(np.isnan(p), name, "nan")
+        refuse_missing_values(np.isnan(p), name, "nan")
         found, cure = where_found(p, ~((p >= 0) & (p <= 1))), cure_outside_unit(float(p.min()), float(p.max()))
         raise invalid(name, f"must lie in [0, 1]; found {found}. {cure}")
     return p
@@ -231,7 +231,7 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
     if raw.dtype.kind in "biuf":
         return
     if raw.dtype.kind == "O":
-        _refuse_missing_values(is_missing_object(raw), name, "None or NA")
+        refuse_missing_values(is_missing_object(raw), name, "None or NA")
     cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
     if _is_text_column(raw):
         cure = _cure_text(_as_text(raw[0]))
@@ -263,18 +263,20 @@ def cure_outside_unit(low: float, high: float) -> str:
     return "Logits or scores? Apply the sigmoid (or softmax) first."
 
 
-def _refuse_missing_values(missing: NDArray[np.bool_], name: str, what: str) -> None:
+def refuse_missing_values(
+    missing: NDArray[np.bool_], name: str, what: str, cure: str = "Drop those rows, or impute the values."
+) -> None:
+    """Reject a column with missing values, described by `what`."""
     if missing.any():
-        cure = "Drop those rows, or impute the values."
-        raise invalid(name, f"has a missing value ({what}) {_row_of_first(missing)}. {cure}")
+        raise invalid(name, f"has a missing value ({what}) {row_of_first(missing)}. {cure}")
 
 
 def where_found(values: NDArray[Any], bad: NDArray[np.bool_]) -> str:
     """Return the first bad value and its position, for the error of a check."""
-    return f"{values[bad.argmax()].item()!r} {_row_of_first(bad)}"
+    return f"{values[bad.argmax()].item()!r} {row_of_first(bad)}"
 
 
-def _row_of_first(bad: NDArray[np.bool_]) -> str:
+def row_of_first(bad: NDArray[np.bool_]) -> str:
     """Row of the first bad value, and their number, for an error. Rows are counted from 0, as by numpy and pandas."""
     return f"at row {int(bad.argmax())} ({int(bad.sum())} of {len(bad)} rows)"
 
@@ -340,7 +342,7 @@ def _readable(raw: NDArray[Any]) -> NDArray[Any]:
 
 def _refuse_labels(values: NDArray[Any]) -> NoReturn:
     if values.dtype.kind == "f":
-        _refuse_missing_values(np.isnan(values), "y_true", "nan")
+        refuse_missing_values(np.isnan(values), "y_true", "nan")
     example = where_found(values, ~((values >= 0) & (values <= 1)))
     rule = f"must contain 0/1, True/False or probabilities in [0, 1]; found {example}."
     labels = np.unique(values).tolist()
@@ -358,9 +360,9 @@ def positive_labels(raw: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     if np.ndim(pos_label) != 0 or pos_label != pos_label:
         raise invalid("pos_label", f"must be a single label; got {pos_label!r}.", TypeError)
     if raw.dtype.kind == "O":
-        _refuse_missing_values(is_missing_object(raw), "y_true", "None or NA")
+        refuse_missing_values(is_missing_object(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
-        _refuse_missing_values(np.isnan(raw), "y_true", "nan")
+        refuse_missing_values(np.isnan(raw), "y_true", "nan")
     text = _is_text_column(raw)
     if not text:
         _refuse_other_kind(raw, "y_true", "labels (numbers, True/False or text)")
@@ -391,7 +393,7 @@ def _check_weights(raw: NDArray[Any]) -> NDArray[np.float64]:
     w = np.ascontiguousarray(raw, dtype=np.float64)
     low, high = float(w.min()), float(w.max())
     if not (low >= 0 and high < math.inf):
-        _refuse_missing_values(np.isnan(w), "sample_weight", "nan")
+        refuse_missing_values(np.isnan(w), "sample_weight", "nan")
         bad = ~((w >= 0) & np.isfinite(w))
         problem = f"must be finite and not negative; found {where_found(w, bad)}. Drop or correct these rows."
         raise invalid("sample_weight", problem)
