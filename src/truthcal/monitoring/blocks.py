@@ -84,6 +84,7 @@ class Blocks:
     starts: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     sums: _Ints = field(default_factory=lambda: np.zeros((0, WIDTH), np.int64))
     _evidence: dict[int, _Floats] = field(default_factory=dict)  # by start of the block: computed on demand
+    _log_e: float | None = None  # of all rows: computed on demand
 
     def advance(self, now: int) -> None:
         """Go to a later window. Blocks of start times that are no longer kept join the block before them."""
@@ -102,13 +103,14 @@ class Blocks:
             for start in starts[joined].tolist():
                 self._evidence.pop(start, None)
             sums = _carried(np.add.reduceat(sums, np.flatnonzero(kept), axis=0))
-        self.now, self.starts, self.sums = now, starts[kept], sums
+        self.now, self.starts, self.sums, self._log_e = now, starts[kept], sums, None
 
     def add(self, sums: _Ints) -> None:
         """Add sums of rows to the window `now`."""
         self.sums[-1] += sums
         _carried(self.sums[-1:])
         self._evidence.pop(int(self.starts[-1]), None)
+        self._log_e = None
 
     def merge(self, other: "Blocks") -> None:
         """Add the rows of other blocks, window by window. Both go to the later of their last windows first."""
@@ -117,6 +119,7 @@ class Blocks:
         self.advance(other.now)
         self.sums = _carried(self.sums + copy.sums)
         self._evidence.clear()
+        self._log_e = None
 
     def rows(self) -> _Ints:
         """Return the number of rows of each block."""
@@ -148,8 +151,11 @@ class Blocks:
         """Return the log of the evidence of all rows, or of those of the first `end` blocks."""
         if not len(self.starts):
             return 0.0
-        last = self.now if end is None or end >= len(self.starts) else int(self.starts[end]) - 1
-        return log_sum(np.append(self.log_terms(end), log_reserve(last)))
+        if end is not None and end < len(self.starts):
+            return log_sum(np.append(self.log_terms(end), log_reserve(int(self.starts[end]) - 1)))
+        if self._log_e is None:
+            self._log_e = log_sum(np.append(self.log_terms(), log_reserve(self.now)))
+        return self._log_e
 
 
 def log_sum(logs: _Floats) -> float:
