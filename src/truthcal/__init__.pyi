@@ -15,6 +15,7 @@ from .inference.error_size import error_size as error_size
 from .inference.gate import check as check
 from .inference.intervals import confidence_interval as confidence_interval
 from .inference.linear_time_test import linear_time_test as linear_time_test
+from .inference.over_time import assess_over_time as assess_over_time
 from .inference.planning import detectable_error as detectable_error
 from .inference.planning import required_sample_size as required_sample_size
 from .inference.power import power as power
@@ -109,6 +110,9 @@ from .results.measures import ScoreDecomposition as ScoreDecomposition
 from .results.measures import SmoothWitness as SmoothWitness
 from .results.monitor import MonitorSegments as MonitorSegments
 from .results.monitor import MonitorStatus as MonitorStatus
+from .results.over_time import ChangeTest as ChangeTest
+from .results.over_time import TimeAssessment as TimeAssessment
+from .results.over_time import TimeWindow as TimeWindow
 from .results.power import DetectableError as DetectableError
 from .results.power import Validity as Validity
 from .results.power import ValidityCurve as ValidityCurve

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truthcal.core.times import Times, times_of
-from truthcal.core.windows import Window, check_order, choose_window, parse_window, time_label
+from truthcal.core.windows import Window, check_order, choose_window, nested_windows, parse_window, time_label
 
 EPOCH = datetime(1970, 1, 1)
 SPECIFICATIONS = ["1s", "5min", "12h", "day", "7d", "week", "2 weeks", "month", "quarter", "5 months", "year"]
@@ -185,7 +185,7 @@ def test_labels_of_rows_and_times():
         (1, 100_000, "hour"),
         (3650, 100_000, "year"),
         (365, 2_000, "quarter"),
-        (365, 100, "year"),
+        (365, 100, "quarter"),
         (0, 100_000, "second"),
         (300 * 365, 10**6, "20 years"),
     ],
@@ -200,15 +200,28 @@ def test_automatic_windows_are_neither_many_nor_small(one, other, rows):
     first, last = sorted(map(micros, (one, other)))
     window = choose_window(first, last, rows)
     number = window.number_between(first, last)
-    assert number <= max(31, rows // 200) or window.text == "100 years"
     assert number <= 31 or window.text == "100 years"
+    assert number <= max(8, rows // 200) or window.text == "100 years"
+    assert number > 1 or parse_window("1s").number_between(first, last) == 1
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(1, 10**6))
 def test_automatic_windows_of_counters(first, width, rows):
     window = choose_window(first, first + width, rows, counter=True)
+    number = window.number_between(first, first + width)
     assert window.kind == "steps"
-    assert window.number_between(first, first + width) <= max(2, min(31, rows // 200))
+    assert (number > 1) is (width > 0)
+    assert number <= max(8, min(31, rows // 200))
+
+
+@given(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=20), st.booleans(), st.integers(1, 10**7))
+def test_chosen_windows_consist_of_nested_windows(values, counter, rows):
+    values = np.array(values) * (1 if counter else 10**6)
+    chosen = choose_window(int(values.min()), int(values.max()), rows, counter=counter)
+    for window in nested_windows(counter=counter):
+        assert chosen.starts_of(window.starts_of(values)).tolist() == chosen.starts_of(values).tolist()
+        if window.number_between(int(values.min()), int(values.max())) <= 512:
+            break
 
 
 def test_each_value_of_a_short_counter_is_a_window():

@@ -85,6 +85,7 @@ def guess(
     weight: str | None = None,
     by: Sequence[str] = (),
     key: str | None = None,
+    time: str | None = None,
     pos_label: str | None = None,
     where: str,
     several: bool = False,
@@ -97,7 +98,7 @@ def guess(
     where, is_needed = where if where.isprintable() else repr(where), label_elsewhere is None
     if not is_needed:
         label = next((c.name for c in columns if c.name and c.name == label_elsewhere), None)
-    named = {"--label": [label], "--proba": proba, "--weight": [weight], "--by": by, "--key": [key]}
+    named = {"--label": [label], "--proba": proba, "--weight": [weight], "--by": by, "--key": [key], "--time": [time]}
     flags = check_named(columns, named, where)
     if not proba or (is_needed and label is None):
         require_header(columns, ["--label", "--proba"] if is_needed else ["--proba"], where)

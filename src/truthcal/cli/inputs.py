@@ -16,6 +16,8 @@ from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
+from truthcal.core.windows import parse_window
+from truthcal.inference.over_time import WindowedRows
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.formats import format_of_path, sketch_kind
@@ -23,6 +25,7 @@ from truthcal.io.files.load import EXACT_ROWS, Loaded, load
 from truthcal.io.files.preview import Preview, preview_columns
 from truthcal.io.files.source import Source
 from truthcal.io.files.stdin import spool_stdin
+from truthcal.io.files.windows import TimeOptions
 
 STDIN = "-"
 
@@ -72,11 +75,12 @@ def rows_in_memory(y: Any, p: Any, w: Any = None) -> Loaded:
 
 def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool = False) -> Data:
     """Read the inputs, all rows of all models in one pass, and print which columns were guessed."""
+    _refuse_window_without_time(request)
     sketches = sketches_in(request.files)
     if sketches:
         return _read_input_sketches(request, sketches, tuple(sketches))
     with open_inputs(request.files) as sources:
-        names = (request.label, *request.proba, request.weight, *request.by, request.key)
+        names = (request.label, *request.proba, request.weight, *request.by, request.key, request.time)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         if preview.source.is_sketch:
             return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
@@ -85,9 +89,20 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         checksum = hashlib.sha256() if digest else None
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive)
-        models = load(sources, roles, n_buckets=request.buckets, exact_rows=exact_rows, checksum=checksum)
+        time = None if request.time is None else TimeOptions(request.time, request.window, request.time_unit)
+        options: dict[str, Any] = {"n_buckets": request.buckets, "exact_rows": exact_rows, "time": time}
+        models = load(sources, roles, checksum=checksum, **options)
         columns = describe_columns(request, guessed, guessed.y_proba)
         return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
+
+
+def _refuse_window_without_time(request: Request) -> None:
+    """Reject options of time before any input is read if there is no time column, or if they cannot be parsed."""
+    for flag, value in (("--window", request.window), ("--time-unit", request.time_unit)):
+        if request.time is None and value not in ("auto", None):
+            raise ValueError(f"{flag} needs the column of times; name it with --time.")
+    if request.window != "auto":
+        parse_window(request.window)
 
 
 def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> dict[str, Any]:
@@ -98,6 +113,7 @@ def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> 
         "weight": request.weight,
         "pos_label": guessed.pos_label,
         "by": list(request.by),
+        "time": request.time,
     }
 
 
@@ -127,6 +143,7 @@ def _guess_input_columns(request: Request, preview: Preview) -> Guess:
         weight=request.weight,
         by=request.by,
         key=request.key,
+        time=request.time,
         pos_label=request.pos_label,
         where=str(preview.source),
         several=request.command in ("assess", "report"),
@@ -165,8 +182,19 @@ def _read_input_sketches(request: Request, paths: list[str], names: tuple[str, .
     if request.by and (table is None or request.by != table.by):
         segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
         raise ValueError(f"--by {' --by '.join(request.by)}: {names[0]} is a sketch {segments}.")
+    windows = None if request.time is None else _windows_of_sketch(request, table, names)
     sketch = whole.total() if isinstance(whole, SketchTable) else whole
-    return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n)}, names, {})
+    if table is not None and not request.by and request.time is not None:
+        table = None  # its groups are times, not segments
+    return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n, windows)}, names, {})
+
+
+def _windows_of_sketch(request: Request, table: SketchTable | None, names: tuple[str, ...]) -> WindowedRows:
+    """Return the windows of input sketches, one of whose columns has the times."""
+    if table is None or request.time not in table.by:
+        columns = f"by {', '.join(table.by)}" if table else "without groups"
+        raise ValueError(f"--time {request.time}: {names[0]} is a sketch {columns}.")
+    return WindowedRows.of_table(table.rollup(request.time), request.window, request.time_unit)
 
 
 def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ import truthcal as tc
 from truthcal.cli.inputs import Data
 from truthcal.cli.output import coloured
 from truthcal.cli.request import Request
+from truthcal.inference.over_time import assess_windows
 from truthcal.io.files.load import Loaded
 
 
@@ -18,6 +19,7 @@ class ModelResult:
     assessment: tc.Assessment
     segments: tc.SegmentTable | None
     certified: tc.Bounded | None
+    over_time: tc.TimeAssessment | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -26,6 +28,7 @@ class ModelResult:
             "assessment": self.assessment.to_dict(),
             "certified_atb": None if self.certified is None else self.certified.to_dict(),
             "segments": None if self.segments is None else self.segments.to_dict(),
+            "over_time": None if self.over_time is None else self.over_time.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -34,6 +37,8 @@ class ModelResult:
             parts[0] += f"\n  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
         if self.segments is not None:
             parts.append(f"By {', '.join(self.segments.by)}: {self.segments}")
+        if self.over_time is not None:
+            parts.append(f"Over time: {self.over_time}")
         return "\n\n".join(parts)
 
     def to_markdown(self) -> str:
@@ -43,6 +48,8 @@ class ModelResult:
             parts.append(f"ATB is {self.certified} (from a sketch).")
         if self.segments is not None:
             parts.append(self.segments.to_markdown())
+        if self.over_time is not None:
+            parts.append(self.over_time.to_markdown())
         return "\n\n".join(parts)
 
 
@@ -56,7 +63,8 @@ def assess_models(request: Request, data: Data, alpha: float | None = None) -> l
         if loaded.table is not None:
             segments = tc.assess_segments(loaded.table, adjust=request.adjust, min_rows=request.min_rows, **levels)
         whole = tc.assess(*rows, sample_weight=weight, hard=request.hard, **levels)
-        results.append(ModelResult(name, whole, segments, certified_atb(loaded)))
+        over_time = None if loaded.windows is None else assess_windows(loaded.windows, *levels.values())
+        results.append(ModelResult(name, whole, segments, certified_atb(loaded), over_time))
     return results
 
 

@@ -25,10 +25,16 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
     """Check that the columns named by flags exist once, and that none has two roles; return the flag of each."""
     flags: dict[str, str] = {}
     for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
-        is_group = flag in ("--by", "--key")  # these come last: they may name columns of the path, or with another role
+        is_group = flag in (
+            "--by",
+            "--key",
+            "--time",
+        )  # these come last: they may name columns of the path, or with another role
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
-            raise ValueError(f"{flag} names {name!r}, which is a partition column of {where}; only --by may name it.")
+            raise ValueError(
+                f"{flag} names {name!r}, which is a partition column of {where}; only --by and --time may name it."
+            )
         if not is_group and name in flags:
             raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")
         flags.setdefault(name, flag)

@@ -152,6 +152,15 @@ _OPTIONS = {
     "hard": _option("accept predictions that are all 0 or 1", "--hard", action="store_true"),
     "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
     "key": _column_flag("--key", "column on which to join two files"),
+    "time": _column_flag("--time", "times: assess windows of time, and test whether calibration changes"),
+    "window": _option(
+        "windows for --time: day, week, month, 7d, 12h, or '1000 rows' (default: 10 to 30 windows)",
+        "--window",
+        metavar="SPEC",
+    ),
+    "time-unit": _option(
+        "unit of times that are integers and count from 1970-01-01", "--time-unit", choices=("s", "ms", "us", "ns")
+    ),
     "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
     "stage": _option(
         "interim: the events are known; ex_ante: they are drawn from a population (default: interim)",
@@ -207,7 +216,7 @@ _OPTIONS = {
     "quiet": _option("on stderr, print nothing but errors", "-q", "--quiet", action="store_true"),
 }
 _FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary")
-_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by")
+_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by", "time")
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -236,11 +245,12 @@ COMMANDS = (
                 f"truthcal assess {_CSV} --proba score --label hit --by region",
             ),
             ("assess two models and write a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
+            ("has calibration changed over time?", f"truthcal assess {_CSV} --time date --window week"),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        "files label probas weight pos-label hard by report title exact-distcal json markdown alpha confidence-level "
-        "adjust min-rows",
+        "files label probas weight pos-label hard by time window time-unit report title exact-distcal json "
+        "markdown alpha confidence-level adjust min-rows",
     ),
     Command(
         "test",
@@ -307,7 +317,8 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files label probas weight pos-label hard by page title exact-distcal alpha confidence-level adjust min-rows",
+        "files label probas weight pos-label hard by time window time-unit page title exact-distcal alpha "
+        "confidence-level adjust min-rows",
     ),
     Command(
         "check",

@@ -25,6 +25,9 @@ class Request:
     hard: bool = False
     by: tuple[str, ...] = ()
     key: str | None = None
+    time: str | None = None
+    window: str = "auto"
+    time_unit: str | None = None
     measure: str = "information_atb"
     measures: tuple[str, ...] = ()
     output: str | None = None

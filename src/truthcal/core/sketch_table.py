@@ -207,9 +207,15 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             if name not in self.by:
                 raise ValueError(f"`by` must name columns of this table, {', '.join(self.by)}; got {name!r}.")
         places = [self.by.index(name) for name in table.by]
-        keys = [tuple(key[place] for place in places) for key in self._keys]
         table.weights_known = self.weights_known
+        keys = [tuple(key[place] for place in places) for key in self._keys]
         return table._fill(keys, self._groups(), self._buckets, self._columns)
+
+    def _with_keys(self, keys: Sequence[Key]) -> "SketchTable":
+        """Return a new table whose groups have other keys, in the order of its own; groups of equal keys are merged."""
+        table = SketchTable(self.by)._empty(self.grid)
+        table.weights_known = self.weights_known
+        return table._fill(list(keys), self._groups(), self._buckets, self._columns)
 
     def total(self) -> Sketch:
         """Return one sketch of the rows of all groups."""

@@ -4,6 +4,7 @@ A time is stored as microseconds since 1970-01-01 00:00 UTC, an integer of the u
 time zone are converted to UTC. Times without one stay as they are: their days begin at their own midnight.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -23,6 +24,7 @@ _EPOCH, _EPOCH_UTC, _MICROSECOND = datetime(1970, 1, 1), datetime(1970, 1, 1, tz
 _FIRST_YEAR, _LAST_YEAR = 1001, 8999
 _EARLIEST = (datetime(_FIRST_YEAR, 1, 1) - _EPOCH) // _MICROSECOND
 _LATEST = (datetime(_LAST_YEAR + 1, 1, 1) - _EPOCH) // _MICROSECOND - 1
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _KINDS = "dates, times, ISO text such as '2024-03-31' or '2024-03-31T12:00:00Z', or integers"
 
 
@@ -64,6 +66,13 @@ def times_of(column: Any, name: str = "time", unit: str | None = None) -> Times:
     if raw.dtype.kind == "U":
         return _times_from_objects(raw.astype(object), name, unit)
     raise invalid(name, f"must contain {_KINDS}; got dtype {raw.dtype} (first value {raw[0].item()!r}).", TypeError)
+
+
+def integers_of_text(values: Any) -> Any:
+    """Convert a list of text that consists of digits to integers, as in files whose columns have no type."""
+    if isinstance(values, list) and all(isinstance(value, str) and _INTEGER.fullmatch(value) for value in values):
+        return [int(value) for value in values]
+    return values
 
 
 def _refuse_missing_time(missing: NDArray[np.bool_], name: str) -> None:

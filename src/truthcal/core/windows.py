@@ -41,8 +41,8 @@ _ALLOWED = "'day', 'week', 'month', a duration such as '7d' or '12h', or a numbe
 # The windows from which `choose_window` chooses.
 _SHORT_CHOICES = ("1s", "10s", "1min", "5min", "15min", "1h", "6h", "1d")
 _CHOICES = (*_SHORT_CHOICES, "week", "month", "quarter", "year", "5 years", "20 years", "100 years")
-# Wanted: so many windows, with at least this many rows each on average.
-_FEWEST, _MOST, _ROWS = 10, 31, 200
+# Wanted: so many windows, with at least this many rows each on average; but a few windows even for few rows.
+_FEWEST, _MOST, _ROWS, _FEW_ROWS = 10, 31, 200, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,16 +193,29 @@ def _window_of(size: int, unit: str, counter: bool) -> Window | None:
 def choose_window(first: int, last: int, rows: int, *, counter: bool = False) -> Window:
     """Choose windows for `rows` rows with times from `first` to `last`: 10 to 31, with 200 rows each on average.
 
-    The longest windows of which there are at least 10, if they have enough rows; otherwise the shortest that have.
+    The longest windows of which there are at least 10, if they have enough rows; otherwise the shortest that have. At
+    least two, if not all times are equal.
     """
     candidates = _step_choices(first, last) if counter else [parse_window(choice) for choice in _CHOICES]
     numbers = [window.number_between(first, last) for window in candidates]
-    most = min(_MOST, max(rows // _ROWS, 1))
-    fitting = [i for i, number in enumerate(numbers) if number <= most]
-    if not fitting:
-        return candidates[-1]
+    most = min(_MOST, max(rows // _ROWS, _FEW_ROWS))
+    fitting = [i for i, number in enumerate(numbers) if number <= most] or [len(candidates) - 1]
     enough = [i for i in fitting if numbers[i] >= _FEWEST]
-    return candidates[enough[-1] if enough else fitting[0]]
+    best = enough[-1] if enough else fitting[0]
+    if numbers[best] == 1 < max(numbers):
+        best = max(i for i, number in enumerate(numbers) if number > 1)
+    return candidates[best]
+
+
+def nested_windows(*, counter: bool = False) -> list[Window]:
+    """Return windows from short to long, each of which consists of whole windows of those before it.
+
+    If there are more than 512 of one, `choose_window` chooses windows that consist of whole windows of the next.
+    """
+    if counter:
+        return [Window("steps", 10**power, text=f"{10**power:,}") for power in range(16)]
+    longer = ("month", "year", "5 years", "20 years", "100 years")
+    return [parse_window(choice) for choice in (*_SHORT_CHOICES, *longer)]
 
 
 def _step_choices(first: int, last: int) -> list[Window]:

@@ -219,6 +219,13 @@ def _cut_into_groups(segments: PointGroups, n_groups: _Ints) -> tuple[_Ints, _In
     return starts, np.cumsum(breaks[starts]) - 1
 
 
+def neighbour_groups(points: Points) -> _Ints:
+    """First point of each of the groups of neighbouring points from which the size of the error is estimated."""
+    segments = PointGroups.one(points)
+    first, group = _cut_into_groups(segments, number_of_groups(segments))
+    return first[np.flatnonzero(np.diff(group, prepend=-1))]
+
+
 def _made_often(segments: PointGroups) -> _Mask:
     """Which points are a single prediction with many more rows than its neighbours."""
     weight = segments.points.weight

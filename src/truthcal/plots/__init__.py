@@ -7,6 +7,7 @@ from truthcal.plots.bias_curve import BiasCurveDisplay
 from truthcal.plots.binned_reliability import BinnedReliabilityDisplay
 from truthcal.plots.blend import BlendDisplay
 from truthcal.plots.expected_scores import BestResponseDisplay, ExpectedScoreDisplay
+from truthcal.plots.over_time import OverTimeDisplay
 from truthcal.plots.reliability import ReliabilityDisplay
 from truthcal.plots.scale_profile import ScaleProfileDisplay
 from truthcal.plots.segments import SegmentsDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "BinnedReliabilityDisplay",
     "BlendDisplay",
     "ExpectedScoreDisplay",
+    "OverTimeDisplay",
     "ReliabilityDisplay",
     "ScaleProfileDisplay",
     "SegmentsDisplay",

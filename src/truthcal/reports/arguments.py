@@ -7,6 +7,7 @@ from truthcal.core.checks import invalid
 from truthcal.core.params import shown
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 
 # More models would need more colours than can be distinguished, and a large file.
@@ -41,18 +42,28 @@ def check_assessments(assessments: Any) -> dict[str, Assessment]:
 
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:
     """Check the argument `segments`; return the tables by the name of the model."""
-    if isinstance(segments, SegmentTable):
+    return _check_by_model(segments, names, "segments", SegmentTable, "assess_segments")
+
+
+def check_over_time(over_time: Any, names: Sequence[str]) -> dict[str, TimeAssessment]:
+    """Check the argument `over_time`; return the results by the name of the model."""
+    return _check_by_model(over_time, names, "over_time", TimeAssessment, "assess_over_time")
+
+
+def _check_by_model(results: Any, names: Sequence[str], parameter: str, kind: type, function: str) -> dict[str, Any]:
+    """Check an argument that holds a result of one model, or a mapping of names to them."""
+    if isinstance(results, kind):
         rule = f"must be a mapping of names to tables if there are {len(names)} models"
-        cure = f"for example {{{names[0]!r}: segments}}."
-        _require_argument(len(names) == 1, "segments", f"{rule}, {cure}", ValueError)
-        segments = {names[0]: segments}
-    tables = {} if segments is None else segments
-    wrong = f"must be a result of truthcal.assess_segments; got {shown(segments)}."
-    _require_argument(isinstance(tables, Mapping), "segments", wrong)
+        cure = f"for example {{{names[0]!r}: {parameter}}}."
+        _require_argument(len(names) == 1, parameter, f"{rule}, {cure}", ValueError)
+        results = {names[0]: results}
+    tables = {} if results is None else results
+    wrong = f"must be a result of truthcal.{function}; got {shown(results)}."
+    _require_argument(isinstance(tables, Mapping), parameter, wrong)
     for name, table in tables.items():
-        _check_known(name, names, "segments")
-        wrong = f"must contain results of truthcal.assess_segments; {shown(name)} is {shown(table)}."
-        _require_argument(isinstance(table, SegmentTable), "segments", wrong)
+        _check_known(name, names, parameter)
+        wrong = f"must contain results of truthcal.{function}; {shown(name)} is {shown(table)}."
+        _require_argument(isinstance(table, kind), parameter, wrong)
     return dict(tables)
 
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from truthcal.core.file_format import write_atomically
-from truthcal.reports.arguments import check_assessments, check_comparisons, check_segments, check_texts
+from truthcal.reports.arguments import (
+    check_assessments,
+    check_comparisons,
+    check_over_time,
+    check_segments,
+    check_texts,
+)
 from truthcal.reports.data import ModelData, report_data
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.provenance import provenance_rows
@@ -14,11 +20,14 @@ from truthcal.reports.render import page_template, render_page
 from truthcal.reports.wording import MEANING, Chip, assumptions, merge_measures, merge_notes, model_chips, verdict_lines
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import one_line, shorten
 
 # Segments in a table, the clearest findings first: an interval of the error takes 20 ms.
 _MAX_SEGMENTS = 50
+# Windows of time in a table; the figure shows all of them.
+_MAX_WINDOWS = 60
 # Characters of a heading; of a note or a command, which should stay whole.
 _MAX_HEADING, _MAX_NOTE = 200, 1000
 
@@ -61,6 +70,7 @@ class _Section:
     figures: list[Figure]
     folded: Figure | None
     forest: Figure | None
+    history: Figure | None
 
 
 def report(
@@ -68,6 +78,7 @@ def report(
     *,
     segments: SegmentTable | Mapping[str, SegmentTable] | None = None,
     comparisons: Mapping[tuple[str, str], Comparison] | None = None,
+    over_time: TimeAssessment | Mapping[str, TimeAssessment] | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
@@ -83,6 +94,8 @@ def report(
         Results of `assess_segments`; with several models, by the name of the model.
     comparisons : mapping of (str, str) to Comparison, optional
         Results of `compare`, by the names of the two models, in the order in which they were compared.
+    over_time : TimeAssessment, or mapping of str to TimeAssessment, optional
+        Results of `assess_over_time`; with several models, by the name of the model.
     title : str, optional
         The title of the page.
     provenance : mapping of str to str, optional
@@ -119,7 +132,7 @@ def report(
     tables, pairs = check_segments(segments, list(named)), check_comparisons(comparisons, list(named))
     check_texts(title, provenance, notes)
     template, figures = page_template(), Figures()
-    models = report_data(named, tables, exact_distcal=exact_distcal)
+    models = report_data(named, tables, check_over_time(over_time, list(named)), exact_distcal=exact_distcal)
     labels = {model.name: model.label for model in models}
     several = len(models) > 1
     heading = title if title is not None else _build_title(list(named))
@@ -134,6 +147,7 @@ def report(
         "provenance": [(shorten(k, _MAX_HEADING), shorten(v, _MAX_NOTE)) for k, v in provenance_rows(provenance)],
         "meaning": MEANING,
         "max_segments": _MAX_SEGMENTS,
+        "max_windows": _MAX_WINDOWS,
         **_build_measures(models),
     }
     return Report(render_page(template, figures.sheet.css(), content), heading)
@@ -147,11 +161,12 @@ def _build_section(place: int, model: ModelData, figures: Figures, *, alone: boo
         data=model,
         name=one_line(model.name, _MAX_HEADING),
         anchor=f"m{place}",
-        chips=model_chips(model.assessment, model.segments),
-        verdict=verdict_lines(model.assessment, model.segments),
+        chips=model_chips(model.assessment, model.segments, model.over_time),
+        verdict=verdict_lines(model.assessment, model.segments, model.over_time),
         figures=drawn,
         folded=None if model.binned is None else figures.binned(model.binned),
         forest=None if model.segments is None else figures.forest(model.segments, alone),
+        history=None if model.over_time is None else figures.history(model.over_time),
     )
 
 

@@ -16,6 +16,7 @@ from truthcal.measures.reliability import consistency_band_of, density_of, relia
 from truthcal.results.assessment import Assessment
 from truthcal.results.curves import BiasBand, BiasCurve, ConsistencyBand, ReliabilityCurve, ScaleProfile
 from truthcal.results.measures import MeasureTable, MeasureValue
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import LONGEST_LABEL, interval, one_line
 
@@ -39,6 +40,7 @@ class ModelData:
     assessment: Assessment
     sketch: Sketch | None
     segments: SegmentTable | None
+    over_time: TimeAssessment | None
     measures: MeasureTable
     curve: ReliabilityCurve
     band: ConsistencyBand
@@ -50,7 +52,11 @@ class ModelData:
 
 
 def report_data(
-    assessments: Mapping[str, Assessment], tables: Mapping[str, SegmentTable], *, exact_distcal: bool
+    assessments: Mapping[str, Assessment],
+    tables: Mapping[str, SegmentTable],
+    over_time: Mapping[str, TimeAssessment],
+    *,
+    exact_distcal: bool,
 ) -> list[ModelData]:
     """Compute the data that the report shows of each model."""
     labels = unique_labels(assessments) if list(assessments) != [""] else [""]
@@ -66,6 +72,7 @@ def report_data(
                 assessment=assessment,
                 sketch=sketch,
                 segments=None if table is None else _with_short_names(table),
+                over_time=over_time.get(name),
                 measures=_compute_measures(summary, exact_distcal),
                 curve=reliability_curve_of(summary),
                 band=consistency_band_of(summary, rng=_SEED),

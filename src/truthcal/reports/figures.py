@@ -11,6 +11,7 @@ from truthcal.reports.data import ModelData, unique_labels
 from truthcal.reports.inline_svg import Stylesheet, inline_svg
 from truthcal.reports.render import safe
 from truthcal.results.curves import BiasBand, BiasCurve, ReliabilityCurve, ScaleProfile
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import percent
 
@@ -117,6 +118,17 @@ class Figures:
             table.verdict,
             size=(_FOREST_WIDTH, _AXES_HEIGHT + _LINE_HEIGHT * min(len(table), limit + 1)),
             font_size=_FOREST_FONT,
+        )
+
+    def history(self, result: TimeAssessment) -> Figure:
+        """Draw the error in each window of time."""
+        level = percent(result.confidence_level)
+        return self._figure(
+            plots.OverTimeDisplay(result).plot,
+            "Error over time",
+            "Size of the error in each window of time, without noise. The intervals contain the true errors of all "
+            f"windows at once {level} of the time. Windows with few rows have wide intervals.",
+            result.verdict,
         )
 
     def _figure(

@@ -8,6 +8,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.measures.registry import MEASURES
 from truthcal.results.assessment import Assessment, detects_large_errors
 from truthcal.results.measures import MeasureTable, MeasureValue
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import count, mood
 
@@ -46,8 +47,8 @@ class Chip:
     mood: str
 
 
-def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip]:
-    """Word the verdict on a model and, if there are any, the number of its miscalibrated segments."""
+def model_chips(assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None) -> list[Chip]:
+    """Word the verdict on a model and, if there are any, the number of its miscalibrated segments and its change."""
     a = assessment
     open_question = not detects_large_errors(a.detectable.largest, a.mean_proba) or a.test.impossible > 0
     unsure = a.kind == "calibrated" and open_question  # no green tick if the predictions may still be wrong
@@ -55,6 +56,8 @@ def model_chips(assessment: Assessment, table: SegmentTable | None) -> list[Chip
     chips = [Chip(text.capitalize(), "unsure" if unsure else mood(a.kind))]
     if table is not None and table.miscalibrated:
         chips.append(Chip(f"{len(table.miscalibrated):,} of {count(len(table.tested), 'segment')} off", "bad"))
+    if over_time is not None and over_time.kind == "changed":
+        chips.append(Chip(f"Changed around {over_time.change.label}", "bad"))
     return chips
 
 
@@ -63,11 +66,13 @@ def segment_chip(kind: str) -> Chip:
     return Chip(kind.capitalize(), mood(kind))
 
 
-def verdict_lines(assessment: Assessment, table: SegmentTable | None) -> list[str]:
-    """Word the verdict on a model, then that on its segments if any of them is miscalibrated."""
+def verdict_lines(assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None) -> list[str]:
+    """Word the verdict on a model, then that on its segments if any of them is miscalibrated, and any change."""
     lines = typeset(assessment.verdict).splitlines()
     if table is not None and table.miscalibrated:
         lines.append(f"{'And' if mood(assessment.kind) == 'bad' else 'But'} {table.verdict}")
+    if over_time is not None and over_time.kind == "changed":
+        lines.append(typeset(over_time.verdict))
     return lines
 
 

@@ -11,12 +11,14 @@ from truthcal.core.checks import refuse_no_weight, refuse_swapped
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import BUCKETS
+from truthcal.inference.over_time import WindowedRows
 from truthcal.io.assemble import other_labels
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_more_labels, refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
 from truthcal.io.files.scan import BatchReader, RowBatch, SketchBuilder
 from truthcal.io.files.source import Checksum, Source
+from truthcal.io.files.windows import TimeOptions, WindowBuilder
 
 _Rows = NDArray[Any]
 
@@ -34,6 +36,7 @@ class Loaded:
     sketch: Sketch | None  # of all rows, if there are no arrays
     table: SketchTable | None  # one sketch for each group, if there are grouping columns
     n: int  # rows read, including those of weight 0
+    windows: WindowedRows | None = None  # one sketch for each window, if there is a time column
 
     @property
     def exact(self) -> bool:
@@ -48,29 +51,36 @@ def load(
     n_buckets: int | None = None,
     exact_rows: int | None = EXACT_ROWS,
     checksum: Checksum | None = None,
+    time: TimeOptions | None = None,
 ) -> dict[str, Loaded]:
     """Load the named columns of files in one pass; return the rows of each model by its prediction column.
 
     If there are more than `exact_rows` rows, they become a sketch of 16,384 buckets by default, and of 4096 for each
-    group; None keeps all rows. `checksum` is updated with all bytes of all files, in order. Outcomes and weights are
-    the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16
-    without weights), twice that at the end: 50 MB with the default `exact_rows`.
+    group; None keeps all rows. With `time`, they also become a sketch for each window. `checksum` is updated with all
+    bytes of all files, in order. Outcomes and weights are the same arrays in all models. Memory, for each model: as for
+    `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at the end: 50 MB with the default
+    `exact_rows`.
     """
-    reader, kept = BatchReader(sources, roles, checksum=checksum), KeptRows(roles, exact_rows)
+    extra = () if time is None else (time.column,)
+    reader = BatchReader(sources, roles, extra_columns=extra, checksum=checksum)
+    kept, windows = KeptRows(roles, exact_rows), None if time is None else WindowBuilder(time, roles, _GROUP_BUCKETS)
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
     builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
     for rows in reader:
         released = kept.add(rows)
         for batch in [rows] if roles.by else released:
             builder.add(batch)
+        if windows is not None:
+            windows.add(rows)
     y, ps, w = kept.columns(reader)
     sketches = builder.build(reader) if roles.by or y is None else {}
+    over_time = {} if windows is None else windows.build(reader)
     models = {}
     for i, name in enumerate(roles.y_probas):
         result = sketches.get(name)
         table = result if isinstance(result, SketchTable) else None
         sketch = None if y is not None else result.total() if isinstance(result, SketchTable) else result
-        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n)
+        models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n, over_time.get(name))
     return models
 
 
