@@ -43,6 +43,24 @@ class Clock:
             clock.origin = int(clock._starts(start, "start")[0])
         return clock
 
+    def window_to_json(self) -> list[Any] | None:
+        """Return the window in JSON types."""
+        window = self.window
+        return None if window is None else [window.kind, window.size, window.origin, window.text]
+
+    @classmethod
+    def from_json(cls, window: list[Any] | None, origin: int | None) -> "Clock":
+        """Build a clock from what `window_to_json` returned, and its origin."""
+        return cls(None if window is None else Window(*window), origin)
+
+    def index_of(self, start: int) -> int:
+        """Return the number of the window that starts at `start`."""
+        assert self.window is not None
+        assert self.origin is not None
+        if self.window.kind == "months":
+            return self.window.number_between(self.origin, start) - 1
+        return (start - self.origin) // self.window.size
+
     def indices(self, time: object, name: str = "time") -> _Ints:
         """Return the number of the window of each time, or of the only one."""
         if self.window is None:
@@ -54,7 +72,7 @@ class Clock:
         if distinct[0] < self.origin:
             first, given = self.window.label(self.origin), self.window.label(int(distinct[0]))
             raise invalid(name, f"is before the first window of the monitor, {first}; found {given}.", fix=("start",))
-        numbers = np.array([self.window.number_between(self.origin, int(s)) - 1 for s in distinct])
+        numbers = np.array([self.index_of(int(s)) for s in distinct])
         return self._checked(numbers, name)[place]
 
     def _starts(self, time: object, name: str) -> _Ints:

@@ -299,6 +299,7 @@ class Monitor(BinaryFile):
             error=error,
             since=label(since) if since else None,
             bias=bias_sequence(totals, self.alpha),
+            mean_proba=totals.proba / totals.n if totals.n else math.nan,
             n=totals.n,
             n_units=totals.units,
             n_windows=blocks.now + 1,
@@ -379,7 +380,7 @@ class Monitor(BinaryFile):
         """Return the monitor in truthcal's file format: compressed, versioned, checksummed, no pickle."""
         meta = {
             "alpha": self.alpha.hex(),
-            "window": None if self._clock.window is None else str(self._clock.window),
+            "window": self._clock.window_to_json(),
             "origin": self._clock.origin,
             "now": self._blocks.now,
             "peak": self._peak.hex(),
@@ -395,8 +396,8 @@ class Monitor(BinaryFile):
         _, (n_blocks, size, _), body = cls._opened(data, name, {1: lambda _, text, blocks: text + blocks})
         try:
             meta = json.loads(bytes(body[:size]))
-            monitor = cls(float.fromhex(meta["alpha"]), window=meta["window"])
-            monitor._clock.origin = meta["origin"]
+            monitor = cls(float.fromhex(meta["alpha"]))
+            monitor._clock = Clock.from_json(meta["window"], meta["origin"])
             blocks = state_file.unpack_blocks(body[size:], n_blocks, meta["now"])
             monitor._peak, monitor._alarm_window = float.fromhex(meta["peak"]), meta["alarm"]
             monitor._pending = state_file.unpack_pending(meta["pending"])

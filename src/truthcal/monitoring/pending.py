@@ -141,16 +141,25 @@ class PendingRows:
     def warning(self, now: int) -> str | None:
         """Return a warning if predictions of overdue rows differ clearly from those of rows with outcomes."""
         missing = [row.p for row in self.overdue(now)]
-        n, total, squares = self.known
-        if len(missing) < _FEWEST or n < _FEWEST:
-            return None
-        mean, known = sum(missing) / len(missing), total / n
-        variance = sum((p - mean) ** 2 for p in missing) / len(missing) ** 2 + max(squares / n - known**2, 0.0) / n
-        z = (mean - known) / math.sqrt(variance) if variance > 0.0 else math.inf * (mean - known or 0.0)
-        if not abs(z) >= _CLEAR:
-            return None
-        return (
-            f"Missing outcomes depend on the prediction: {len(missing):,} rows are overdue with a mean prediction of "
-            f"{mean:.3g}; {int(n):,} rows with outcomes have {known:.3g} (z = {z:+.1f}). The evidence covers only rows "
-            "with outcomes. It is valid if the outcome itself has no influence on whether it is missing."
-        )
+        return missing_warning([len(missing), sum(missing), sum(p * p for p in missing)], self.known)
+
+
+def missing_warning(missing: list[float], known: list[float]) -> str | None:
+    """Return a warning if predictions of rows without and with an outcome differ clearly.
+
+    Of both: the number of rows, the sum of their predictions, and of the squares of these.
+    """
+    if min(missing[0], known[0]) < _FEWEST:
+        return None
+    means = [total / n for n, total, _ in (missing, known)]
+    both = zip((missing, known), means, strict=True)
+    variance = sum(max(squares / n - mean**2, 0.0) / n for (n, _, squares), mean in both)
+    difference = means[0] - means[1]
+    if not difference or (variance > 0.0 and abs(difference) < _CLEAR * math.sqrt(variance)):
+        return None
+    z = f" (z = {difference / math.sqrt(variance):+.1f})" if variance > 0.0 else ""
+    return (
+        f"Missing outcomes depend on the prediction: {int(missing[0]):,} rows are overdue with a mean prediction of "
+        f"{means[0]:.3g}; {int(known[0]):,} rows with outcomes have {means[1]:.3g}{z}. The evidence covers only rows "
+        "with outcomes. It is valid if the outcome itself has no influence on whether it is missing."
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truthcal.core.checks import check_rows, invalid, refuse_fractional
 from truthcal.core.file_format import BinaryFile
@@ -103,14 +104,18 @@ class MonitorTable(BinaryFile, Mapping[Any, Monitor]):
         y, p = checked.y.astype(np.int64), checked.p.astype(np.float64)
         keys = self._keys(segments, len(p))
         in_groups = None if groups is None else plain_keys(groups, "groups", len(p))
-        window = self._window(time)
+        self._add_rows(y, p, keys, in_groups, self._window(time))
+        return self
+
+    def _add_rows(
+        self, y: NDArray[np.int64], p: NDArray[np.float64], keys: list[Key], groups: list[Any] | None, window: int
+    ) -> None:
         distinct, place = ordered_keys(keys)
-        self.total._add_rows(y, p, in_groups, window)
+        self.total._add_rows(y, p, groups, window)
         for segment, key in enumerate(distinct):
             rows = np.flatnonzero(np.array(place) == segment)
-            some = None if in_groups is None else [in_groups[row] for row in rows]
+            some = None if groups is None else [groups[row] for row in rows]
             self._monitor(key)._add_rows(y[rows], p[rows], some, window)
-        return self
 
     def _update_sketches(self, table: SketchTable, time: object, **others: object) -> Self:
         for name, value in others.items():
@@ -120,11 +125,19 @@ class MonitorTable(BinaryFile, Mapping[Any, Monitor]):
             raise ValueError(f"the SketchTable is by {', '.join(table.by)}, but this table by {', '.join(self.by)}.")
         sums = {users_key(key, self.by): sketch_sums(table[key]) for key in table}
         total = sketch_sums(table.total())
-        window = self._window(time)
+        self._add_sums(total, sums, self._window(time))
+        return self
+
+    def _add_sums(self, total: NDArray[np.int64], sums: dict[Key, NDArray[np.int64]], window: int) -> None:
         self.total._add_window(total, window)
         for key, segment in sums.items():
             self._monitor(key)._add_window(segment, window)
-        return self
+
+    def _close_window(self, window: int) -> None:
+        """End a window: its groups are scored, and the evidence counts."""
+        for monitor in (self.total, *map(self._monitor, self._monitors)):
+            monitor._advance(window)
+            monitor._close_window()
 
     def advance(self, time: object) -> Self:
         """Declare that all windows before this time are complete. Returns the table itself."""

@@ -35,6 +35,8 @@ class MonitorStatus(PageResult):
         The window in which this error began, approximately; None for the first window.
     bias : ConfidenceInterval
         Mean prediction minus mean outcome of all scored rows, with an interval that holds at all looks together.
+    mean_proba : float
+        Mean prediction of all scored rows; nan if there are none.
     n, n_units : int
         Scored rows, and independent units among them: groups, and rows without a group.
     n_windows : int
@@ -60,6 +62,7 @@ class MonitorStatus(PageResult):
     error: str
     since: str | None
     bias: ConfidenceInterval
+    mean_proba: float
     n: int
     n_units: int
     n_windows: int
@@ -94,7 +97,8 @@ class MonitorStatus(PageResult):
             what = "the evidence has fallen below the limit since then"
         return f"Alarm since {self.alarm_since}: {what}."
 
-    def _page(self) -> Page:
+    def evidence(self) -> list[Evidence]:
+        """Return the lines of evidence: e-value, p-value, bias, and overdue rows if there are any."""
         level = percent(1.0 - self.alpha)
         limit = f"against calibration now; an alarm is raised at {number(1.0 / self.alpha)}"
         evidence = [
@@ -107,7 +111,10 @@ class MonitorStatus(PageResult):
             late += f"; {self.n_too_late:,} arrived too late for their group" if self.n_too_late else ""
             share = "-" if math.isnan(self.overdue_share) else f"{100.0 * self.overdue_share:.1f}%"
             evidence.append(Evidence("overdue", self.overdue_share, share, late))
-        return evidence_page(self.verdict, evidence, widths=(8, 12), warnings=self.warnings)
+        return evidence
+
+    def _page(self) -> Page:
+        return evidence_page(self.verdict, self.evidence(), widths=(8, 12), warnings=self.warnings)
 
     def _bias_text(self, level: str) -> str:
         if math.isnan(self.bias.low):
