@@ -81,6 +81,8 @@ from .measures.ubse import multiscale_atb as multiscale_atb
 from .measures.ubse import quantile_ece as quantile_ece
 from .measures.ubse import shifted_grid_ubse as shifted_grid_ubse
 from .measures.ubse import ubse as ubse
+from .monitoring.monitor import Monitor as Monitor
+from .monitoring.segments import MonitorTable as MonitorTable
 from .reports.build import Report as Report
 from .reports.build import report as report
 from .results.assessment import Assessment as Assessment
@@ -106,6 +108,8 @@ from .results.measures import MeasureTable as MeasureTable
 from .results.measures import MeasureValue as MeasureValue
 from .results.measures import ScoreDecomposition as ScoreDecomposition
 from .results.measures import SmoothWitness as SmoothWitness
+from .results.monitor import MonitorSegments as MonitorSegments
+from .results.monitor import MonitorStatus as MonitorStatus
 from .results.over_time import ChangeTest as ChangeTest
 from .results.over_time import TimeAssessment as TimeAssessment
 from .results.over_time import TimeWindow as TimeWindow

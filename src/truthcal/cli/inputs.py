@@ -85,7 +85,7 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         if preview.source.is_sketch:
             return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
         sources[0] = preview.source
-        guessed = _guess_input_columns(request, preview)
+        guessed = guess_input_columns(request, preview)
         checksum = hashlib.sha256() if digest else None
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
@@ -138,7 +138,7 @@ def open_inputs(files: Sequence[str]) -> Iterator[list[Source]]:
         yield [source]
 
 
-def _guess_input_columns(request: Request, preview: Preview) -> Guess:
+def guess_input_columns(request: Request, preview: Preview) -> Guess:
     """Find the columns of the inputs that were not named, by the content of the first file, and print the guess."""
     guessed = guess(
         preview.columns,

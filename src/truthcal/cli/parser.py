@@ -159,6 +159,21 @@ _OPTIONS = {
         "--window",
         metavar="SPEC",
     ),
+    "watch-time": _column_flag("--time", "times of the predictions"),
+    "watch-window": _option(
+        "windows: day, week, month, 7d, 12h, or '1000 rows'", "--window", metavar="SPEC", required=True
+    ),
+    "due": _column_flag(
+        "--due", "times at which outcomes are due; rows are scored then, and may lack an outcome before"
+    ),
+    "watch-group": _column_flag(
+        "--group", "which rows belong together: each group counts as one observation per window"
+    ),
+    "state": _option(
+        "file of the monitor: continued if it exists, written atomically", "--state", metavar="FILE", required=True
+    ),
+    "monitor-alpha": _limit("--alpha", "probability of a false alarm, ever (default: 0.05)"),
+    "watch-report": _option("also write an HTML report on all windows", "--report", metavar="OUT.html"),
     "time-unit": _option(
         "unit of times that are integers and count from 1970-01-01", "--time-unit", choices=("s", "ms", "us", "ns")
     ),
@@ -216,8 +231,21 @@ _OPTIONS = {
     "debug": _option("show a traceback if an error occurs", "--debug", action="store_true"),
     "quiet": _option("on stderr, print nothing but errors", "-q", "--quiet", action="store_true"),
 }
-_FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary")
-_COLUMNS = ("label", "proba", "probas", "proba-as-truth", "weight", "pos-label", "by", "group", "time")
+_FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary", "state", "watch-report")
+_COLUMNS = (
+    "label",
+    "proba",
+    "probas",
+    "proba-as-truth",
+    "weight",
+    "pos-label",
+    "by",
+    "time",
+    "watch-time",
+    "due",
+    "group",
+    "watch-group",
+)
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -336,6 +364,23 @@ COMMANDS = (
         ),
         "files label proba weight pos-label hard by group gate-alpha max-error confidence-level summary report title "
         "exact-distcal adjust min-rows json markdown",
+    ),
+    Command(
+        "watch",
+        "monitor a stream; exit status 0: no alarm, 1: alarm, 2: usage error or invalid data, 3: too little data",
+        (
+            (
+                "every week: score what is new, and raise an alarm if predictions are no longer calibrated",
+                "truthcal watch 'log/*.csv' --time date --window 7d --state churn.tcm",
+            ),
+            (
+                "outcomes are due after some time; also monitor each region",
+                "truthcal watch loans.csv --time date --due due --by region --window month --state loans.tcm",
+            ),
+            ("from sketches by day", "truthcal watch days.sketch --window week --state churn.tcm --report churn.html"),
+        ),
+        "files label proba pos-label watch-time due watch-group by watch-window time-unit state monitor-alpha "
+        "watch-report title json markdown",
     ),
     Command(
         "demo",

@@ -29,6 +29,8 @@ class Request:
     time: str | None = None
     window: str = "auto"
     time_unit: str | None = None
+    due: str | None = None
+    state: str | None = None
     measure: str = "information_atb"
     measures: tuple[str, ...] = ()
     output: str | None = None

@@ -145,7 +145,8 @@ def to_json(value: Any) -> Any:
     return {tag: write(value)}
 
 
-def _key_value_from_json(value: Any) -> Any:
+def value_from_json(value: Any) -> Any:
+    """Decode what `to_json` returns."""
     if not isinstance(value, dict):
         return value
     ((tag, text),) = value.items()
@@ -157,7 +158,7 @@ def names_from_json(text: bytes) -> tuple[tuple[str, ...], list[Key]]:
     try:
         names = json.loads(text)
         by = check_by(names["by"])
-        keys = [checked_key(tuple(map(_key_value_from_json, key)), by) for key in names["keys"]]
+        keys = [checked_key(tuple(map(value_from_json, key)), by) for key in names["keys"]]
         return (by, keys) if ordered_keys(keys)[0] == keys else ((), [])
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
         return (), []

@@ -3,10 +3,11 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from truthcal import plots
 from truthcal.plots.svg import INK, figure_svg
+from truthcal.plots.watch import WatchDisplay
 from truthcal.reports.data import ModelData, unique_labels
 from truthcal.reports.inline_svg import Stylesheet, inline_svg
 from truthcal.reports.render import safe
@@ -14,10 +15,12 @@ from truthcal.results.curves import BiasBand, BiasCurve, ReliabilityCurve, Scale
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import percent
+from truthcal.results.watch import WatchResult
 
 # Significant digits of numbers: more would suggest a precision that no interval has.
 _DIGITS = 3
 # Inches. Displays of models choose their own height; a forest plot has axes, and a line for each segment.
+_WATCH_SIZE = (5.2, 3.4)
 _SIZE, _FOREST_WIDTH, _AXES_HEIGHT, _LINE_HEIGHT = (5.2, 4.4), 8.2, 1.15, 0.27
 # Points. The smallest text has 11 pixels on a phone, which shows a figure 365 pixels wide. A forest plot has less room
 # between its columns, and scrolls.
@@ -130,6 +133,34 @@ class Figures:
             f"windows at once {level} of the time. Windows with few rows have wide intervals.",
             result.verdict,
         )
+
+    def watched(self, result: WatchResult, *, calendar: bool) -> list[Figure]:
+        """Draw the evidence, the error and the number of rows of each window of a watched stream."""
+        rows = sum(window.n for window in result.windows)
+        late = sum(window.n_overdue for window in result.windows)
+        readings: dict[Literal["evidence", "error", "rows"], tuple[str, str, str]] = {
+            "evidence": (
+                "Evidence against calibration",
+                "The e-value of all rows up to the end of each window. Without errors it stays around 1 or below.",
+                result.status.verdict,
+            ),
+            "error": (
+                "Error in each window",
+                "Size of the calibration error in each window alone, without noise. With many windows, some intervals "
+                "are above 0 by chance; the evidence takes this into account.",
+                f"{sum(window.error.low > 0.0 for window in result.windows):,} of {len(result.windows):,} intervals "
+                "are above 0.",
+            ),
+            "rows": (
+                "Rows in each window",
+                "Rows that were scored, and rows without an outcome when the window was closed.",
+                f"{rows:,} rows were scored; {late:,} were overdue.",
+            ),
+        }
+        return [
+            self._figure(WatchDisplay(result, shows, calendar=calendar).plot, *texts, size=_WATCH_SIZE)
+            for shows, texts in readings.items()
+        ]
 
     def _figure(
         self,

@@ -13,7 +13,7 @@ _DASH = "\N{EN DASH}"
 _number = functools.partial(number, digits=3, missing=_DASH)
 
 
-def page_template() -> Any:
+def page_template(name: str = "report.html") -> Any:
     """Return the template to render; raise an error before anything is drawn if jinja2 is missing."""
     try:
         import jinja2
@@ -34,7 +34,7 @@ def page_template() -> Any:
         "typeset": typeset,
         "segment_chip": segment_chip,
     }
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def render_page(template: Any, css: str, content: dict[str, Any]) -> str:

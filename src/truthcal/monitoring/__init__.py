@@ -1,0 +1,1 @@
+"""Monitoring: evidence against calibration that stays valid however often one looks."""
