@@ -222,7 +222,7 @@ def test_damaged_states_and_other_files_are_refused(watch, write, tmp_path):
     (tmp_path / "m.tcm").write_bytes(b"something else")
     assert "not a truthcal state of `truthcal watch`" in watch(file, check=WRONG).err
     with pytest.raises(ValueError, match="is inconsistent; it was not written by truthcal"):
-        Watch.from_bytes(Watch.from_bytes(data)._sealed((2, 1), b"{}", b"x"))
+        Watch.from_bytes(Watch.from_bytes(data)._sealed(1, (2, 1), b"{}", b"x"))
 
 
 def test_other_errors(watch, quick, write, tmp_path):

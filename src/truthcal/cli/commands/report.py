@@ -94,7 +94,7 @@ def _notes_on_inputs(request: Request, data: Data) -> list[str]:
     label = f", where {c['pos_label']!r} counts as 1" if c["pos_label"] is not None else ""
     notes = [f"Outcomes are in the column {c['label']!r}{label}; predictions in {', '.join(map(repr, c['proba']))}."]
     notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
-    if c["group"]:
+    if c.get("group"):
         notes.append(f"Rows with the same value of {c['group']!r} belong together; other rows are independent.")
     if request.label is None or not request.proba:
         notes.append("Columns not named in the command were guessed from the column names and the first rows.")
