@@ -22,6 +22,8 @@ from truthcal.inference.laws import squared_length
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "groups.md"
 # Simulations without groups, whose results are far from the target.
 ALONE = 200
+# Samples whose median detectable error is used.
+SAMPLES = 15
 Array = np.ndarray
 # Outcomes, true probabilities, groups.
 Rows = tuple[Array, Array, Array]
@@ -51,7 +53,7 @@ POWER = """
 
 Independent rows in groups that mean nothing: the price of `groups=` where it is not needed. Share rejected at 5%."""
 PROMISES = """
-The mean error of the shift upwards that `assess` calls detectable with 80% power (the median of 40 samples), and the
+The mean error of the shift upwards that `assess` calls detectable with 80% power (the median of 15 samples), and the
 power against a shift with this mean error."""
 
 
@@ -161,7 +163,7 @@ def promises(design: str, repeats: int) -> list[float]:
     """
     rng = np.random.default_rng([4, list(DESIGNS).index(design)])
     errors, truths = [], []
-    for _ in range(40):
+    for _ in range(SAMPLES):
         y, q, groups = DESIGNS[design](rng)
         errors.append(tc.assess(y, q, groups=groups).detectable.too_high)
         truths.append(q)
