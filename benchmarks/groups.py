@@ -23,6 +23,8 @@ from truthcal.inference.laws import squared_length
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "groups.md"
 # Simulations without groups, whose results are far from the target.
 ALONE = 200
+# Samples whose median detectable error is used.
+SAMPLES = 15
 Array = np.ndarray
 # Outcomes, true probabilities, groups.
 Rows = tuple[Array, Array, Array]
@@ -62,7 +64,7 @@ SKETCHED_POWERS = """
 Power at 5% from rows, which are divided into cells of equal noise, and from a sketch, whose cells are always the same:
 rows that belong together in groups of 5, half of them with the same luck."""
 PROMISES = """
-The mean error of the shift upwards that `assess` calls detectable with 80% power (the median of 40 samples), and the
+The mean error of the shift upwards that `assess` calls detectable with 80% power (the median of 15 samples), and the
 power against a shift with this mean error."""
 
 
@@ -234,7 +236,7 @@ def promises(design: str, repeats: int) -> list[float]:
     """
     rng = np.random.default_rng([4, list(DESIGNS).index(design)])
     errors, truths = [], []
-    for _ in range(40):
+    for _ in range(SAMPLES):
         y, q, groups = DESIGNS[design](rng)
         errors.append(tc.assess(y, q, groups=groups).detectable.too_high)
         truths.append(q)
