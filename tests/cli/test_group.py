@@ -72,14 +72,38 @@ def test_parquet_in_small_batches_and_a_group_in_the_path(quick, tmp_path, games
     assert content["test"]["pvalue"] == pytest.approx(expected(games).test.pvalue, rel=1e-9)
 
 
-def test_more_rows_than_are_kept_otherwise(quick, write, games, monkeypatch):
+def test_more_rows_than_are_kept(quick, write, games, monkeypatch):
     from truthcal.cli import inputs
 
     monkeypatch.setitem(inputs.read_inputs.__kwdefaults__, "exact_rows", 100)
     options = "--proba", "p", "--label", "won", "--json"
     content = valid(quick("assess", write(**games), *options, "--group", "game", check=0).out)
-    assert content["input"]["exact"] is True
-    assert content["models"][0]["assessment"]["test"]["pvalue"] == expected(games).test.pvalue
+    assert content["input"]["exact"] is False
+    found = content["models"][0]["assessment"]
+    assert found["n_groups"] == 63
+    assert found["test"]["pvalue"] == pytest.approx(expected(games).test.pvalue, rel=0.1)
+
+
+def test_sketches_with_groups_that_are_split(quick, write, games, tmp_path):
+    order = np.random.default_rng(0).permutation(2520)
+    options = "--proba", "p", "--label", "won", "--group", "game"
+    for part in range(2):
+        rows = write(f"{part}.csv", **columns(games, order[part::2]))
+        quick("sketch", rows, *options, "-o", tmp_path / f"{part}.sketch", check=0)
+        quick("sketch", rows, *options, "-o", tmp_path / f"{part}.table", "--by", "half", check=0)
+    done = quick("merge", tmp_path / "0.sketch", tmp_path / "1.sketch", "-o", tmp_path / "week.sketch", check=0)
+    assert "2,520 rows in 63 groups" in done.err
+    expected_sketch = tc.Sketch(16384).update(games["won"], games["p"], groups=games["game"])
+    content = valid(quick("test", tmp_path / "week.sketch", "--json", check=0).out)
+    assert content["test"]["n_groups"] == 63
+    assert content["test"]["pvalue"] == pytest.approx(tc.calibration_test(expected_sketch).pvalue, rel=1e-6)
+    quick("merge", tmp_path / "0.table", tmp_path / "1.table", "-o", tmp_path / "week.table", check=0)
+    content = valid(quick("assess", tmp_path / "week.table", "--json", check=0).out)
+    for segment in content["models"][0]["segments"]["segments"]:
+        rows = np.flatnonzero(np.array(games["half"]) == int(segment["key"]))
+        y, p, groups = (np.array(games[name])[rows] for name in ("won", "p", "game"))
+        bias = tc.confidence_interval(tc.Sketch().update(y, p, groups=groups), measure="bias")
+        assert segment["bias_low"] == pytest.approx(bias.low)
 
 
 def test_segments_with_groups(quick, write, games):
@@ -146,7 +170,7 @@ def test_errors(quick, write, games, tmp_path):
     assert "Did you mean 'game'?" in done.err
     missing = write("missing.csv", **{**games, "game": [*games["game"][:-1], ""]})
     done = quick("assess", missing, *options, "--group", "game", check=2)
-    assert "--group has a missing value at row 2519 of" in done.err
+    assert "`game` (groups) has a missing value at row 2519 of" in done.err
     sketch = tmp_path / "rows.sketch"
     tc.Sketch().update(games["won"], games["p"]).save(sketch)
     done = quick("assess", sketch, "--group", "game", check=2)

@@ -507,7 +507,7 @@ def test_other_files_are_refused():
         tc.Monitor.from_bytes(tc.Sketch().update([1], [0.5]).to_bytes())
     monitor = tc.Monitor().update([1], [0.5])
     with pytest.raises(ValueError, match="the monitor is inconsistent"):
-        tc.Monitor.from_bytes(monitor._sealed((1, 2, 3), b"{}", b"abc"))
+        tc.Monitor.from_bytes(monitor._sealed(1, (1, 2, 3), b"{}", b"abc"))
 
 
 # --- what it says -----------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_a_late_segment_starts_in_the_windows_of_the_table():
         (lambda t: t.update(tc.SketchTable("other")), "the SketchTable is by other, but this table by region"),
         (lambda t: t.update(tc.SketchTable("region"), [0.5]), "`y_proba` must be omitted for a SketchTable"),
         (lambda t: t.merge(tc.MonitorTable("other")), "cannot merge a table by other into one by region"),
-        (lambda t: tc.MonitorTable.from_bytes(t._sealed((2, 0), b"{}")), "the monitor table is inconsistent"),
+        (lambda t: tc.MonitorTable.from_bytes(t._sealed(1, (2, 0), b"{}")), "the monitor table is inconsistent"),
     ],
 )
 def test_invalid_calls(call, message):

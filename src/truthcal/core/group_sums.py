@@ -38,7 +38,7 @@ GROUP_CELLS = 128
 FEWEST_GROUPS, FEW_GROUPS = 20, 40
 # Products of groups with at most this many filled cells are added up pair by pair, of others as dense vectors, so many
 # at a time (1 MB).
-_SMALL_GROUP, _BLOCK = 16, 1 << 10
+_SMALL_GROUP, _BLOCK = 4, 1 << 10
 
 
 class GroupEntries(NamedTuple):
@@ -88,20 +88,23 @@ class GroupEntries(NamedTuple):
 
     def _moments_of_small_groups(self, n_cells: int) -> tuple[_Array, _Array, _Array]:
         """The same for groups with few entries: each entry times the one `step` places later in its group."""
-        tables = np.zeros((3, n_cells * n_cells))
+        errors, cross, weights = np.zeros((3, n_cells, n_cells))
+
+        def products(a: _Ints, x: _Array, b: _Ints, y: _Array) -> _Array:
+            key = self.cell[a] * n_cells + self.cell[b]
+            table = np.bincount(key, x[a] * y[b], minlength=n_cells * n_cells)
+            return table.astype(np.float64, copy=False).reshape(n_cells, n_cells)
+
         for step in range(min(_SMALL_GROUP, len(self.group))):
-            last = len(self.group) - step
-            first = np.flatnonzero(self.group[:last] == self.group[step:])
-            if not len(first):
-                break
+            first = np.flatnonzero(self.group[: len(self.group) - step] == self.group[step:])
             second = first + step
-            products = (self.z, self.z), (self.z, self.h), (self.h, self.h)
-            for a, b, sign in ((first, second, True), (second, first, step > 0)):
-                if sign:
-                    key = self.cell[a] * n_cells + self.cell[b]
-                    for table, (x, y) in zip(tables, products, strict=True):
-                        table += np.bincount(key, x[a] * y[b], minlength=n_cells * n_cells)
-        errors, cross, weights = tables.reshape(3, n_cells, n_cells)
+            zz, zh, hh = (
+                products(first, x, second, y) for x, y in ((self.z, self.z), (self.z, self.h), (self.h, self.h))
+            )
+            errors, cross, weights = errors + zz, cross + zh, weights + hh
+            if step > 0:
+                errors, weights = errors + zz.T, weights + hh.T
+                cross = cross + products(second, self.z, first, self.h)
         return errors, cross, weights
 
 

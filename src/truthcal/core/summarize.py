@@ -137,6 +137,13 @@ def summarize_predictions(y_proba: object, sample_weight: object = None) -> Samp
     return Sample.from_checked(rows._replace(y=no_outcomes))
 
 
+def refuse_groups(sketch: Sketch, subject: str, instead: str) -> None:
+    """Reject a sketch whose rows have groups where independent rows are assumed."""
+    if sketch.flips is not None:
+        problem = f"is a sketch whose rows belong together (`groups`), but {subject} assume independent rows."
+        raise invalid("y_true", f"{problem} {instead}")
+
+
 def refuse_labels(points: Points | Totals, hard: bool, name: str = "y_proba") -> None:
     """Reject predictions that are all exactly 0 or 1, unless they are meant to be: they are probably labels."""
     if not hard and points.information == 0.0:

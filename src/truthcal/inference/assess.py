@@ -296,11 +296,13 @@ def _word_ratio(found: Assessment) -> str:
 
 def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
     warnings, test, n = [], found.test, found.n
-    if _negative_correlation(points) > _AGAINST:
+    # Standard errors are larger if rows belong together.
+    larger = 1.0 if found.n_groups is None else math.sqrt(1.0 / points.one_row / found.n_effective)
+    if _negative_correlation(points) > _AGAINST * larger:
         warnings.append(
             "predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
         )
-    against = _weights_against_events(points)
+    against = _weights_against_events(points) / larger
     if abs(against) > _WEIGHTS_DIFFER:
         warnings.append(
             f"events have {'smaller' if against > 0.0 else 'larger'} weights than other rows with similar predictions. "

@@ -73,10 +73,11 @@ def error_size(
         As for `calibration_test`. Outcomes may be fractions. With `groups` (of rows that belong together), pairs of
         rows in the same group count as noise, too, and the interval follows from the differences between groups.
     n_groups : int, optional
-        Number of groups of about equal weight. A prediction that is made often is a group of its own, and a group
-        whose odds differ by more than a factor of 10 is broken. Default: half the square root of the number of rows,
-        at most 50, and for more than 10,000 rows 2.3 times the cube root, at most 400; four times as many if these
-        show a significantly larger error. Rows of small weight, or with p near 0 or 1, count less.
+        Number of groups (bins) of neighbouring predictions, of about equal weight; not those of `groups`. A prediction
+        that is made often is a group of its own, and a group whose odds differ by more than a factor of 10 is broken.
+        Default: half the square root of the number of rows, at most 50, and for more than 10,000 rows 2.3 times the
+        cube root, at most 400; four times as many if these show a significantly larger error. Rows of small weight, or
+        with p near 0 or 1, count less.
     confidence_level : float, default 0.95
         Nominal coverage.
 
@@ -142,17 +143,38 @@ def _error_size_of_groups(sums: GroupSums, confidence_level: float, n_bins: int 
     squares = np.where(known, excess((bias / weight) ** 2, own, np.where(known, one_group, 0.0)), 0.0)
     mean_square = float(np.sum(squares * weight)) / max(float(np.sum(weight[known])), _ROUNDING)
     estimate = max(math.sqrt(max(mean_square, 0.0)), abs(float(np.sum(bias))))
+    if sums.one_group > _MOST_OF_ONE_GROUP:
+        why = "a few groups have nearly all of the weight"
+        return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why)
     # The errors of bins were estimated from these rows, which makes their noise look smaller.
     unit = member / np.sqrt(weight * np.where(known, 1.0 - one_group, 1.0))
-    covariance = unit.T @ sums.covariance(member @ (bias / weight)) @ unit
     wider = student_factor(sums.n_effective, confidence_level) * sums.fewer_events_factor
-    axes = Axes.of(bias / np.sqrt(weight), covariance * wider)
-    low, high = axes.length_interval(confidence_level, _UNUSUALLY_SMALL)
+    mean, error = bias / np.sqrt(weight), member @ (bias / weight)
+    covariance = unit.T @ sums.covariance(error) @ unit * wider
+
+    def axes_at(share: float) -> Axes:
+        return Axes.of(mean, covariance + np.diag(_unseen_noise(sums, error, share) @ member / weight))
+
+    axes, chance = Axes.of(mean, covariance), (1.0 - confidence_level) / 2.0
+    low, high = axes.least_length(chance, axes_at), axes.largest_length(chance, _UNUSUALLY_SMALL)
     least, largest = _bias_limits_of_groups(sums, confidence_level)
     low, high = min(max(low, least), estimate), min(max(high, estimate, largest), 1.0)
     why = f"approximation: all sizes of the error that are consistent with {sums.n_groups:,} groups of rows"
     why = f"{why}, in {count(len(weight), 'bin')}"
     return ConfidenceInterval(low, high, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
+
+
+def _unseen_noise(sums: GroupSums, error: _Array, share: float) -> _Array:
+    """Variances of cells that are not seen in the outcomes of grouped rows, if only a share of the error is true.
+
+    Then more events could have happened than did: with no events at all, the estimated variances are almost 0.
+    """
+    cells = sums.cells
+    truth = np.clip(cells.p - share * error, 0.0, 1.0)
+    possible = cells.ww * truth * (1.0 - truth)
+    seen = float(np.sum(cells.wwcc - 2.0 * error * cells.wwc + error**2 * cells.ww))
+    unseen = max(1.0 - seen / float(np.sum(possible)), 0.0) if np.any(possible > 0.0) else 0.0
+    return np.asarray(possible * (unseen * sums.design_effect))
 
 
 def _bins_of_cells(sums: GroupSums, n_bins: int | None) -> _Array:

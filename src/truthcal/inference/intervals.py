@@ -161,7 +161,7 @@ class LengthOfMean:
 
 def student_factor(n_effective: float, level: float) -> float:
     """Factor for variances estimated from a number of groups: the square of Student's quantile over the normal one."""
-    freedom = max(n_effective - 1.0, 1e-9)
+    freedom = max(n_effective - 1.0, 1.0)
     return float(special.stdtrit(freedom, (1.0 + level) / 2.0) / special.ndtri((1.0 + level) / 2.0)) ** 2
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from truthcal.core.checks import check_rows, refuse_fractional
 from truthcal.core.neighbours import neighbour_z
-from truthcal.core.summarize import given_sketch, refuse_fractional_buckets
+from truthcal.core.summarize import given_sketch, refuse_fractional_buckets, refuse_groups
 from truthcal.measures.atb_approx import bounds_of
 from truthcal.results.tests import LinearTimeTest
 
@@ -52,6 +52,7 @@ def linear_time_test(
     """
     sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
     if sketch is not None:
+        refuse_groups(sketch, "the guarantees of this test", "Use calibration_test.")
         points = sketch.points()
         refuse_fractional_buckets(points)
         value, ww, z = sketch.atb(), points.one_row, sketch.neighbour_z

@@ -207,7 +207,7 @@ def detectable_error(
     prediction axis, must be larger to be detected.
     Uses the asymptotic distribution of the statistic, under calibration and under the error; nothing is simulated.
     Rows are assumed to be independent. There is no `groups` here: how much rows of a group have in common shows only in
-    their outcomes, so `assess` with `groups` has the detectable error of grouped rows.
+    their outcomes, so `assess` with `groups` has the detectable error of grouped rows. So has a `Sketch` with groups.
 
     Examples
     --------
@@ -219,7 +219,8 @@ def detectable_error(
     """
     check_choice(measure, "measure", TENTS)
     power, alpha = _check_levels(power, alpha)
-    return detectable_of(summarize_predictions(y_proba, sample_weight).points(), power, alpha, measure)
+    summary = summarize_predictions(y_proba, sample_weight)
+    return detectable_of(summary.points(), power, alpha, measure, summary.group_sums)
 
 
 def _check_levels(power: float, alpha: float) -> tuple[float, float]:

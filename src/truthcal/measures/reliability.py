@@ -13,7 +13,7 @@ from truthcal.core.params import check_band, check_choice, check_level, check_rn
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
-from truthcal.core.summarize import given_sketch, summarize, summarize_predictions
+from truthcal.core.summarize import given_sketch, refuse_groups, summarize, summarize_predictions
 from truthcal.kernels.isotonic import isotonic
 from truthcal.kernels.poisson_binomial import poisson_binomial
 from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
@@ -102,7 +102,10 @@ def reliability_curve(
     >>> tc.reliability_curve(tc.Sketch().update(y, p), strategy="uniform", n_bins=2).high.tolist()
     [0.6666666666666666, 1.0]
     """
-    if strategy != "isotonic" and given_sketch(y_true, y_proba, sample_weight, pos_label) is None:
+    sketch = given_sketch(y_true, y_proba, sample_weight, pos_label)
+    if strategy != "isotonic" and sketch is not None:
+        refuse_groups(sketch, "intervals of bins", 'Use strategy="isotonic", and assess for intervals.')
+    if strategy != "isotonic" and sketch is None:
         n_bins, level = _check_curve(strategy, n_bins, confidence_level)
         return _binned_curve_of_rows(check_rows(y_true, y_proba, sample_weight, pos_label), strategy, n_bins, level)
     summary = summarize(y_true, y_proba, sample_weight, pos_label)

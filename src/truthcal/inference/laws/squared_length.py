@@ -42,24 +42,37 @@ class Axes:
         rest = squared_length - float(np.sum(mean[~free] ** 2))
         return side(rest, self.scales[free], mean[free] / np.sqrt(self.scales[free]))
 
-    def length_interval(self, confidence_level: float, unusually_small: float) -> tuple[float, float]:
-        """All lengths of the mean that neither tail of the observed squared length rejects.
+    def least_length(self, chance: float, axes_at: "Callable[[float], Axes]") -> float:
+        """The smallest length of the mean, in the observed direction, at which the upper tail does not reject.
 
-        The lower end is sought in the direction of the observed vector, the upper end in one that is turned, as far as
-        the observed one may be noise, towards the directions of noise: there, noise hides the mean. A squared length
-        below the quantile `unusually_small` of that of noise is replaced by it.
+        `axes_at` gives the vector on the principal axes that it has at a share of the observed length.
         """
-        chance, square = (1.0 - confidence_level) / 2.0, float(self.observed @ self.observed)
+        square = float(self.observed @ self.observed)
+        if square == 0.0:
+            return 0.0
+
+        def rising(length: float) -> float:
+            share = length / math.sqrt(square)
+            axes = axes_at(share)
+            return axes.tail(square, axes.observed * share, upper_tail) - chance
+
+        return interval_end(rising)
+
+    def largest_length(self, chance: float, unusually_small: float) -> float:
+        """The largest length of the mean at which the lower tail of the observed squared length does not reject.
+
+        The direction is the observed one, turned as far as that may be noise towards the directions of noise: there,
+        noise hides the mean. A squared length below the quantile `unusually_small` of that of noise is replaced by it.
+        """
+        square = float(self.observed @ self.observed)
         if self.noise == 0.0 or square == 0.0:
-            return math.sqrt(square), math.sqrt(square)
-        direction = self.observed / math.sqrt(square)
-        low = interval_end(lambda length: self.tail(square, direction * length, upper_tail) - chance)
+            return math.sqrt(square)
         signal = max(0.0, 1.0 - self.noise / square)
-        hidden = math.sqrt(signal) * direction
-        hidden += math.sqrt(1.0 - signal) * np.copysign(np.sqrt(self.scales / self.noise), self.observed)
-        hidden /= math.sqrt(float(hidden @ hidden))
-        least = max(square, upper_quantile(1.0 - unusually_small, self.scales))
-        return low, interval_end(lambda length: chance - self.tail(least, hidden * length, lower_tail))
+        direction = self.observed * math.sqrt(signal / square)
+        direction += math.sqrt(1.0 - signal) * np.copysign(np.sqrt(self.scales / self.noise), self.observed)
+        direction /= math.sqrt(float(direction @ direction))
+        square = max(square, upper_quantile(1.0 - unusually_small, self.scales))
+        return interval_end(lambda length: chance - self.tail(square, direction * length, lower_tail))
 
 
 def why_no_interval(rows: int, one_row: float) -> str:
