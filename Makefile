@@ -42,6 +42,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/truthfulness.py
 	$(BIN)/python benchmarks/best_response.py
 	$(BIN)/python benchmarks/segments.py
+	$(BIN)/python benchmarks/change.py
 	$(BIN)/python benchmarks/cli.py
 
 bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md and goals.md; PEERS_ARGS=--quick to try

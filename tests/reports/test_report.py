@@ -411,6 +411,8 @@ def test_report_without_jinja2_says_how_to_get_it(models, monkeypatch):
         ({"segments": {"a": 3}}, TypeError, "`segments` must contain results of truthcal.assess_segments; 'a' is 3."),
         ({"assessments": "gamed", "segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but `assessments` has one model without a name; pass a mapping."),
         ({"assessments": {"a": "gamed", "b": "gamed"}, "segments": "segments"}, ValueError, "`segments` must be a mapping of names to tables if there are 2 models, for example {'a': segments}."),
+        ({"over_time": 3}, TypeError, "`over_time` must be a result of truthcal.assess_over_time; got 3."),
+        ({"over_time": {"a": 3}}, TypeError, "`over_time` must contain results of truthcal.assess_over_time; 'a' is 3."),
         ({"comparisons": 3}, TypeError, "`comparisons` must be a mapping of pairs of names to results of truthcal.compare; got 3."),
         ({"comparisons": {"ab": 3}}, TypeError, "`comparisons` must have pairs of names as keys, like ('old', 'new'); got 'ab'."),
         ({"comparisons": {("a", "b"): 3}}, ValueError, "`comparisons` names 'b', but `assessments` has 'a'."),
@@ -443,3 +445,39 @@ def test_labels_are_all_different():
     found = unique_labels(names)
     assert len(set(found)) == 3
     assert max(map(len, found)) <= 28
+
+
+# --- over time --------------------------------------------------------------------------------------------------------
+
+
+def over_time(factor, windows=12):
+    rng = np.random.default_rng(0)
+    p, t = rng.random(200 * windows), np.repeat(np.arange(windows), 200)
+    y = rng.random(len(t)) < np.where(t < windows // 2, 1.0, factor) * p
+    day = np.datetime64("2024-01-01") + 7 * t
+    return tc.assess(y, p), tc.assess_over_time(y, p, day, window="week")
+
+
+def test_a_change_is_in_the_verdict_and_in_its_own_section():
+    assessment, result = over_time(0.6)
+    report = tc.report(assessment, over_time=result)
+    page, text = read(report.html), text_of(report)
+    assert result.kind == "changed"
+    assert plain(result.verdict) in text
+    assert f"Changed around {result.change.label}" in page.text("span")
+    assert "Over time" in page.text("h2")
+    assert "Error over time" in page.text("strong")
+    assert all(window.label in page.text("th") for window in result.windows)
+
+
+def test_stable_models_have_no_chip_and_many_windows_are_cut():
+    assessment, result = over_time(1.0, windows=70)
+    assert result.kind == "stable"
+    report = tc.report({"a": assessment, "b": assessment}, over_time={"b": result})
+    page = read(report.html)
+    assert page.text("h3").count("Over time") == 1
+    assert not any("Changed around" in text for text in page.text("span"))
+    assert "Only the last 60 of 70 windows are shown." in text_of(report)
+    labels = [window.label for window in result.windows]
+    assert labels[9] not in page.text("th")
+    assert labels[10] in page.text("th")

@@ -175,6 +175,7 @@ def assess_over_time(
     merged into 64 blocks for the p-value.
 
     Windows have no rows in common, so that each interval has the level ``confidence_level ** (1 / windows)`` (Sidak).
+    Intervals are approximations; the same page has the simulated share of data sets in which all of them hold.
     Rows are assumed to be independent: if rows of one window belong together (a patient, a match), their common
     deviation looks like a change.
     References: Andrews, Ploberger (1994), Optimal tests when a nuisance parameter is present only under the

@@ -130,7 +130,7 @@ class Figures:
             plots.OverTimeDisplay(result).plot,
             "Error over time",
             "Size of the error in each window of time, without noise. The intervals contain the true errors of all "
-            f"windows at once {level} of the time. Windows with few rows have wide intervals.",
+            f"windows at once about {level} of the time. Windows with few rows have wide intervals.",
             result.verdict,
         )
 

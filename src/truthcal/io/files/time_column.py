@@ -1,7 +1,7 @@
 """The time column of record batches, decoded to `Times`."""
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ def decode_times(record: Any, name: str, source: Source, first: int = 0, unit: s
         times = times_of(integers_of_text(column), "time", unit)
     except (ValueError, TypeError):
         _refuse_time(column, rows, first, unit, subject)
-        raise
     return times if rows is None else Times(times.values[rows], times.counter, times.zoned)
 
 
@@ -45,15 +44,18 @@ def _distinct_times(column: Any) -> tuple[NDArray[np.int64] | None, Any]:
     if plain and not column.null_count:
         return None, column
     encoded = decode_to_dictionary(column)
-    return np.from_dlpack(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
+    # Only values of this batch: the dictionary may hold those of the whole file.
+    occurring, rows = np.unique(np.from_dlpack(encoded.indices), return_inverse=True)
+    return rows.astype(np.int64), encoded.dictionary.take(arrow().array(occurring)).to_pylist()
 
 
-def _refuse_time(column: Any, rows: NDArray[np.int64] | None, first: int, unit: str | None, subject: str) -> None:
+def _refuse_time(column: Any, rows: NDArray[np.int64] | None, first: int, unit: str | None, subject: str) -> NoReturn:
     """Raise the error for a column of times again, with the name of the file and the number of the row in it."""
-    values = column if rows is None else [integers_of_text(column)[row] for row in rows]
+    distinct = integers_of_text(column)
     try:
-        times_of(values, "time", unit)
+        times_of(column if rows is None else [distinct[row] for row in rows], "time", unit)
     except (ValueError, TypeError) as error:
         parts = vars(error)
         problem = _ROW.sub(lambda match: f"at row {first + int(match[1])}", parts["problem"])
         raise invalid("time", problem, type(error), subject=subject, fix=parts["fix"]) from None
+    raise AssertionError("the rows have the same times as their distinct values")
