@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 import pickle
+import sqlite3
 from datetime import date, datetime
 
 import numpy as np
@@ -84,6 +85,20 @@ def test_a_table_of_sketches_by_day():
         other.update(*part, time=day)
     assert monitor.status().n_windows == 3  # Sunday the 1st, and two weeks that start on Monday
     assert monitor.status().log_e_value == pytest.approx(other.status().log_e_value, abs=1e-9)
+
+
+def test_a_query_by_day_in_a_database():
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (day TEXT, y INTEGER, p REAL)")
+    y, p = rows(60)
+    days = [f"2026-03-{2 + i // 20:02}" for i in range(60)]
+    database.executemany("INSERT INTO t VALUES (?, ?, ?)", zip(days, y.tolist(), p.tolist(), strict=True))
+    query = tc.sketch_sql("t", y_true="y", y_proba="p", by="day", dialect="sqlite")
+    table = tc.sketch_from_rows(database.execute(query), by="day")
+    by_day = tc.Monitor(window="day").update(table).status()
+    direct = tc.Monitor(window="day").update(y, p, time=days).status()
+    assert by_day.n_windows == 3
+    assert by_day.log_e_value == pytest.approx(direct.log_e_value, abs=1e-9)
 
 
 def test_priors_add_up_to_at_most_one():

@@ -10,10 +10,10 @@ EDGES = [float(edge) for edge in edges_of(128)]
 
 def tilts():
     """All (prior, function of the bucket's centre)."""
-    shapes = [(0.45, lambda x: 1.0), (0.25, lambda x: min(max(math.log(x / (1 - x)), -4.0), 4.0) / 2)]
+    shapes = [(0.55, lambda x: 1.0), (0.25, lambda x: min(max(math.log(x / (1 - x)), -4.0), 4.0) / 2)]
     for scale in (4, 8):
         shapes += [
-            (0.15 / (scale + 1), lambda x, scale=scale, k=k: max(1 - abs(x * scale - k), 0.0)) for k in range(scale + 1)
+            (0.10 / (scale + 1), lambda x, scale=scale, k=k: max(1 - abs(x * scale - k), 0.0)) for k in range(scale + 1)
         ]
     return [
         (share * part / 2, lambda x, a=sign * size, f=shape: a * f(x))

@@ -24,7 +24,7 @@ BUCKETS = GRID.n_buckets
 # found early in any case, and the smallest sizes pay only in streams of millions of rows.
 _SIZES = {0.005: 0.03, 0.02: 0.07, 0.06: 0.20, 0.14: 0.30, 0.32: 0.25, 0.8: 0.10, 2.0: 0.05}
 # Shares of the shapes: a shift, a change of the slope, and bumps of widths 2/4 and 2/8.
-_SHIFT, _SLOPE, _BUMPS = 0.45, 0.25, 0.30
+_SHIFT, _SLOPE, _BUMPS = 0.55, 0.25, 0.20
 _SCALES = (4, 8)
 _STEEPEST = 4.0  # log-odds beyond which the tilt of the slope is constant
 # Rows of groups are tilted in blocks of this size, to bound memory: 15 MB.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.group_keys import Key
+from truthcal.core.group_sums import FEWEST_GROUPS
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.windows import Window
@@ -25,7 +26,6 @@ from truthcal.results.watch import WatchedWindow, WatchResult
 
 # Windows whose records are kept.
 _MOST_WINDOWS = 2000
-_NO_ERROR = ConfidenceInterval(math.nan, math.nan, 0.95, "error", math.nan, "none", "there are no rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,13 @@ class WindowRows:
         if not self.n:
             return math.nan
         return float(self.p.mean()) if self.sketch is None else float(self.sketch.table()["wp"].sum() / self.n)
+
+    @property
+    def mean_true(self) -> float:
+        """Mean outcome; nan if there are no rows."""
+        if not self.n:
+            return math.nan
+        return float(self.y.mean()) if self.sketch is None else self.mean_proba - self.sketch.bias()
 
 
 class Watch(BinaryFile):
@@ -107,19 +114,14 @@ class Watch(BinaryFile):
             self.total._add_rows(rows.y, rows.p, rows.groups, index)
 
     def _record(self, start: int, rows: WindowRows) -> WatchedWindow:
-        mean_true, error = math.nan, _NO_ERROR
-        if rows.sketch is not None and rows.n:
-            mean_true, error = rows.mean_proba - rows.sketch.bias(), error_size(rows.sketch)
-        elif rows.n:
-            mean_true, error = float(rows.y.mean()), error_size(rows.y, rows.p)
         return WatchedWindow(
             label=self.window.label(start),
             start=start,
             n=rows.n,
             n_overdue=len(rows.missing),
             mean_proba=rows.mean_proba,
-            mean_true=mean_true,
-            error=error,
+            mean_true=rows.mean_true,
+            error=_error_of(rows),
             log_e_value=self.total._blocks.log_e_value(),
             alarm=self.total._alarm_window is not None,
         )
@@ -165,6 +167,18 @@ class Watch(BinaryFile):
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AssertionError):
             raise ValueError(f"{name}: the {cls._NOUN} is inconsistent; it was not written by truthcal.") from None
         return watch
+
+
+def _error_of(rows: WindowRows) -> ConfidenceInterval:
+    """Return the size of the error of a window alone, if there are rows and, for rows in groups, enough groups."""
+    if rows.n and rows.sketch is not None:
+        return error_size(rows.sketch)
+    why = "there are no rows"
+    if rows.n:
+        if rows.groups is None or len(set(rows.groups)) >= FEWEST_GROUPS:
+            return error_size(rows.y, rows.p, groups=rows.groups)
+        why = f"there are fewer than {FEWEST_GROUPS} groups of rows"
+    return ConfidenceInterval(math.nan, math.nan, 0.95, "error", math.nan, "none", why)
 
 
 def _error_to_json(error: ConfidenceInterval) -> list[Any]:

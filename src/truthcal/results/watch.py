@@ -27,7 +27,7 @@ class WatchedWindow(Result):
     mean_proba, mean_true : float
         Mean prediction and mean outcome of the scored rows; nan if there are none.
     error : ConfidenceInterval
-        Size of the error in this window alone.
+        Size of the error in this window alone; nan without rows, or with rows in fewer than 20 groups.
     log_e_value : float
         Logarithm of the evidence of the whole stream at its end.
     alarm : bool
@@ -52,7 +52,7 @@ class WatchedWindow(Result):
 
     def cells(self) -> list[str]:
         """Format the window as a row of a table."""
-        ends = self.error.ends(2)
+        ends = "" if math.isnan(self.error.low) else self.error.ends(2)
         error = f"{self.error.size(2)}{f' ({ends})' if ends and self.error.low > 0.0 else ''}"
         bias = number(self.bias, 2, sign="+", missing="-")
         e_value = format_evidence(self.log_e_value)
@@ -61,7 +61,7 @@ class WatchedWindow(Result):
             f"{self.n:,}",
             f"{self.n_overdue:,}",
             bias,
-            error if self.n else "-",
+            "-" if math.isnan(self.error.estimate) else error,
             e_value,
             "alarm" if self.alarm else "ok",
         ]
