@@ -298,3 +298,22 @@ def test_a_killed_run_is_continued_as_if_nothing_had_happened(write, tmp_path):
     words = done.stdout.splitlines()[-1].split()
     assert words[:2] == ["killed", "50"]
     assert int(words[3]) >= 10  # most found a state
+
+
+def test_error_of_a_window_with_groups_needs_enough_groups(watch, write):
+    """Rows of one group repeat each other: an interval for independent rows would be far too narrow."""
+    rng = np.random.default_rng(0)
+    rows = {"date": [], "score": [], "hit": [], "game": []}
+    for day, games in (("2026-01-05", 19), ("2026-01-12", 25), ("2026-01-19", 1)):
+        for game in range(games):
+            p, won = rng.random(10).round(3), int(rng.random() < 0.5)
+            rows["date"] += [day] * 10
+            rows["score"] += p.tolist()
+            rows["hit"] += [won] * 10
+            rows["game"] += [f"{day} {game}"] * 10
+    done = watch(write("games.csv", **rows), "--group", "game", "--json")
+    few, enough = valid(done.out)["windows"]
+    assert few["error"]["estimate"] is None
+    second = slice(190, 440)
+    expected = tc.error_size(rows["hit"][second], rows["score"][second], groups=rows["game"][second])
+    assert enough["error"]["estimate"] == pytest.approx(expected.estimate)
