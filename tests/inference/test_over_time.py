@@ -95,7 +95,7 @@ def test_frames_text_and_json(changed):
     assert lines[0] == changed.verdict
     assert lines[2].split() == ["week", "rows", "bias", "error"]
     assert lines[3].startswith("2024-01-01")
-    assert lines[-1] == "Intervals hold for all 9 windows at once with 95% confidence."
+    assert lines[-1] == "Intervals hold for all 9 windows at once with about 95% confidence."
     assert "| 2024-01-01 |" in changed.to_markdown()
 
 
@@ -233,3 +233,14 @@ def test_intervals_hold_for_all_windows_at_once(factor):
         hits["error"] += all(error in window.error for window in windows)
     for name, number in hits.items():
         assert_covered(number, count, name, 0.93)
+
+
+def test_more_windows_than_sketches_that_exist_at_a_time():
+    rng = np.random.default_rng(0)
+    day, p = np.repeat(np.arange(150), 40), rng.random(6000).round(3)
+    y = rng.random(6000) < p
+    order = rng.permutation(6000)
+    result = tc.assess_over_time(y[order], p[order], day[order], window=1)
+    assert [window.start for window in result.windows] == list(range(150))
+    biases = [np.mean(p[day == k]) - np.mean(y[day == k]) for k in range(150)]
+    np.testing.assert_allclose([window.bias.estimate for window in result.windows], biases, atol=1e-12)

@@ -27,6 +27,8 @@ from truthcal.results.over_time import ChangeTest, TimeAssessment, TimeWindow
 
 # Intervals take about 1 ms per window.
 MOST_WINDOWS = 1000
+# Sketches of windows that exist at a time, 1 MB each, before they join a table, which keeps only filled buckets.
+_SKETCHES = 64
 _BY, _DAY = "window", 86_400 * 10**6
 
 
@@ -247,13 +249,16 @@ def _table_of_windows(
     starts = window.starts(times)
     edges = np.flatnonzero(np.diff(starts, prepend=starts[0] - 1, append=starts[-1] + 1))
     Span.of(times).refuse_too_many(len(edges) - 1, window)
-    sketches, first_times = {}, {}
+    tables, sketches, first_times = list[SketchTable](), dict[int, Sketch](), dict[int, int]()
     for first, last in pairwise(edges.tolist()):
         part = [column[first:last] for column in columns]
         if len(part) < 3 or np.any(part[2] > 0):
             sketches[int(starts[first])] = Sketch().update(*part, pos_label=pos_label)
             first_times[int(starts[first])] = int(times.values[first])
-    table = SketchTable.from_sketches(sketches, by=_BY)
+        if len(sketches) == _SKETCHES or (sketches and last == len(times)):
+            tables.append(SketchTable.from_sketches(sketches, by=_BY))
+            sketches = {}
+    table = sum(tables[1:], tables[0])
     outcomes = columns[0] if pos_label is None else columns[0] == pos_label
     table.neighbour_z = neighbour_z(columns[1], outcomes, np.repeat(np.arange(len(edges) - 1), np.diff(edges)))
     return table, first_times

@@ -178,6 +178,6 @@ class TimeAssessment(RowOrderNote, PageResult):
         rows = [window.cells(unit=unit) for window in self.windows[:_SHOWN]]
         header = [self.window, "rows", f"bias{unit.per}", f"error{unit.per}"]
         level = percent(self.confidence_level)
-        note = f"Intervals hold for all {count(len(self.windows), 'window')} at once with {level} confidence."
+        note = f"Intervals hold for all {count(len(self.windows), 'window')} at once with about {level} confidence."
         notes = [*more_rows(len(self.windows), _SHOWN), note]
         return Page(self.verdict, Table(header, rows, right=[1]), notes, self._row_order_warnings())
