@@ -256,6 +256,24 @@ def table(header: str, rows: list[list[str]]) -> list[str]:
     return ["", header, f"|{'|'.join(sides)}|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
+def sketch_section(repeats: int, processes: int) -> list[str]:
+    """Write the section on sketches."""
+    with ProcessPoolExecutor(processes) as pool:
+        in_sketches = list(pool.map(sketched, MANY_GROUPS, [repeats] * len(MANY_GROUPS)))
+        from_sketches = list(pool.map(sketched_powers, POWERS, [repeats] * len(POWERS)))
+    of_sketches = [
+        [design, *(f"{x:.3f}" for x in row[:5]), f"{row[5]:.2f} ± {row[6]:.2f}"]
+        for design, row in zip(MANY_GROUPS, in_sketches, strict=True)
+    ]
+    of_shapes = [[case, *(f"{x:.3f}" for x in row)] for case, row in zip(POWERS, from_sketches, strict=True)]
+    return [
+        SKETCHES.format(repeats),
+        *table("| design | 5% | 1% | bias | bias, shift | error, shift | width |", of_sketches),
+        SKETCHED_POWERS,
+        *table("| predictions | rows | sketch |", of_shapes),
+    ]
+
+
 def page(repeats: int, processes: int) -> str:
     """Write the page."""
     designs, pairs = list(DESIGNS), [(design, error) for design in DESIGNS for error in ERRORS]
@@ -264,8 +282,6 @@ def page(repeats: int, processes: int) -> str:
         found = list(pool.map(sizes, designs, [4 * repeats] * len(designs)))
         covered = list(pool.map(coverage, *zip(*pairs, strict=True), [repeats] * len(pairs)))
         power = list(pool.map(powers, *zip(*cases, strict=True), [repeats] * len(cases)))
-        in_sketches = list(pool.map(sketched, MANY_GROUPS, [repeats] * len(MANY_GROUPS)))
-        from_sketches = list(pool.map(sketched_powers, POWERS, [repeats] * len(POWERS)))
         promised = list(pool.map(promises, designs[:6], [repeats] * 6))
     of_size = [
         [design, f"{row[0]:.0f}", *(f"{x:.4f}" for x in row[1:4]), *(f"{x:.2f}" for x in row[4:])]
@@ -277,11 +293,6 @@ def page(repeats: int, processes: int) -> str:
         for (n, rows, error), row in zip(cases, power, strict=True)
     ]
     of_promises = [[design, f"{x:.3f}", f"{y:.2f}"] for design, (x, y) in zip(designs, promised, strict=False)]
-    of_sketches = [
-        [design, *(f"{x:.3f}" for x in row[:5]), f"{row[5]:.2f} ± {row[6]:.2f}"]
-        for design, row in zip(MANY_GROUPS, in_sketches, strict=True)
-    ]
-    of_shapes = [[case, *(f"{x:.3f}" for x in row)] for case, row in zip(POWERS, from_sketches, strict=True)]
     parts = [
         INTRODUCTION.format(4 * repeats, *(math.sqrt(x * (1.0 - x) / 4 / repeats) for x in (0.05, 0.01)), repeats),
         *table("| design | effective groups | 5% | 1% | lower tail, 1% | no groups, 5% | no groups, 1% |", of_size),
@@ -291,10 +302,7 @@ def page(repeats: int, processes: int) -> str:
         *table("| rows | predictions | with groups | without |", of_power),
         PROMISES,
         *table("| design | mean error | power |", of_promises),
-        SKETCHES.format(repeats),
-        *table("| design | 5% | 1% | bias | bias, shift | error, shift | width |", of_sketches),
-        SKETCHED_POWERS,
-        *table("| predictions | rows | sketch |", of_shapes),
+        *sketch_section(repeats, processes),
         "",
     ]
     return "\n".join(parts)
@@ -305,9 +313,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--sketches", action="store_true", help="write only the section on sketches")
     parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
     arguments = parser.parse_args()
-    text = page(arguments.repeats, arguments.processes)
+    if arguments.sketches:
+        section = sketch_section(arguments.repeats, arguments.processes)
+        others = PAGE.read_text(encoding="utf-8").partition(SKETCHES[:16])[0].rstrip("\n")
+        text = "\n".join([others, *section, ""])
+    else:
+        text = page(arguments.repeats, arguments.processes)
     if arguments.show:
         print(text)
     else:

@@ -716,8 +716,8 @@ def broken_files():
         "one bit": (bytes(flipped), r"the sketch is corrupted \(checksum mismatch\)"),
         "appended": (good + b"x", r"the sketch is corrupted \(checksum mismatch\)"),
         "next version": (
-            sealed(body[:8] + struct.pack("<I", 3) + body[12:]),
-            "format version 3, but this truthcal reads versions up to 2; upgrade truthcal",
+            sealed(body[:8] + struct.pack("<I", 4) + body[12:]),
+            "format version 4, but this truthcal reads versions up to 3; upgrade truthcal",
         ),
         "not a number": (sealed(nan_sum), "the sketch is inconsistent"),
         "wrong bucket": (sealed(other_bucket), "the sketch is inconsistent"),

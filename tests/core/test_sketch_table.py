@@ -934,8 +934,8 @@ def broken_files():
         "one bit": (bytes(flipped), r"the sketch table is corrupted \(checksum mismatch\); copy or write it again"),
         "appended": (good + b"x", r"the sketch table is corrupted \(checksum mismatch\)"),
         "next version": (
-            with_bytes(8, struct.pack("<I", 3)),
-            "a sketch table of format version 3, but this truthcal reads versions up to 2; upgrade truthcal",
+            with_bytes(8, struct.pack("<I", 4)),
+            "a sketch table of format version 4, but this truthcal reads versions up to 3; upgrade truthcal",
         ),
     }
 

@@ -208,11 +208,49 @@ def test_of_flips_gives_nearly_the_same_test():
     summary = summarize(y, np.clip(p + 0.03, 0, 1), groups=groups)
     exact, kernel = summary.group_sums, TentKernel.of("information_atb", summary.points())
     z, h = cell_vectors(y, np.clip(p + 0.03, 0, 1), None, groups, exact.cells.low, exact.cells.high)
-    signs = rng.choice([-1.0, 1.0], (512, len(z)))
+    signs = rng.choice([-1.0, 1.0], (512, len(z))) / 512**0.5
     sketched = GroupSums.of_flips(exact.cells, signs @ z, signs @ h, 300)
     one, other = (SignFlips.of(x, kernel).tails().greater for x in (exact, sketched))
     assert other == pytest.approx(one, rel=0.4, abs=0.02)
     assert len(sketched.flipped(5, rng)) == 5
+
+
+def test_events_that_did_not_happen_widen_the_interval_of_the_error():
+    groups, p = np.repeat(np.arange(40), 5), np.full(200, 0.01)
+    error = tc.error_size(np.zeros(200), p, groups=groups)
+    assert (error.low, error.estimate) == (0.0, pytest.approx(0.01))
+    p = np.linspace(0.0, 0.1, 200)
+    error, bias = (f(np.zeros(200), p, groups=groups) for f in (tc.error_size, bias_of))
+    assert error.low < 0.035 < 0.05 < error.high
+    assert bias.low < 0.035 < 0.05 <= bias.high
+
+
+def bias_of(y, p, groups):
+    return tc.confidence_interval(y, p, measure="bias", groups=groups)
+
+
+def test_one_group_with_nearly_all_of_the_weight_has_no_interval():
+    rng = np.random.default_rng(21)
+    groups, p = np.repeat(np.arange(40), 5), rng.random(200)
+    y, w = rng.random(200) < p, np.where(groups == 0, 1e6, 1.0)
+    error = tc.error_size(y, p, groups=groups, sample_weight=w)
+    assert np.isnan(error.low)
+    assert error.why == "a few groups have nearly all of the weight"
+    assert tc.assess(y, p, groups=groups, sample_weight=w).kind == "too few rows"
+
+
+def test_groups_whose_errors_cancel():
+    """Both teams of each match: the bias is 0 in every group, and known to be."""
+    rng = np.random.default_rng(22)
+    p = rng.uniform(0.2, 0.8, 300)
+    won = rng.random(300) < p
+    y, p = np.stack([won, ~won], 1).ravel(), np.stack([p, 1.0 - p], 1).ravel()
+    groups = np.repeat(np.arange(300), 2)
+    result = tc.assess(y, p, groups=groups)
+    assert abs(result.bias_interval.high) < 1e-6
+    assert result.test.pvalue > 0.01
+    assert result.test.less > 0.01
+    assert result.n_effective == pytest.approx(600)
 
 
 # --- comparison, profile, gate ----------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_names_and_columns_are_checked():
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name not in SLOW], indirect=True)
 def test_too_many_segments_are_refused(engine, monkeypatch):
     monkeypatch.setattr(segment_flips, "MAX_SEGMENTS", 3)
-    message = "`by` has more than 3 segments, and with groups each of them takes 0.40 MB; name fewer columns"
+    message = "`by` has more than 3 segments, and with groups each of them takes up to 0.4 MB; name fewer columns"
     with pytest.raises(ValueError, match=message):
         tc.sketch_frame(engine(table(site=[str(i % 4) for i in range(N)])), by="site", **COLUMNS)
 

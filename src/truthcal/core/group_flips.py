@@ -32,13 +32,13 @@ _Key = TypeVar("_Key", bound=Hashable)
 SLOTS = 1 << kernel.SLOT_BITS
 # Cells are the buckets of the grid with this many buckets: unions of buckets of all finer grids.
 CELLS = 1 << kernel.CELL_BITS
-# Sums by group and cell, at most, and places for them.
-MOST_SUMS, _PLACES = 1 << 13, 1 << 14
+# Sums by group and cell, at most, and places for them: at first, and at most. Half of the places are left empty.
+MOST_SUMS, _FEW_PLACES, _MOST_PLACES = 1 << 13, 1 << 8, 1 << 14
 # Smallest hashes that are kept. Fewer groups are counted; the number of more groups is estimated with a standard error
 # of 3%.
 COUNTED = 1 << 10
 # Bytes in memory, at most.
-SIZE = 24 * _PLACES + 8 * COUNTED
+SIZE = 24 * _MOST_PLACES
 _NO_WEIGHTS = np.empty(0)
 _CELL_MASK = np.uint64(CELLS - 1)
 
@@ -53,14 +53,14 @@ class EstimatedCount(int):
 class GroupFlips:
     """The sums of the groups of one sketch, by group or with signs by slot, and the smallest hashes of groups.
 
-    The key of a sum is the hash of the group with the number of the cell in place of its lowest 7 bits. Memory: 0.4 MB
-    for sums by group, 0.27 MB by slot.
+    The key of a sum is the hash of the group with the number of the cell in place of its lowest 7 bits. Memory: 48 to
+    192 bytes for each sum by group, at most 0.4 MB; 0.27 MB by slot.
     """
 
     def __init__(self, grid: Grid) -> None:
         self.grid, self.n_cells = grid, cells_of(grid)
-        self._keys: Hashes | None = np.full(_PLACES, kernel.EMPTY)  # None: sums are kept by slot
-        self._sums: _Array = np.zeros((_PLACES, 2))
+        self._keys: Hashes | None = np.full(_FEW_PLACES, kernel.EMPTY)  # None: sums are kept by slot
+        self._sums: _Array = np.zeros((_FEW_PLACES, 2))
         self._used = 0
         self._smallest = np.empty(0, np.uint64)
 
@@ -70,15 +70,13 @@ class GroupFlips:
         """Add valid rows, which may have weight 0, and the hashes of their groups."""
         outcomes, weights = y.astype(np.float64), _NO_WEIGHTS if w is None else w
         grid, shift = self.grid.tables, (self.grid.n_buckets // self.n_cells).bit_length() - 1
-        rest = slice(None)
-        if self._keys is not None:
-            table = self._keys, self._sums, self._used, MOST_SUMS
+        while self._keys is not None:
+            table = self._keys, self._sums, self._used, self._room()
             first, self._used = kernel.add_rows_to_groups(p, outcomes, weights, hashes, grid, shift, *table)
             if first == len(p):
                 return
-            self._collapse()
-            rest = slice(first, None)
-        p, outcomes, weights, hashes = p[rest], outcomes[rest], weights[rest], hashes[rest]
+            p, outcomes, weights, hashes = p[first:], outcomes[first:], weights[first:], hashes[first:]
+            self._make_room()
         kernel.add_rows_to_slots(p, outcomes, weights, hashes, grid, shift, self._sums)
         self._count(hashes if w is None else hashes[weights > 0.0])
 
@@ -96,15 +94,29 @@ class GroupFlips:
             self._add_sums(*other._by_group())
 
     def _add_sums(self, keys: Hashes, sums: _Array) -> None:
-        if self._keys is not None:
-            table = self._keys, self._sums, self._used, MOST_SUMS
+        while self._keys is not None:
+            table = self._keys, self._sums, self._used, self._room()
             first, self._used = kernel.add_sums_to_groups(keys, sums, *table)
             if first == len(keys):
                 return
-            self._collapse()
             keys, sums = keys[first:], sums[first:]
+            self._make_room()
         kernel.add_sums_to_slots(keys, sums, self._sums)
         self._count(keys)
+
+    def _room(self) -> int:
+        """Return the number of sums by group for which there is room now."""
+        return 0 if self._keys is None else min(len(self._keys) // 2, MOST_SUMS)
+
+    def _make_room(self) -> None:
+        """Make room for four times as many sums by group; if there are too many, keep them by slot."""
+        if self._used >= MOST_SUMS or self._keys is None:
+            self._collapse()
+            return
+        keys, sums = self._by_group()
+        self._keys = np.full(min(4 * len(self._keys), _MOST_PLACES), kernel.EMPTY)
+        self._sums = np.zeros((len(self._keys), 2))
+        kernel.add_sums_to_groups(keys, sums, self._keys, self._sums, 0, len(keys))
 
     def _collapse(self) -> None:
         """Keep sums by slot from now on."""

@@ -55,7 +55,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
     ``Decimal(1)`` are the same key; the table keeps the first of these types that occurs, in this order. Times with a
     zone are converted to UTC. Groups without rows are omitted.
 
-    Memory: 136 bytes per filled bucket of each group, plus the keys, and 0.4 MB for each key if `groups` of
+    Memory: 136 bytes per filled bucket of each group, plus the keys, and up to 0.4 MB for each key if `groups` of
     `sketch_frame` or `scan` says which rows belong together.
 
     Examples

@@ -18,12 +18,12 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_missing_groups
 
 _Rows = NDArray[Any]
-# With groups, each segment takes 0.4 MB.
+# With groups, each segment takes up to 0.4 MB.
 MAX_SEGMENTS = 1000
 
 
 class SegmentFlips:
-    """The sums with signs of groups of all rows, under the key (), or of each segment. Memory: 0.4 MB for each."""
+    """The sums of groups of all rows, under the key (), or of each segment. Memory: up to 0.4 MB for each."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -66,9 +66,8 @@ class SegmentFlips:
     def store_in(self, result: Sketch | SketchTable) -> None:
         """Store the sums in the sketch, or in the table, of the same rows. The order of rows no longer matters."""
         if self._too_many:
-            problem = (
-                f"has more than {MAX_SEGMENTS:,} segments, and with groups each of them takes {SIZE / 1e6:.2f} MB;"
-            )
+            size = f"with groups each of them takes up to {SIZE / 1e6:.1f} MB;"
+            problem = f"has more than {MAX_SEGMENTS:,} segments, and {size}"
             cure = "name fewer columns, or coarser ones, or sketch some segments at a time."
             raise invalid("by", f"{problem} {cure}")
         if not self._flips:
