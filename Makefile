@@ -45,9 +45,10 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/change.py
 	$(BIN)/python benchmarks/cli.py
 
-bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md and goals.md; PEERS_ARGS=--quick to try
+bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md, goals.md and monitor.md; PEERS_ARGS=--quick to try
 	$(PEERS)/bin/python benchmarks/peers.py $(PEERS_ARGS)
 	$(PEERS)/bin/python benchmarks/goals.py
+	$(PEERS)/bin/python benchmarks/monitor.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

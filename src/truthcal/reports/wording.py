@@ -50,7 +50,9 @@ class Chip:
     mood: str
 
 
-def model_chips(assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None) -> list[Chip]:
+def model_chips(
+    assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None = None
+) -> list[Chip]:
     """Word the verdict on a model and, if there are any, the number of its miscalibrated segments and its change."""
     a = assessment
     open_question = not detects_large_errors(a.detectable.largest, a.mean_proba) or a.test.impossible > 0
@@ -69,7 +71,9 @@ def segment_chip(kind: str) -> Chip:
     return Chip(kind.capitalize(), mood(kind))
 
 
-def verdict_lines(assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None) -> list[str]:
+def verdict_lines(
+    assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None = None
+) -> list[str]:
     """Word the verdict on a model, then that on its segments if any of them is miscalibrated, and any change."""
     lines = typeset(assessment.verdict).splitlines()
     if table is not None and table.miscalibrated:
