@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,13 +84,23 @@ class Alternative:
         return normal, max(variance, _LEAST_VARIANCE * normal)
 
 
+class GroupNoise(NamedTuple):
+    """Noise of rows that belong together, for planning a test.
+
+    `covariance`: that of the sums of w c / W at the points. `one_group`: one over the effective number of groups.
+    """
+
+    covariance: _Array
+    design_effect: float
+    one_group: float
+
+
 @dataclass(frozen=True, slots=True)
 class Design:
     """Predictions for which a test is planned: points with their share of the weight.
 
     `squares`, `cubes`, `fourths`: sums of (w / W)^2, (w / W)^3 and (w / W)^4. `phi`: coordinates of the points in the
-    space where the kernel is the inner product. `groups`: for rows that belong together, the covariance of the sums of
-    w c / W at the points, and their design effect.
+    space where the kernel is the inner product. `groups`: of rows that belong together.
     """
 
     x: _Array
@@ -99,7 +109,7 @@ class Design:
     cubes: _Array
     fourths: _Array
     phi: _Array
-    groups: tuple[_Array, float] | None = None
+    groups: GroupNoise | None = None
 
     @classmethod
     def of(cls, points: Points, measure: str) -> Self:
@@ -120,12 +130,13 @@ class Design:
         cells, none = sums.cells, np.zeros(len(sums.cells))
         covariance = sums.covariance(float(np.sum(cells.bias))) / (1.0 - sums.one_group)
         phi = kernel.axes(kernel.positions(cells))
-        return cls(cells.p, cells.weight, cells.ww, none, none, phi, (covariance, sums.design_effect))
+        noise = GroupNoise(covariance, sums.design_effect, sums.one_group)
+        return cls(cells.p, cells.weight, cells.ww, none, none, phi, noise)
 
     @property
     def information(self) -> float:
         """Sum of p(1 - p), scaled to the effective sample size."""
-        rows = 1.0 / float(np.sum(self.squares)) / (1.0 if self.groups is None else self.groups[1])
+        rows = 1.0 / float(np.sum(self.squares)) / (1.0 if self.groups is None else self.groups.design_effect)
         return rows * float(np.sum(self.share * self.x * (1.0 - self.x)))
 
     def error(self, truth: _Array) -> float:
@@ -143,13 +154,30 @@ class Design:
         normal, variance = null.variances(times)
         return (mean + (limit - mean) * math.sqrt(variance / normal if normal > 0.0 else 1.0)) / times
 
+    def criticals(self, alpha: float) -> Callable[["Alternative"], float]:
+        """The critical value as a function of the alternative: it is the same for all, unless rows are in groups.
+
+        Their test estimates the noise from the errors of groups, and an error of all groups looks like noise in part.
+        """
+        critical, groups = self.critical(alpha), self.groups
+        if groups is None:
+            return lambda _: critical
+        null = self.alternative(self.x).covariance
+        distance = (critical - np.trace(null)) / math.sqrt(2.0 * np.sum(null**2))  # in standard deviations
+
+        def estimated(alternative: Alternative) -> float:
+            noise = null + groups.one_group * np.outer(alternative.mean, alternative.mean)
+            return float(np.trace(noise) + distance * math.sqrt(2.0 * np.sum(noise**2)))
+
+        return estimated
+
     def alternative(self, truth: _Array) -> Alternative:
         """Distribution of the statistic if outcomes follow the truth."""
         mean, variance = (self.share * (self.x - truth)) @ self.phi, truth * (1.0 - truth)
         if self.groups is not None:
             now = self.x * (1.0 - self.x)
             phi = self.phi * np.sqrt(np.divide(variance, now, out=np.ones_like(now), where=now > 0.0))[:, None]
-            return Alternative(mean, phi.T @ self.groups[0] @ phi, 0.0, 0.0)
+            return Alternative(mean, phi.T @ self.groups.covariance @ phi, 0.0, 0.0)
         covariance = (self.phi.T * (self.squares * variance)) @ self.phi
         # 4 times the covariance of the length along the mean with the squared length: k(p, p) is 1.
         third = self.cubes * variance * (2.0 * truth - 1.0)
@@ -240,8 +268,8 @@ def detectable_of(
     design = Design.of(points, measure) if sums is None else Design.of_groups(sums, kernel)
     shifts = slopes = [(math.nan, math.nan)] * 2
     if design.information >= LEAST_INFORMATION:
-        (shifted, longest), critical = FAMILIES["shift"], design.critical(alpha)
-        search = functools.partial(_detectable, design, wanted=float(special.ndtri(power)), critical=critical)
+        (shifted, longest), criticals = FAMILIES["shift"], design.criticals(alpha)
+        search = functools.partial(_detectable, design, wanted=float(special.ndtri(power)), criticals=criticals)
         shifts = [
             search(lambda size: shifted(design.x, size), longest),
             search(lambda size: shifted(design.x, -size), longest),
@@ -270,7 +298,12 @@ def detectable_of(
 
 
 def _detectable(
-    design: Design, truth_of: Callable[[float], _Array], strongest: float, *, wanted: float, critical: float
+    design: Design,
+    truth_of: Callable[[float], _Array],
+    strongest: float,
+    *,
+    wanted: float,
+    criticals: Callable[[Alternative], float],
 ) -> tuple[float, float]:
     """The smallest strength of an error that is detected, and its mean error; nan if there is none.
 
@@ -279,10 +312,12 @@ def _detectable(
     """
 
     def nearly(strength: float) -> float:
-        return design.alternative(truth_of(strength)).distance(critical) - wanted
+        alternative = design.alternative(truth_of(strength))
+        return alternative.distance(criticals(alternative)) - wanted
 
     def missing(log_strength: float) -> float:
-        reached = design.alternative(truth_of(min(math.exp(log_strength), strongest))).power(critical)
+        alternative = design.alternative(truth_of(min(math.exp(log_strength), strongest)))
+        reached = alternative.power(criticals(alternative))
         return float(special.ndtri(min(max(reached, 1e-12), 1.0 - 1e-12))) - wanted
 
     first = _FIRST / math.sqrt(design.information)
