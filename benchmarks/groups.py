@@ -22,7 +22,7 @@ from truthcal.inference.laws import squared_length
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "groups.md"
 # Simulations without groups, whose results are far from the target.
-ALONE = 200
+ALONE = 100
 # Samples whose median detectable error is used.
 SAMPLES = 15
 Array = np.ndarray
@@ -279,7 +279,7 @@ def page(repeats: int, processes: int) -> str:
     designs, pairs = list(DESIGNS), [(design, error) for design in DESIGNS for error in ERRORS]
     cases = [(1000, 1, 0.0), (1000, 1, 0.03), (200, 5, 0.03), (50, 20, 0.03), (50, 20, 0.05)]
     with ProcessPoolExecutor(processes) as pool:
-        found = list(pool.map(sizes, designs, [4 * repeats] * len(designs)))
+        found = list(pool.map(sizes, designs, [8 * repeats] * len(designs)))
         covered = list(pool.map(coverage, *zip(*pairs, strict=True), [repeats] * len(pairs)))
         power = list(pool.map(powers, *zip(*cases, strict=True), [repeats] * len(cases)))
         promised = list(pool.map(promises, designs[:6], [repeats] * 6))
@@ -294,7 +294,7 @@ def page(repeats: int, processes: int) -> str:
     ]
     of_promises = [[design, f"{x:.3f}", f"{y:.2f}"] for design, (x, y) in zip(designs, promised, strict=False)]
     parts = [
-        INTRODUCTION.format(4 * repeats, *(math.sqrt(x * (1.0 - x) / 4 / repeats) for x in (0.05, 0.01)), repeats),
+        INTRODUCTION.format(8 * repeats, *(math.sqrt(x * (1.0 - x) / 8 / repeats) for x in (0.05, 0.01)), repeats),
         *table("| design | effective groups | 5% | 1% | lower tail, 1% | no groups, 5% | no groups, 1% |", of_size),
         COVERAGE,
         *table("| design | predictions | bias | error | bias, no groups |", of_coverage),

@@ -365,7 +365,8 @@ def test_columns_of_the_path_make_groups_only(tmp_path):
     columns = preview_columns(find_sources(written(folder, {"won": BITS, "prob": PROBAS}))[0]).columns
     assert guess(columns, where="file.csv").y_true == guess(columns, where="file.csv", by=["label"]).y_true == "won"
     with pytest.raises(
-        ValueError, match=r"--label names 'label', which is a partition column of file\.csv; only --by may name it"
+        ValueError,
+        match=r"--label names 'label', which is a partition column of file\.csv; only --by and --group may name it",
     ):
         guess(columns, where="file.csv", label="label")
 
