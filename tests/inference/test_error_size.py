@@ -63,7 +63,7 @@ def test_estimate_is_the_mean_over_pairs_of_rows(data, k):
     assume(not rounding_decides(p, w, k))
     bias = abs(sum(wi * (pi - yi) for wi, pi, yi in zip(w, p, y, strict=True)) / sum(w))
     expected = max(math.sqrt(max(mean_square(y, p, w, k), 0.0)), bias)
-    assert tc.error_size(y, p, sample_weight=w, n_groups=k).estimate == pytest.approx(expected, rel=1e-6, abs=1e-7)
+    assert tc.error_size(y, p, sample_weight=w, n_bins=k).estimate == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
 def test_square_is_unbiased():
@@ -80,7 +80,7 @@ def test_square_is_unbiased():
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_constant_error_is_its_size(k):
     y = np.tile([0, 0, 1, 1, 1], 4000)
-    assert tc.error_size(y, np.full(20_000, 0.7), n_groups=k).estimate == pytest.approx(0.1, rel=1e-3, abs=0)
+    assert tc.error_size(y, np.full(20_000, 0.7), n_bins=k).estimate == pytest.approx(0.1, rel=1e-3, abs=0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -109,7 +109,7 @@ def test_lower_end_is_where_the_upper_tail_rejects():
     rng = np.random.default_rng(4)
     p = np.sort(rng.uniform(0.2, 0.8, 4000))
     y = (rng.random(4000) < p - 0.06).astype(int)
-    found = tc.error_size(y, p, n_groups=5)
+    found = tc.error_size(y, p, n_bins=5)
     bias = np.array([np.mean((p - y)[rows]) for rows in np.array_split(np.arange(4000), 5)])
     observed = np.mean(bias**2)
     drawn = squares_of_groups(y, p, 5, bias * found.low / math.sqrt(observed), 20_000, rng)
@@ -287,8 +287,8 @@ def test_in_words():
 @pytest.mark.parametrize(
     ("given_parameters", "message"),
     [
-        ({"n_groups": 0}, "`n_groups` must be at least 1"),
-        ({"n_groups": 3}, "`n_groups` is 3, but 4 rows make at most 2 groups"),
+        ({"n_bins": 0}, "`n_bins` must be at least 1"),
+        ({"n_bins": 3}, "`n_bins` is 3, but 4 rows make at most 2 bins"),
         ({"confidence_level": 1.0}, "`confidence_level` must"),
         ({"sample_weight": [1, 2]}, "`sample_weight`"),
     ],

@@ -199,7 +199,7 @@ def test_the_size_of_a_constant_error_is_found():
     assert 0.09 in error
     assert error.estimate == pytest.approx(0.09, abs=0.03)
     assert "groups of rows" in error.why
-    assert tc.error_size(y, p + 0.09, groups=groups, n_groups=4).why.endswith("in 4 bins")
+    assert tc.error_size(y, p + 0.09, groups=groups, n_bins=4).why.endswith("in 4 bins")
 
 
 def test_of_flips_gives_nearly_the_same_test():

@@ -290,7 +290,8 @@ class Sketch(BinaryFile):
     def noise_floor(self) -> float:
         """Expected ATB of a perfectly calibrated forecaster with these predictions.
 
-        A row of weight 2 is one observation here, not two.
+        A row of weight 2 is one observation here, not two. Rows are taken as independent; for a sketch with groups, see
+        `Assessment.noise_floor`.
         """
         return float(self._stats().noise_floor[0])
 

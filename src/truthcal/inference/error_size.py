@@ -56,7 +56,7 @@ def error_size(
     y_true: object,
     y_proba: object = None,
     *,
-    n_groups: int | None = None,
+    n_bins: int | None = None,
     confidence_level: float = 0.95,
     sample_weight: object = None,
     pos_label: object = None,
@@ -65,16 +65,16 @@ def error_size(
     """Root mean square of the calibration error, without noise, with a confidence interval.
 
     The error of a prediction p is p minus the frequency of the event among all cases with that prediction. Its root
-    mean square is estimated from groups of neighbouring predictions.
+    mean square is estimated from bins of neighbouring predictions.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, pos_label, groups
         As for `calibration_test`. Outcomes may be fractions. With `groups` (of rows that belong together), pairs of
         rows in the same group count as noise, too, and the interval follows from the differences between groups.
-    n_groups : int, optional
-        Number of groups (bins) of neighbouring predictions, of about equal weight; not those of `groups`. A prediction
-        that is made often is a group of its own, and a group whose odds differ by more than a factor of 10 is broken.
+    n_bins : int, optional
+        Number of bins of neighbouring predictions, of about equal weight. A prediction that is made often is a bin of
+        its own, and a bin whose odds differ by more than a factor of 10 is divided.
         Default: half the square root of the number of rows, at most 50, and for more than 10,000 rows 2.3 times the
         cube root, at most 400; four times as many if these show a significantly larger error. Rows of small weight, or
         with p near 0 or 1, count less.
@@ -88,15 +88,15 @@ def error_size(
 
     Notes
     -----
-    In each group, the square of the mean error is estimated from pairs of different rows, which have no noise in
+    In each bin, the square of the mean error is estimated from pairs of different rows, which have no noise in
     common. The estimate is the root of their average, or the absolute bias if that is larger, because no root mean
     square error is smaller than the bias. For the same reason the interval begins no lower than the 97.5% limit of the
     absolute bias (for a level of 95%), and ends no lower than the interval of the bias. Equal predictions, and those in
     one bucket of a sketch, stay together, so that the order of rows has no influence.
 
-    The interval contains all sizes that the mean squared error of the groups does not reject. For a given size that is
-    a quadratic form in normal variables. Errors that change sign within a group cancel, so that the interval is an
-    approximation for errors that vary slowly compared with a group; docs/benchmarks/sentences.md has the simulated
+    The interval contains all sizes that the mean squared error of the bins does not reject. For a given size that is
+    a quadratic form in normal variables. Errors that change sign within a bin cancel, so that the interval is an
+    approximation for errors that vary slowly compared with a bin; docs/benchmarks/sentences.md has the simulated
     coverage of the true error. A sketch whose buckets are wide and hold many rows has no interval.
 
     This is an estimate, not a score: a forecaster can make it smaller by not telling the truth. Compare forecasters by
@@ -114,19 +114,19 @@ def error_size(
     confidence_level = check_level(confidence_level, "confidence_level")
     summary = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=True, groups=groups)
     points = summary.points()
-    if n_groups is not None and check_whole(n_groups, "n_groups", 1) > max(1, points.rows // 2):
-        raise invalid("n_groups", f"is {n_groups}, but {points.rows:,} rows make at most {points.rows // 2:,} groups.")
-    return error_size_of(points, confidence_level, n_groups, summary.group_sums)
+    if n_bins is not None and check_whole(n_bins, "n_bins", 1) > max(1, points.rows // 2):
+        raise invalid("n_bins", f"is {n_bins}, but {points.rows:,} rows make at most {points.rows // 2:,} bins.")
+    return error_size_of(points, confidence_level, n_bins, summary.group_sums)
 
 
 @one_blas_thread()
 def error_size_of(
-    points: Points, confidence_level: float, n_groups: int | None = None, sums: GroupSums | None = None
+    points: Points, confidence_level: float, n_bins: int | None = None, sums: GroupSums | None = None
 ) -> ConfidenceInterval:
     """The size of the error, from sorted rows or a sketch; with `sums`, for rows that belong together."""
     if sums is not None:
-        return _error_size_of_groups(sums, confidence_level, n_groups)
-    return error_sizes_of(PointGroups.one(points), confidence_level, n_groups)[0]
+        return _error_size_of_groups(sums, confidence_level, n_bins)
+    return error_sizes_of(PointGroups.one(points), confidence_level, n_bins)[0]
 
 
 def _error_size_of_groups(sums: GroupSums, confidence_level: float, n_bins: int | None) -> ConfidenceInterval:

@@ -15,7 +15,7 @@ from truthcal.results.text import count, mood
 # Name of a piece of evidence in an Assessment -> its meaning.
 MEANING = {
     "error": "Root mean square difference between predictions and the frequencies of the event: 0.05 is five "
-    "percentage points. It is estimated from groups of neighbouring predictions, without noise, and is never smaller "
+    "percentage points. It is estimated from bins of neighbouring predictions, without noise, and is never smaller "
     "than the bias.",
     "bias": "Mean prediction minus mean outcome: positive if predictions are too high on average.",
     "ATB": "Averaged two-bin calibration error. On average, no lie improves it. Compare it with the value that chance "
