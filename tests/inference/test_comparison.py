@@ -55,7 +55,7 @@ def drawn(case, n, seed=0):
 def scores_only(monkeypatch):
     """Half the cells, and no sizes of errors: simulations take a third of the time."""
     monkeypatch.setattr(comparison, "_CELLS", 48)
-    monkeypatch.setattr(comparison, "error_size_of", lambda *_: None)
+    monkeypatch.setattr(comparison, "error_size_of", lambda *_, **__: None)
 
 
 # --- how often it errs ------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def brier_hits(case, n, repeats, mean, weighted=False):
         truth, a, b = case(n, rng, mean)
         w = rng.exponential(1.0, n) if weighted else None
         rows = [check_rows((rng.random(n) < truth).astype(int), p, w, None) for p in (a, b)]
-        found = comparison._compare_brier(*rows, 0.95)
+        found = comparison._compare_brier(*rows, 0.95, None)
         hits += found.low <= true <= found.high
     return hits
 

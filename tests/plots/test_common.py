@@ -377,7 +377,8 @@ from matplotlib.figure import Figure
 assert "truthcal.plots" not in sys.modules
 for name in tc.plots.__all__:
     if hasattr(kind := getattr(tc.plots, name), "from_predictions"):
-        kind.from_predictions([0, 1, 1], [0.2, 0.7, 0.9], ax=Figure().subplots())
+        time = [[1, 1, 2]] if name == "OverTimeDisplay" else []
+        kind.from_predictions([0, 1, 1], [0.2, 0.7, 0.9], *time, ax=Figure().subplots())
 assert "matplotlib.pyplot" not in sys.modules
 print("fine")
 """

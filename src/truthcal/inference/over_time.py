@@ -181,8 +181,8 @@ def assess_over_time(
 
     Windows have no rows in common, so that each interval has the level ``confidence_level ** (1 / windows)`` (Sidak).
     Intervals are approximations; the same page has the simulated share of data sets in which all of them hold.
-    Rows are assumed to be independent: if rows of one window belong together (a patient, a match), their common
-    deviation looks like a change.
+    Rows are assumed to be independent, and there is no `groups` here: if rows of one window belong together (a patient,
+    a match), their common deviation looks like a change. `Monitor` accepts groups.
     References: Andrews, Ploberger (1994), Optimal tests when a nuisance parameter is present only under the
     alternative.
 

@@ -153,7 +153,8 @@ class OverTimeDisplay(Display):
 
         errors = [window.error for window in self.result.windows]
         highs = [error.high for error in errors if not math.isnan(error.high)] or [1.0]
-        most = max(1.15 * max(error.estimate for error in errors), _MOST_MEDIANS * float(np.median(highs)))
+        estimates = [error.estimate for error in errors if not math.isnan(error.estimate)]
+        most = max(1.15 * max(estimates, default=0.0), _MOST_MEDIANS * float(np.median(highs)))
         top = min(1.05 * max(highs), most) or 1.0
         ax.set_ylim(-top * _ROWS / (1.0 - _ROWS), top)
         unit = self.result.unit
