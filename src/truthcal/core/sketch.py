@@ -328,7 +328,7 @@ class Sketch(BinaryFile):
 
     @property
     def group_sums(self) -> GroupSums | None:
-        """What tests and intervals need to know of the groups of rows; None if rows have no groups."""
+        """Second moments of the groups of rows, for tests and intervals; None if rows have no groups."""
         if self._group_sums is None and self.flips is not None:
             self._group_sums = self.flips.group_sums(self._filled()[0], self.points())
         return self._group_sums

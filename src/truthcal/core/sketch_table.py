@@ -251,7 +251,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return self.flips is not None or self.segment_groups is not None
 
     def group_sums(self, key: Key) -> GroupSums | None:
-        """Return what tests need to know of the groups of a segment; None if it has fewer than 20 groups."""
+        """Return the second moments of the groups of a segment; None if it has fewer than 20 groups."""
         if self.segment_groups is not None:
             return self.segment_groups.sums(key)
         flips, place = (self.flips or {})[key], self._place[key]

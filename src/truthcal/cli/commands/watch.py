@@ -106,8 +106,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
     if window.kind == "rows":
         return setup, window, *_windows_of_rows(request, rows, window)
     starts = window.starts(rows.time if rows.due is None else rows.due)
-    latest = int(window.starts_of(rows.time.values.max(keepdims=True))[0])
-    return setup, window, _split(rows, starts), latest
+    return setup, window, _split(rows, starts), _latest_of(rows.time, window)
 
 
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
@@ -171,6 +170,7 @@ def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, 
 
 
 def _latest_of(times: Times, window: Window) -> int:
+    """Return the start of the last window of the watched rows, which is still open."""
     return int(window.starts_of(times.values.max(keepdims=True))[0])
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -235,3 +235,20 @@ def _decoded_type_name(kind: Any) -> str:
     if arrow().types.is_null(kind):
         return "nothing"
     return "text" if decodes_to_text(kind) else "a number" if decodes_to_numbers(kind) else str(kind)
+
+
+class KeyNumbers:
+    """Keys of segments or groups in batches of rows, numbered in the order in which they occur."""
+
+    def __init__(self) -> None:
+        self._places: dict[Any, int] = {}
+        self._parts: list[NDArray[np.int64]] = []
+
+    def add(self, index: NDArray[Any], keys: Sequence[Any]) -> None:
+        """Add a batch: `index` has the place of each row's key in `keys`."""
+        places = np.array([self._places.setdefault(key, len(self._places)) for key in keys], np.int64)
+        self._parts.append(places[index])
+
+    def result(self) -> tuple[NDArray[np.int64], list[Any]] | None:
+        """Return each row's place in the list of all keys, and this list; None without rows."""
+        return (np.concatenate(self._parts), list(self._places)) if self._parts else None

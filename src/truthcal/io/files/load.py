@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import refuse_no_weight, refuse_swapped
-from truthcal.core.group_keys import Key, checked_key
+from truthcal.core.group_keys import checked_key
 from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.summarize import BUCKETS
 from truthcal.inference.over_time import WindowedRows
-from truthcal.io.assemble import Groups, other_labels
+from truthcal.io.assemble import other_labels
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_more_labels, refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
+from truthcal.io.files.decode import KeyNumbers
 from truthcal.io.files.scan import BatchReader, RowBatch, SketchBuilder
 from truthcal.io.files.source import Checksum, Source
 from truthcal.io.files.windows import TimeOptions, WindowBuilder
@@ -67,16 +68,17 @@ def load(
     extra = () if time is None else (time.column,)
     reader, kept = BatchReader(sources, roles, extra_columns=extra, checksum=checksum), KeptRows(roles, exact_rows)
     windows = None if time is None else WindowBuilder(time, roles, _GROUP_BUCKETS)
-    members, segments = list[_Rows](), _SegmentNumbers(roles.by)
+    members, segments = list[_Rows](), KeyNumbers()
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.
     builder = SketchBuilder(roles, n_buckets or (_GROUP_BUCKETS if roles.by else BUCKETS))
     for rows in reader:
         released = kept.add(rows)
         if rows.hashes is not None and kept.batches:
             members.append(rows.hashes)
-            segments.add(rows.groups)
+            if rows.groups is not None:
+                segments.add(rows.groups[0], [checked_key(key, roles.by) for key in rows.groups[1]])
         elif members:
-            members, segments = [], _SegmentNumbers(roles.by)
+            members, segments = [], KeyNumbers()
         for batch in [rows] if roles.by else released:
             builder.add(batch)
         if windows is not None:
@@ -89,30 +91,11 @@ def load(
     for i, name in enumerate(roles.y_probas):
         result = sketches.get(name)
         table = result if isinstance(result, SketchTable) else None
-        if table is not None and groups is not None:
-            table.segment_groups = SegmentGroups((y, ps[i], w), groups, segments.numbers(), list(segments.keys))
+        if table is not None and groups is not None and (found := segments.result()) is not None:
+            table.segment_groups = SegmentGroups((y, ps[i], w), groups, *found)
         sketch = None if y is not None else result.total() if isinstance(result, SketchTable) else result
         models[name] = Loaded(y, ps[i] if ps else None, w, sketch, table, kept.n, groups, over_time.get(name))
     return models
-
-
-@dataclass(slots=True)
-class _SegmentNumbers:
-    """The segment of each loaded row, as a number that is the same in all batches."""
-
-    by: tuple[str, ...]
-    keys: dict[Key, int] = field(default_factory=dict)
-    batches: list[_Rows] = field(default_factory=list)
-
-    def add(self, groups: Groups | None) -> None:
-        """Add the segments of a batch, if there are any."""
-        if groups is not None:
-            numbers = [self.keys.setdefault(checked_key(key, self.by), len(self.keys)) for key in groups[1]]
-            self.batches.append(np.array(numbers, np.int64)[groups[0]])
-
-    def numbers(self) -> _Rows:
-        """Return the numbers of all rows."""
-        return np.concatenate(self.batches)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,5 @@
 """Rows of files with their times, and with due times, groups and missing outcomes if asked for: for monitoring."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from truthcal.core.times import Times
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
-from truthcal.io.files.decode import decode_to_dictionary, storage
+from truthcal.io.files.decode import KeyNumbers, decode_to_dictionary, storage
 from truthcal.io.files.scan import BatchReader, RowBatch
 from truthcal.io.files.source import Source, errors_naming
 from truthcal.io.files.time_column import decode_times
@@ -48,23 +47,6 @@ class TimedRows:
     groups: tuple[_Ints, list[Any]] | None
 
 
-class _Keys:
-    """Keys of segments or groups, numbered in the order in which they occur."""
-
-    def __init__(self) -> None:
-        self.places: dict[Any, int] = {}
-        self.parts: list[_Ints] = []
-
-    def add(self, index: NDArray[Any], keys: Sequence[Any]) -> None:
-        """Add the keys of a batch: the place of each row's key in the list."""
-        places = np.array([self.places.setdefault(key, len(self.places)) for key in keys], np.int64)
-        self.parts.append(places[index])
-
-    def result(self) -> tuple[_Ints, list[Any]] | None:
-        """Return each row's place in the list of all keys, and this list; None without rows."""
-        return (np.concatenate(self.parts), list(self.places)) if self.parts else None
-
-
 def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedColumns) -> TimedRows:
     """Read all rows into memory: 17 bytes each, 8 more for each of due times, segments and groups.
 
@@ -72,7 +54,7 @@ def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedCol
     """
     reader = BatchReader(sources, roles, extra_columns=columns.names)
     y, p, times, dues = [], [], [], []
-    segments, groups = _Keys(), _Keys()
+    segments, groups = KeyNumbers(), KeyNumbers()
     for rows in reader:
         y.append(_outcomes(rows, roles, may_miss=columns.due is not None))
         p.append(rows.ps[0].astype(np.float64))
