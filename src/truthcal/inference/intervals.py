@@ -207,8 +207,8 @@ def confidence_interval(
     -----
     More than 2^15 rows are not sorted but reduced to a sketch of 16,384 buckets, if the measure allows it and the
     buckets are not too coarse.
-    Rows, or with `groups` whole groups of rows, are assumed to be independent draws from one population. With `groups`
-    there are none for ece and unbinned_ece. The interval is an approximation for many rows; its
+    Rows, or with `groups` whole groups of rows, are assumed to be independent draws from one population. Intervals of
+    ece and unbinned_ece do not support `groups`. The interval is an approximation for many rows; its
     coverage was simulated for calibrated and other predictions: docs/benchmarks/coverage.md. Near calibration, where
     bootstrap percentiles may exclude their own estimate, the interval starts at 0.
 

@@ -119,7 +119,7 @@ class MonitorStatus(PageResult):
     def _bias_text(self, level: str) -> str:
         if math.isnan(self.bias.low):
             return "no rows yet"
-        groups = f" in {self.n_units:,} groups" if self.n_units != self.n else ""
+        groups = f" in {self.n_units:,} groups, counted per window" if self.n_units != self.n else ""
         ends = self.bias.ends(2, "+")
         return f"mean prediction minus mean outcome of {count(self.n, 'row')}{groups} ({level} at all looks: {ends})"
 
