@@ -198,6 +198,16 @@ class GroupSums:
         blocks = [np.sum((z @ phi) ** 2, axis=1) for z, _ in self._entries.dense(len(self.cells))]
         return np.concatenate(blocks)
 
+    @property
+    def n_vectors(self) -> float:
+        """Number of groups with moments, or of slots if they are estimated; inf if neither is known."""
+        return math.inf if self._entries is None else self.slots or self.n_groups
+
+    def vectors(self, phi: _Array) -> _Array:
+        """The vectors z_g phi of each group (or slot) with moments, as rows, for `phi` with a row for each cell."""
+        assert self._entries is not None
+        return np.concatenate([z @ phi for z, _ in self._entries.dense(len(self.cells))])
+
     def flipped(self, count: int, rng: np.random.Generator) -> _Array:
         """Draw the sums of all groups in each cell with random signs, `count` times; normal draws without the groups.
 
@@ -247,11 +257,12 @@ class GroupSums:
 
         By chance, predictions look too high where few events happen, and there the estimated variance is small, too:
         with 50 expected events in 50 groups, 4% of p-values were below 1%. The factor is the ratio of predicted to
-        observed variance of rows, as far as it comes from rare outcomes: a row counts with (1 - 2p)^2.
+        observed variance of rows, as far as it comes from rare outcomes: a row counts with (1 - 2p)^4. (With the square
+        in place of the fourth power, 1.4% of p-values were below 5% with 50 expected events.)
         """
         cells = self.cells
         predicted = float(np.sum(cells.wwv))
-        missing = float(np.sum((1.0 - 2.0 * cells.p) ** 2 * (cells.wwv - cells.wwcc)))
+        missing = float(np.sum((1.0 - 2.0 * cells.p) ** 4 * (cells.wwv - cells.wwcc)))
         return max(predicted / (predicted - missing), 1.0) if 0.0 < missing < predicted else 1.0
 
     def reversed(self, signs: _Array) -> "GroupSums":

@@ -1,10 +1,12 @@
 """The null distribution of a squared length if the errors of whole groups change sign at random.
 
 Under calibration the sum z_g of the errors of a group has mean 0, whatever the rows of the group have in common. If the
-signs of whole groups are flipped at random, the squared length of the sum has the mean sum |z_g|^2 and the variance
-2 sum over g != h of <z_g, z_h>^2, both exactly. Its distribution is nearly that of a weighted sum of squares of normals
-with the eigenvalues of sum z_g z_g' as scales, whose variance is too large by the pairs g = h. It is stretched to the
-right variance. No signs are drawn, so that there is no smallest p-value. Simulated sizes: docs/benchmarks/groups.md.
+signs of whole groups are flipped at random, the squared length of the sum is sum |z_g|^2, which is fixed, plus the sum
+over pairs g != h of s_g s_h <z_g, z_h>. With normals in place of the signs s, the second part is a weighted sum of
+squares whose scales are the eigenvalues of the matrix of all <z_g, z_h> with a diagonal of zeros: mean, variance and
+third cumulant are exactly those of the flips. For many groups, whose diagonal matters little, the scales are the
+eigenvalues of sum z_g z_g', and the distance from the mean is stretched to the right variance. No signs are drawn, so
+that there is no smallest p-value. Simulated sizes: docs/benchmarks/groups.md.
 """
 
 import math
@@ -23,18 +25,22 @@ _Array = NDArray[np.float64]
 # Share of the variance of the weighted sum of squares that is left for pairs of different groups, at least. It is less
 # only if one or two groups have nearly all of the weight.
 _LEAST_SHARE = 0.05
+# Up to this many groups the eigenvalues without the diagonal are computed: 50 ms for 512.
+_FEW_GROUPS = 512
 
 
 class SignFlips(NamedTuple):
     """Distribution of a squared length under sign flips of groups.
 
     `observed`: the squared length itself. `scales`: those of the squares of normals. `share`: variance of the flips
-    divided by that of the squares.
+    divided by that of the squares. `off_diagonal`: the scales of the sum over pairs of different groups, whose mean is
+    0, if there are few groups.
     """
 
     observed: float
     scales: _Array
     share: float
+    off_diagonal: _Array | None = None
 
     @classmethod
     def of(cls, sums: GroupSums, kernel: TentKernel) -> Self:
@@ -48,7 +54,13 @@ class SignFlips(NamedTuple):
         scales = np.maximum(np.linalg.eigvalsh(phi.T @ sums.errors @ phi), 0.0)
         own, squares = sums.group_squares(phi), float(np.sum(scales**2))
         share = 1.0 if own is None or squares == 0.0 else 1.0 - float(np.sum(own**2)) / squares
-        return cls(float(total @ total), scales * sums.fewer_events_factor, max(share, _LEAST_SHARE))
+        pairs = None
+        if sums.n_vectors <= _FEW_GROUPS and share > _LEAST_SHARE:
+            z = sums.vectors(phi)
+            products = z @ z.T
+            np.fill_diagonal(products, 0.0)
+            pairs = np.linalg.eigvalsh(products).astype(np.float64) * sums.fewer_events_factor
+        return cls(float(total @ total), scales * sums.fewer_events_factor, max(share, _LEAST_SHARE), pairs)
 
     @property
     def mean(self) -> float:
@@ -68,9 +80,13 @@ class SignFlips(NamedTuple):
 
     def upper_tail(self, x: float) -> float:
         """Probability of a squared length above x."""
+        if self.off_diagonal is not None:
+            return upper_tail(x - self.mean, self.off_diagonal)
         return upper_tail(self.mean + (x - self.mean) / math.sqrt(self.share), self.scales)
 
     def upper_quantile(self, chance: float) -> float:
         """The squared length that is exceeded with this probability; stretched only above the mean."""
+        if self.off_diagonal is not None:
+            return max(self.mean + upper_quantile(chance, self.off_diagonal), 0.0)
         x = upper_quantile(chance, self.scales)
         return self.mean + (x - self.mean) * math.sqrt(self.share) if x > self.mean else x
