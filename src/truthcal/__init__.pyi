@@ -55,6 +55,9 @@ from .measures.distcal import distcal_bracket as distcal_bracket
 from .measures.intcal import intcal as intcal
 from .measures.intcal import intcal_surrogate as intcal_surrogate
 from .measures.isotonic import ici as ici
+from .measures.multiclass import DEFINITIONS as DEFINITIONS
+from .measures.multiclass import Definition as Definition
+from .measures.multiclass import multiclass_atb as multiclass_atb
 from .measures.overview import all_measures as all_measures
 from .measures.registry import MEASURES as MEASURES
 from .measures.registry import Measure as Measure
@@ -110,6 +113,8 @@ from .results.measures import ScoreDecomposition as ScoreDecomposition
 from .results.measures import SmoothWitness as SmoothWitness
 from .results.monitor import MonitorSegments as MonitorSegments
 from .results.monitor import MonitorStatus as MonitorStatus
+from .results.multiclass import Confusion as Confusion
+from .results.multiclass import MulticlassAssessment as MulticlassAssessment
 from .results.over_time import ChangeTest as ChangeTest
 from .results.over_time import TimeAssessment as TimeAssessment
 from .results.over_time import TimeWindow as TimeWindow

@@ -16,7 +16,7 @@ class ModelResult:
     """The assessment of one model. `certified` bounds ATB if the rows were reduced to a sketch."""
 
     name: str
-    assessment: tc.Assessment
+    assessment: tc.Assessment | tc.MulticlassAssessment
     segments: tc.SegmentTable | None
     certified: tc.Bounded | None
     over_time: tc.TimeAssessment | None = None

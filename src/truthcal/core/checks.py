@@ -87,7 +87,7 @@ def _with_weight(p: NDArray[Any], y: NDArray[Any], weight: list[NDArray[Any]], s
     """Add checked weights to checked rows, if there are any, and drop rows of weight 0."""
     if not weight:
         return Checked(p, y, None)
-    w = _check_weights(weight[0])
+    w = check_weights(weight[0])
     if w.min() > 0:
         return Checked(p, y, w)
     positive = w > 0
@@ -395,7 +395,8 @@ def _examples(raw: NDArray[Any]) -> str:
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _check_weights(raw: NDArray[Any]) -> NDArray[np.float64]:
+def check_weights(raw: NDArray[Any]) -> NDArray[np.float64]:
+    """Check weights; return them as float64."""
     _refuse_other_kind(raw, "sample_weight", "numbers")
     w = np.ascontiguousarray(raw, dtype=np.float64)
     low, high = float(w.min()), float(w.max())

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from truthcal.core.checks import invalid
+from truthcal.core.class_rows import has_classes
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_rng, check_whole
@@ -20,14 +22,23 @@ from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.sign_flips import SignFlips
 from truthcal.inference.laws.tent_kernel import TentKernel
+from truthcal.inference.multiclass.assess import assess_classes, many_labels, two_classes
+from truthcal.inference.multiclass.entry import (
+    ClassInput,
+    EventRows,
+    MultilabelInput,
+    refuse_certain_classes,
+    refuse_class_options,
+)
 from truthcal.inference.planning import LEAST_INFORMATION, detectable_of
 from truthcal.inference.statistic import Plan
 from truthcal.inference.worst_stretch import worst_stretch_of
 from truthcal.measures.atb import atb_summary_of
 from truthcal.measures.decomposition import brier_decomposition_of
-from truthcal.results.assessment import Assessment, detects_large_errors
+from truthcal.results.assessment import Assessment
 from truthcal.results.dependence import few_groups
 from truthcal.results.measures import AtbSummary, ScoreDecomposition
+from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import count, frequencies, percent, plural, ratio_of_means, rows_in_groups, upper_limit
 
@@ -59,12 +70,14 @@ def assess(
     pos_label: object = None,
     hard: bool = False,
     groups: object = None,
-) -> Assessment:
+    labels: object = None,
+    multilabel: bool = False,
+) -> Assessment | MulticlassAssessment:
     """Can these probabilities be trusted? Returns a verdict in words and the evidence.
 
     Parameters
     ----------
-    y_true, y_proba, n_resamples, sample_weight, pos_label, hard, groups
+    y_true, y_proba, n_resamples, sample_weight, pos_label, hard, groups, labels
         As for `calibration_test`. With `groups` (which rows belong together), the test, all intervals, the noise floor
         and the detectable error are those of groups of rows.
     alpha : float, default 0.05
@@ -74,10 +87,13 @@ def assess(
         Confidence level of the intervals.
     rng : int, numpy Generator or None, default 0
         As for `calibration_test`; with the default the same rows always get the same verdict.
+    multilabel : bool, default False
+        Columns of `y_proba` are independent events: any number of them may happen in a row. `y_true` then has the
+        shape of `y_proba`.
 
     Returns
     -------
-    Assessment
+    Assessment, or MulticlassAssessment if `y_proba` has a column for each class
         Print it, or call ``.to_dict()`` for JSON. Its docstring lists the fields.
 
     Notes
@@ -101,9 +117,37 @@ def assess(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)
     plan = Plan("auto", "greater", n_resamples, check_rng(rng), read_both=True)
-    summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=True, sketch_many=True, groups=groups)
+    rows = EventRows(y_true, y_proba, sample_weight, pos_label, groups)
+    if not has_classes(y_proba):
+        refuse_class_options(labels, multilabel)
+        return _assess_event(rows, plan, alpha, level, hard)
+    if multilabel:
+        return _assess_multilabel(rows, labels, plan, alpha, level, hard)
+    classes = ClassInput.of(y_true, y_proba, labels=labels, **rows.options())
+    refuse_certain_classes(classes.rows, hard)
+    if not classes.is_binary:
+        return assess_classes(classes.rows, plan, alpha, level, classes.groups)
+    one = _assess_event(classes.second_class(), plan, alpha, level, hard=True)
+    return two_classes(classes.rows, one, alpha, level, classes.groups)
+
+
+def _assess_event(rows: EventRows, plan: Plan, alpha: float, level: float, hard: bool) -> Assessment:
+    """Assess predictions of one event, or a sketch of them."""
+    summary = summarize(rows.y_true, rows.y_proba, binary=True, sketch_many=True, **rows.options())
     refuse_labels(summary.points(), hard)
     return _assess_summary(summary, calibration_test_of(summary, "information_atb", plan), alpha, level)
+
+
+def _assess_multilabel(
+    rows: EventRows, labels: object, plan: Plan, alpha: float, level: float, hard: bool
+) -> MulticlassAssessment:
+    """Assess independent columns: all entries together, those of a row belonging together, and each column alone."""
+    if rows.pos_label is not None:
+        raise invalid("pos_label", "cannot be combined with multilabel=True: `y_true` holds 0 and 1.")
+    options = {"sample_weight": rows.sample_weight, "groups": rows.groups, "labels": labels}
+    matrix = MultilabelInput.of(rows.y_true, rows.y_proba, **options)
+    one = _assess_event(matrix.entries(), plan, alpha, level, hard)
+    return many_labels(matrix, one, alpha, level)
 
 
 @one_blas_thread()
@@ -240,7 +284,7 @@ def _verdict_text(found: Assessment, alpha: float) -> str:
     detectable = f"Detectable with 80% power: {found.detectable.shapes_in(found.unit)}."
     if kind == "unclear":
         return f"Unclear: miscalibration is not significant, but {_word_error(found, 'the')}\n{detectable}"
-    little = "" if detects_large_errors(found.detectable.largest, found.mean_proba) else ", which is not much"
+    little = "" if found.detectable.largest <= found.notable_error else ", which is not much"
     return _join_lines(f"Calibrated as far as {rows} can tell{little}.", _word_error(found), detectable)
 
 

@@ -37,6 +37,10 @@ from truthcal.inference.laws.redraw import (
 from truthcal.inference.laws.skewness import correct_for_skewness, error_skewness
 from truthcal.inference.laws.sparse_redraw import SparseRedraw, expected_surprises
 from truthcal.inference.laws.tent_kernel import TentKernel, null_moments
+from truthcal.inference.multiclass.calibration_test import multiclass_test, refuse_other_measures
+from truthcal.inference.multiclass.cells import ClassCells
+from truthcal.inference.multiclass.entry import ClassInput, EventRows, event_or_classes
+from truthcal.inference.multiclass.null_law import GroupedClasses
 from truthcal.inference.statistic import Plan, Statistic, explain_groups, grouped_statistic
 from truthcal.measures.cumulative import BiasPath, bias_path
 from truthcal.measures.registry import MEASURES, TENTS
@@ -78,6 +82,7 @@ def calibration_test(
     pos_label: object = None,
     hard: bool = False,
     groups: object = None,
+    labels: object = None,
 ) -> CalibrationTest:
     """Could calibrated predictions have had these outcomes? A p-value for any measure and any number of rows.
 
@@ -86,8 +91,9 @@ def calibration_test(
     y_true : array-like of shape (n,), or Sketch
         Outcomes: 0/1 or bool; other labels need `pos_label`. A `Sketch` takes the place of all rows, `y_proba` and
         `sample_weight` included.
-    y_proba : array-like of shape (n,)
-        Predicted probabilities.
+    y_proba : array-like of shape (n,) or (n, k)
+        Predicted probabilities: of the event, or of k classes that exclude each other. With k classes, `y_true` holds
+        the class of each row, rows of `y_proba` add up to 1, and the test is one of all classes together.
     measure : str, default "information_atb"
         Any name in `MEASURES`. The default detects errors of every width; "atb" has more power against predictions
         that are all too high or too low, and less against errors that change sign.
@@ -118,6 +124,8 @@ def calibration_test(
     groups : array-like of shape (n,), optional
         Which rows belong together: a patient, a match, a question. Values of any hashable type, at least 20 different
         ones. Outcomes may then depend on each other within a group, in any way, but not between groups.
+    labels : array-like of shape (k,), optional
+        The class of each column of `y_proba`, as for `multiclass_atb`.
 
     Returns
     -------
@@ -138,6 +146,11 @@ def calibration_test(
     error), unless these are too coarse.
     A redrawn value equal to the observed one up to rounding counts as being as extreme.
 
+    With many classes the statistic compares, where a class is predicted with similar probabilities, the frequencies of
+    all classes with their mean predictions, on the information axis of each class (docs/theory/multiclass.md).
+    `measure` must be its default. The method is "exact" (classes are redrawn) or "asymptotic". Two classes have the
+    p-value of the second one alone.
+
     Examples
     --------
     >>> import truthcal as tc
@@ -150,16 +163,21 @@ def calibration_test(
     check_choice(method, "method", METHODS)
     check_choice(alternative, "alternative", ALTERNATIVES)
     n_resamples, generator = check_whole(n_resamples, "n_resamples", 1), check_rng(rng)
+    plan = Plan(method, alternative, n_resamples, generator)
+    rows = event_or_classes(EventRows(y_true, y_proba, sample_weight, pos_label, groups), labels, hard=hard)
+    if isinstance(rows, ClassInput):
+        refuse_other_measures(measure)
+        cells = ClassCells.of(rows.rows)
+        grouped = None if rows.groups is None else GroupedClasses.of(cells, rows.groups)
+        return multiclass_test(rows.rows, plan, cells, grouped)
     summary = summarize(
-        y_true,
-        y_proba,
-        sample_weight,
-        pos_label,
+        rows.y_true,
+        rows.y_proba,
         binary=True,
         sketch_many=measure in TENTS and method in ("auto", "asymptotic"),
-        groups=groups,
+        **rows.options(),
     )
-    return calibration_test_of(summary, measure, Plan(method, alternative, n_resamples, generator), hard)
+    return calibration_test_of(summary, measure, plan, hard)
 
 
 def calibration_test_of(summary: Sample | Sketch, measure: str, plan: Plan, hard: bool = True) -> CalibrationTest:

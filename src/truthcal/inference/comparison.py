@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from truthcal.core.checks import Checked, as_columns, check_rows, refuse_fractional
+from truthcal.core.checks import Checked, as_columns, check_rows, invalid, refuse_fractional
 from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import GroupEntries, GroupSums
 from truthcal.core.neighbours import neighbour_z
@@ -23,6 +23,8 @@ from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import student_factor
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
+from truthcal.inference.multiclass.comparison import compare_classes
+from truthcal.inference.multiclass.entry import ClassInput, EventRows, event_or_classes
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.comparison import Comparison
 
@@ -50,15 +52,17 @@ def compare(
     pos_label: object = None,
     hard: bool = False,
     groups: object = None,
+    labels: object = None,
 ) -> Comparison:
     """Which of two forecasters has the better scores? A paired comparison by ATB and by the Brier score.
 
     Parameters
     ----------
-    y_true, sample_weight, pos_label, hard, groups
+    y_true, sample_weight, pos_label, hard, groups, labels
         As for `calibration_test`. With `groups`, whole groups of rows are compared.
-    y_proba_a, y_proba_b : array-like of shape (n,)
-        The two forecasters' predictions of the same events, row by row.
+    y_proba_a, y_proba_b : array-like of shape (n,) or (n, k)
+        The two forecasters' predictions of the same events or classes, row by row. With three classes or more, the
+        scores are vector ATB (`multiclass_atb`) and the Brier score, half of |p - y|^2.
     measure : str, default "atb"
         Score of calibration: atb, multiscale_atb, information_atb or shifted_grid_ubse. All of them are truthful.
     confidence_level : float, default 0.95
@@ -97,16 +101,42 @@ def compare(
     """
     check_choice(measure, "measure", TENTS)
     level = check_level(confidence_level, "confidence_level")
-    as_columns(y_proba_a=y_proba_a, y_proba_b=y_proba_b)  # same length and order
-    columns = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
-    a, b = (check_rows(y_true, p, sample_weight, pos_label, name=name) for name, p in columns.items())
+    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
+    a, b = (
+        event_or_classes(EventRows(y_true, p, **options), labels, hard=hard, name=name)
+        for name, p in (("y_proba_a", y_proba_a), ("y_proba_b", y_proba_b))
+    )
+    if isinstance(a, ClassInput) and isinstance(b, ClassInput):
+        return _compare_matrices(a, b, measure, level)
+    if isinstance(a, ClassInput) or isinstance(b, ClassInput):
+        raise invalid("y_proba_b", "must have as many columns as `y_proba_a`.")
+    return _compare_events(a, b, measure, level, hard)
+
+
+def _compare_matrices(a: ClassInput, b: ClassInput, measure: str, level: float) -> Comparison:
+    """Compare two forecasters of three classes or more."""
+    if a.rows.labels != b.rows.labels:
+        raise invalid("y_proba_b", "must have the same classes as `y_proba_a`, in the same order.")
+    if measure != "atb":
+        raise invalid("measure", f"must be 'atb' for predictions with many classes; got {measure!r}.")
+    return compare_classes(a.rows, b.rows, level, a.groups)
+
+
+def _compare_events(first: EventRows, second: EventRows, measure: str, level: float, hard: bool) -> Comparison:
+    """Compare two forecasters of one event."""
+    as_columns(y_proba_a=first.y_proba, y_proba_b=second.y_proba)  # same length and order
+    columns = {"y_proba_a": first, "y_proba_b": second}
+    a, b = (
+        check_rows(rows.y_true, rows.y_proba, rows.sample_weight, rows.pos_label, name=name)
+        for name, rows in columns.items()
+    )
     refuse_fractional(a.y)
     samples = Sample.from_checked(a), Sample.from_checked(b)
     for name, sample in zip(columns, samples, strict=True):
         refuse_labels(sample.points(), hard, name)
     if not samples[0].points().one_row < 1.0:
         raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
-    numbers = None if groups is None else check_groups(groups, y_proba_a, sample_weight)
+    numbers = None if first.groups is None else check_groups(first.groups, first.y_proba, first.sample_weight)
     calibration = _compare_squares(a, b, samples, measure, level, numbers)
     differences = calibration.fields("") | _compare_brier(a, b, level, numbers).fields("brier_")
     sums = [

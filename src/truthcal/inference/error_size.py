@@ -18,6 +18,9 @@ from truthcal.inference.intervals import bias_intervals, grouped_bias_interval, 
 from truthcal.inference.laws.quadratic_form import Forms
 from truthcal.inference.laws.squared_length import Axes, why_no_interval
 from truthcal.inference.laws.tent_kernel import CERTAIN
+from truthcal.inference.multiclass.cells import ClassCells
+from truthcal.inference.multiclass.entry import ClassInput, EventRows, event_or_classes
+from truthcal.inference.multiclass.error_size import multiclass_error_size
 from truthcal.kernels.point_groups import break_at_odds
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import count
@@ -61,6 +64,7 @@ def error_size(
     sample_weight: object = None,
     pos_label: object = None,
     groups: object = None,
+    labels: object = None,
 ) -> ConfidenceInterval:
     """Root mean square of the calibration error, without noise, with a confidence interval.
 
@@ -69,7 +73,7 @@ def error_size(
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label, groups
+    y_true, y_proba, sample_weight, pos_label, groups, labels
         As for `calibration_test`. Outcomes may be fractions. With `groups` (of rows that belong together), pairs of
         rows in the same group count as noise, too, and the interval follows from the differences between groups.
     n_bins : int, optional
@@ -99,6 +103,9 @@ def error_size(
     approximation for errors that vary slowly compared with a bin; docs/benchmarks/sentences.md has the simulated
     coverage of the true error. A sketch whose buckets are wide and hold many rows has no interval.
 
+    With k classes (`y_proba` of shape (n, k)) it is the root of half of the sum over classes of their mean squared
+    errors, each class against the rest: for two classes, the error of either of them. Bins are of equal information.
+
     This is an estimate, not a score: a forecaster can make it smaller by not telling the truth. Compare forecasters by
     `atb` or the Brier score.
 
@@ -112,7 +119,12 @@ def error_size(
     error without noise 0.1184, 95% between 0.099 and 0.1397
     """
     confidence_level = check_level(confidence_level, "confidence_level")
-    summary = summarize(y_true, y_proba, sample_weight, pos_label, sketch_many=True, groups=groups)
+    rows = event_or_classes(EventRows(y_true, y_proba, sample_weight, pos_label, groups), labels)
+    if isinstance(rows, ClassInput):
+        if n_bins is not None:
+            raise invalid("n_bins", "is for predictions of one event; with many classes it is chosen.")
+        return multiclass_error_size(ClassCells.of(rows.rows), confidence_level, rows.groups)
+    summary = summarize(rows.y_true, rows.y_proba, sketch_many=True, **rows.options())
     points = summary.points()
     if n_bins is not None and check_whole(n_bins, "n_bins", 1) > max(1, points.rows // 2):
         raise invalid("n_bins", f"is {n_bins}, but {points.rows:,} rows make at most {points.rows // 2:,} bins.")

@@ -9,9 +9,10 @@ from truthcal.core.params import check_level, check_positive
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.assess import assess
 from truthcal.inference.segments import assess_segments, check_table_of_sketches
-from truthcal.results.assessment import Assessment, notable_error
+from truthcal.results.assessment import Assessment
 from truthcal.results.gate import Gate
 from truthcal.results.intervals import ConfidenceInterval
+from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import count, lower_limit, p_value, upper_limit
 
@@ -32,13 +33,15 @@ def check(
     pos_label: Any = None,
     hard: bool = False,
     groups: Any = None,
+    labels: Any = None,
+    multilabel: bool = False,
 ) -> Gate:
     """Decide whether predictions pass: the gate for continuous integration and for monitoring.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label, hard, groups
-        As for `calibration_test`.
+    y_true, y_proba, sample_weight, pos_label, hard, groups, labels, multilabel
+        As for `assess`.
     alpha : float, optional
         Fail if miscalibration is significant at this level, or if any outcome had a predicted probability of exactly
         0. Default 0.05, unless `max_error` is given.
@@ -82,7 +85,7 @@ def check(
     limits = _Limits.of(alpha, max_error, confidence_level, 0 if segments is None else len(segments))
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
     rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "hard": hard, "groups": groups}
-    whole = assess(y_true, y_proba, **rows, **levels)
+    whole = assess(y_true, y_proba, labels=labels, multilabel=multilabel, **rows, **levels)
     table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
     status, reasons = _decide_gate(limits, whole, table)
     return Gate(
@@ -137,7 +140,9 @@ class _Limits:
         return f"{self.used_alpha:g} (half of {self.alpha:g})" if self.n_segments else f"{self.alpha:g}"
 
 
-def _decide_gate(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> tuple[str, list[str]]:
+def _decide_gate(
+    limits: _Limits, whole: Assessment | MulticlassAssessment, segments: SegmentTable | None
+) -> tuple[str, list[str]]:
     """Return the status of the gate and its reasons."""
     errors = _gate_intervals(limits, whole, segments)
     failures = [*_gate_test_failures(limits, whole, segments), *_gate_size_failures(limits, errors)]
@@ -153,7 +158,9 @@ def _decide_gate(limits: _Limits, whole: Assessment, segments: SegmentTable | No
     return "pass", [f"{largest} is at most {limit}, within the limit of {limits.max_error:g}"]
 
 
-def _gate_intervals(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> dict[str, ConfidenceInterval]:
+def _gate_intervals(
+    limits: _Limits, whole: Assessment | MulticlassAssessment, segments: SegmentTable | None
+) -> dict[str, ConfidenceInterval]:
     """Intervals of the errors that the gate limits, by their name in messages."""
     errors = {"the error": whole.error}
     if segments is not None and limits.max_error is not None:
@@ -161,7 +168,9 @@ def _gate_intervals(limits: _Limits, whole: Assessment, segments: SegmentTable |
     return errors
 
 
-def _gate_test_failures(limits: _Limits, whole: Assessment, segments: SegmentTable | None) -> list[str]:
+def _gate_test_failures(
+    limits: _Limits, whole: Assessment | MulticlassAssessment, segments: SegmentTable | None
+) -> list[str]:
     """Reasons to fail the gate: significant miscalibration at level alpha."""
     if limits.alpha is None:
         return []
@@ -190,12 +199,15 @@ def _gate_size_failures(limits: _Limits, errors: dict[str, ConfidenceInterval]) 
 
 
 def _gate_doubts(
-    limits: _Limits, whole: Assessment, segments: SegmentTable | None, errors: dict[str, ConfidenceInterval]
+    limits: _Limits,
+    whole: Assessment | MulticlassAssessment,
+    segments: SegmentTable | None,
+    errors: dict[str, ConfidenceInterval],
 ) -> list[str]:
     """Reasons why passing the gate would mean nothing."""
     allowed, limit = limits.max_error, f"above the limit of {limits.max_error:g}" if limits.max_error else ""
     if allowed is None:
-        allowed = notable_error(whole.mean_proba)
+        allowed = whole.notable_error
         limit = f"and must be at most {allowed:.2g} to pass if no limit is given"
     doubts = []
     for name, interval in errors.items():

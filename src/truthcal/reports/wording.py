@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from truthcal.core.sketch import Sketch
 from truthcal.measures.registry import MEASURES
-from truthcal.results.assessment import Assessment, detects_large_errors
+from truthcal.results.assessment import Assessment
 from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
@@ -55,7 +55,7 @@ def model_chips(
 ) -> list[Chip]:
     """Word the verdict on a model and, if there are any, the number of its miscalibrated segments and its change."""
     a = assessment
-    open_question = not detects_large_errors(a.detectable.largest, a.mean_proba) or a.test.impossible > 0
+    open_question = not a.detectable.largest <= a.notable_error or a.test.impossible > 0
     unsure = a.kind == "calibrated" and open_question  # no green tick if the predictions may still be wrong
     text = "unusually close" if a.kind == "too good" else a.kind
     chips = [Chip(text.capitalize(), "unsure" if unsure else mood(a.kind))]

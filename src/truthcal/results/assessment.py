@@ -13,7 +13,7 @@ from truthcal.results.text import Page, Unit, effective_rows, error_unit, freque
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
-_LARGE = 0.1
+LARGE_ERROR = 0.1
 _TOO_GOOD = "small if predictions are closer to the outcomes than chance allows"
 
 
@@ -103,6 +103,11 @@ class Assessment(PageResult):
         """Unit of errors in text: for rare events, per 1,000 rows or more."""
         return error_unit(self.mean_proba, self.mean_true, self.error.high)
 
+    @property
+    def notable_error(self) -> float:
+        """The smallest error that this should exclude: 0.1, or half of the rarer outcome's mean probability."""
+        return min(LARGE_ERROR, self.mean_proba / 2.0, (1.0 - self.mean_proba) / 2.0)
+
     def _error_evidence(self, digits: int) -> Evidence:
         """Format the size of the error and its explanation. An error that may be 0 has an upper limit only."""
         error, unit = self.error, self.unit
@@ -143,13 +148,3 @@ class Assessment(PageResult):
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
-
-
-def notable_error(mean_proba: float) -> float:
-    """The smallest error that an assessment should exclude: 0.1, or half of the rarer outcome's mean probability."""
-    return min(_LARGE, mean_proba / 2.0, (1.0 - mean_proba) / 2.0)
-
-
-def detects_large_errors(detectable: float, mean_proba: float) -> bool:
-    """Whether an assessment would have detected notable errors."""
-    return detectable <= notable_error(mean_proba)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from truthcal.results.assessment import Assessment
 from truthcal.results.base import Result
+from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import escape_markdown
 
@@ -30,7 +31,7 @@ class Gate(Result):
         Level of the test of all rows and of the test of the segments: half of `alpha` each if there are segments.
     used_confidence_level : float
         Confidence level of each interval: with segments and `max_error`, high enough for all of them to hold together.
-    assessment : Assessment
+    assessment : Assessment or MulticlassAssessment
         All rows, assessed at these levels.
     segments : SegmentTable or None
         The segments, if there are any.
@@ -43,7 +44,7 @@ class Gate(Result):
     confidence_level: float
     used_alpha: float | None
     used_confidence_level: float
-    assessment: Assessment
+    assessment: Assessment | MulticlassAssessment
     segments: SegmentTable | None
 
     @property

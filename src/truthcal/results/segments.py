@@ -146,6 +146,8 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
     neighbour_z : float or None
         As in `CalibrationTest`, where neighbours are consecutive rows of the same segment. None if the order of the
         rows is not known.
+    noun : str
+        Name of a segment in text: "class" or "column" in an assessment of many classes.
     """
 
     segments: tuple[Segment, ...]
@@ -154,6 +156,7 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
     adjust: str
     min_rows: int
     neighbour_z: float | None = None
+    noun: str = "segment"
     _place: dict[Any, Segment] = field(init=False, repr=False)
     _derived: ClassVar = ("verdict",)
     _neighbours: ClassVar = "in the order of the rows of each segment"
@@ -197,21 +200,25 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
         wrong, tested = self.miscalibrated, len(self.tested)
         few = len(self) - tested
         if not tested:
-            return f"None of {count(few, 'segment')} has the {self.min_rows} rows needed for a test."
+            return f"None of {self._count(few)} has the {self.min_rows} rows needed for a test."
         have, were = plural(few, "has", "have"), plural(few, "was", "were")
         rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
         if not wrong:
-            start = f"No significant miscalibration in any of {count(tested, 'segment')}"
+            start = f"No significant miscalibration in any of {self._count(tested)}"
             return f"{start} ({self._promise(tested)}).{self._word_little_information()}{rest}"
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
-        start = f"{len(wrong):,} of {count(tested, 'segment')} {plural(len(wrong), 'is', 'are')} miscalibrated"
+        start = f"{len(wrong):,} of {self._count(tested)} {plural(len(wrong), 'is', 'are')} miscalibrated"
         return f"{start} ({self._promise(tested)}): {names}{more}.{rest}"
 
     def _word_little_information(self) -> str:
         """Word how many tested segments could have shown only gross errors."""
         few = sum(segment.kind == "too few rows" for segment in self.tested)
         return f" {few:,} of them {plural(few, 'carries', 'carry')} too little information." if few else ""
+
+    def _count(self, n: int) -> str:
+        """Format a number of segments."""
+        return f"{n:,} {plural(n, self.noun, 'classes' if self.noun == 'class' else None)}"
 
     def _promise(self, tested: int) -> str:
         level = percent(self.alpha)

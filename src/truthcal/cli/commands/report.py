@@ -48,10 +48,11 @@ def write_report(
 ) -> None:
     """Build and write the HTML report of a command, completely or not at all."""
     single = len(results) == 1
+    assessments: Any = {result.name: result.assessment for result in results}
     segments = {result.name: result.segments for result in results if result.segments is not None}
     over_time = {result.name: result.over_time for result in results if result.over_time is not None}
     report = tc.report(
-        results[0].assessment if single else {result.name: result.assessment for result in results},
+        results[0].assessment if single else assessments,
         segments=results[0].segments if single else segments or None,
         over_time=results[0].over_time if single else over_time or None,
         comparisons=_compare_with_first(data) if comparisons is None else comparisons,

@@ -1,0 +1,253 @@
+"""The verdict on predictions with many classes: can they be trusted, and which classes are wrong?"""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.class_rows import ClassRows
+from truthcal.core.parallel import one_blas_thread
+from truthcal.core.points import excess
+from truthcal.core.sketch import Sketch
+from truthcal.core.sketch_table import SketchTable
+from truthcal.inference.multiclass.calibration_test import multiclass_test
+from truthcal.inference.multiclass.cells import ClassCells
+from truthcal.inference.multiclass.confusion import confusion_of
+from truthcal.inference.multiclass.detectable import detectable_slopes
+from truthcal.inference.multiclass.entry import MultilabelInput
+from truthcal.inference.multiclass.error_size import multiclass_error_size
+from truthcal.inference.multiclass.null_law import GroupedClasses, null_law_of
+from truthcal.inference.multiclass.slope import slope_of, tempered
+from truthcal.inference.segments import assess_segments
+from truthcal.inference.statistic import Plan
+from truthcal.measures.multiclass import multiclass_brier, multiclass_noise_floor, vector_atb_of
+from truthcal.results.assessment import Assessment
+from truthcal.results.dependence import few_groups
+from truthcal.results.multiclass import MulticlassAssessment, word_classes, word_slopes
+from truthcal.results.segments import SegmentTable
+from truthcal.results.text import count, percent, plural, rows_in_groups, upper_limit
+
+_Ints = NDArray[np.int64]
+
+_POWER = 0.8
+# "Unusually close" requires a p-value five times smaller, as for two classes.
+_STRICTER = 5.0
+# Share of the error that a slope must explain for the word "overconfident" or "underconfident".
+_EXPLAINED = 0.5
+_MIN_ROWS, _BUCKETS = 30, 4096
+
+
+@one_blas_thread()
+def assess_classes(
+    rows: ClassRows, plan: Plan, alpha: float, level: float, groups: _Ints | None = None
+) -> MulticlassAssessment:
+    """Assess rows with three classes or more. `groups`: numbers of the groups of rows that belong together."""
+    cells = ClassCells.of(rows)
+    grouped = None if groups is None else GroupedClasses.of(cells, groups)
+    test = multiclass_test(rows, plan, cells, grouped)
+    law = null_law_of(cells) if grouped is None else grouped.null_law()
+    error, slope = multiclass_error_size(cells, level, groups), slope_of(rows, level, groups)
+    slopes = detectable_slopes(cells, law, alpha, _POWER)
+    classes = _class_table(rows, alpha, level, groups)
+    value, brier = vector_atb_of(rows), multiclass_brier(rows)
+    if grouped is None:
+        own, one = 2.0 * float(np.sum(rows.w**2 * brier)) / rows.total**2, rows.one_row
+    else:
+        own, one = grouped.own_atb, grouped.one_group
+    found = MulticlassAssessment(
+        kind="",
+        verdict="",
+        definition="vector",
+        error=error,
+        atb=value,
+        noise_floor=multiclass_noise_floor(rows) if grouped is None else own,
+        excess=excess(value, own, one),
+        brier=float(rows.w @ brier) / rows.total,
+        test=test,
+        pvalue_too_good=test.less,
+        slope=slope,
+        detectable_slopes=slopes,
+        classes=classes,
+        confusion=confusion_of(rows, alpha, groups),
+        labels=rows.labels,
+        n=rows.n,
+        n_effective=1.0 / rows.one_row,
+        warnings=(),
+        n_groups=test.n_groups,
+        n_effective_groups=test.n_effective_groups,
+        _rows=rows,
+    )
+    kind = _kind(found, cells, alpha)
+    found = replace(found, kind=kind)
+    return replace(found, verdict=_verdict_text(found, alpha), warnings=tuple(_warnings(found, rows)))
+
+
+def two_classes(
+    rows: ClassRows, one: Assessment, alpha: float, level: float, groups: _Ints | None
+) -> MulticlassAssessment:
+    """The assessment of two classes, from that of the second one: vector ATB is twice its ATB."""
+    found = _from_binary(one, _class_table(rows, alpha, level, groups), rows.labels, "vector", rows)
+    return replace(
+        found,
+        atb=2.0 * one.atb,
+        noise_floor=2.0 * one.noise_floor,
+        excess=2.0 * one.excess,
+        slope=slope_of(rows, level, groups),
+        confusion=confusion_of(rows, alpha, groups),
+    )
+
+
+def many_labels(rows: MultilabelInput, one: Assessment, alpha: float, level: float) -> MulticlassAssessment:
+    """The assessment of independent columns, from that of all entries together."""
+    columns = {label: rows.column(k) for k, label in enumerate(rows.labels)}
+    grouped = len(np.unique(rows.groups)) < len(rows.groups)
+    sketches = {
+        label: Sketch(_BUCKETS).update(
+            column.y_true, column.y_proba, column.sample_weight, groups=column.groups if grouped else None
+        )
+        for label, column in columns.items()
+    }
+    table = _table_of(sketches, alpha, level, "column")
+    return _from_binary(one, table, rows.labels, "multilabel", rows)
+
+
+def _from_binary(
+    one: Assessment, table: SegmentTable, labels: tuple[Any, ...], definition: str, rows: Any
+) -> MulticlassAssessment:
+    verdict = "\n".join(filter(None, [one.verdict, word_classes(table.miscalibrated, table.noun)]))
+    return MulticlassAssessment(
+        kind=one.kind,
+        verdict=one.verdict if definition == "vector" else verdict,
+        definition=definition,
+        error=one.error,
+        atb=one.atb,
+        noise_floor=one.noise_floor,
+        excess=one.excess,
+        brier=one.brier,
+        test=one.test,
+        pvalue_too_good=one.pvalue_too_good,
+        slope=None,
+        detectable_slopes=None,
+        classes=table,
+        confusion=None,
+        labels=labels,
+        n=one.n if definition == "vector" else one.n // len(labels),
+        n_effective=one.n_effective if definition == "vector" else rows.n_effective,
+        warnings=one.warnings,
+        n_groups=one.n_groups,
+        n_effective_groups=one.n_effective_groups,
+        _rows=rows,
+    )
+
+
+def _class_table(rows: ClassRows, alpha: float, level: float, groups: _Ints | None = None) -> SegmentTable:
+    """Assess each class against the rest, with Holm's adjustment."""
+    sketches = {}
+    for k, label in enumerate(rows.labels):
+        one = rows.one_against_rest(k)
+        sketches[label] = Sketch(_BUCKETS).update(one.y, one.p, one.w, groups=groups)
+    return _table_of(sketches, alpha, level, "class")
+
+
+def _table_of(sketches: dict[Any, Sketch], alpha: float, level: float, noun: str) -> SegmentTable:
+    table = SketchTable.from_sketches(sketches, by=noun)
+    return replace(assess_segments(table, alpha=alpha, confidence_level=level, min_rows=_MIN_ROWS), noun=noun)
+
+
+def _kind(found: MulticlassAssessment, cells: ClassCells, alpha: float) -> str:
+    test, slopes = found.test, found.detectable_slopes or (math.nan, math.nan)
+    if test.greater <= alpha:
+        return _direction(found, cells)
+    if test.impossible:
+        return "miscalibrated"
+    if test.less <= alpha / _STRICTER:
+        return "too good"
+    if all(map(math.isnan, slopes)) and test.information > 0.0:
+        return "too few rows"
+    return "unclear" if found.error.low > 0.0 else "calibrated"
+
+
+def _direction(found: MulticlassAssessment, cells: ClassCells) -> str:
+    """Whether a significant error is mostly one of confidence: a slope must explain half of it."""
+    slope = found.slope
+    if slope is None or math.isnan(slope.low) or slope.low <= 1.0 <= slope.high:
+        return "miscalibrated"
+    rows = cells.rows
+    # In the same cells, so that both values are comparable.
+    left = cells.with_rows(rows.with_proba(tempered(rows.p, slope.estimate)))
+    before = found.test.statistic - found.test.null_mean
+    after = float(left.statistic(left.errors)) - found.test.null_mean
+    if after > (1.0 - _EXPLAINED) * before:
+        return "miscalibrated"
+    return "overconfident" if slope.estimate < 1.0 else "underconfident"
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+_WRONG = {
+    "overconfident": "Overconfident: predictions are too extreme",
+    "underconfident": "Underconfident: predictions are not extreme enough",
+    "miscalibrated": "Miscalibrated: predictions are off, and not only in how extreme they are",
+}
+
+
+def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
+    test, rows = found.test, rows_in_groups(found.n, found.n_groups)
+    rows = f"{rows} with {len(found.labels)} classes"
+    if found.kind == "miscalibrated" and test.impossible and test.greater > alpha:
+        return (
+            f"Miscalibrated: {test.impossible:,} of {rows} had a class with a predicted probability of exactly 0.\n"
+            "This cannot happen to a calibrated forecaster. "
+            f"Otherwise, miscalibration is not significant ({test.format_p(test.greater)})."
+        )
+    if found.kind in _WRONG:
+        confusion = "" if found.confusion is None else found.confusion.sentence
+        lines = (
+            f"{_WRONG[found.kind]}.",
+            word_error(found),
+            word_classes(found.classes.miscalibrated, found.classes.noun),
+            confusion,
+        )
+        return "\n".join(filter(None, lines))
+    if found.kind == "too good":
+        return (
+            "Unusually close: predictions are closer to the classes than chance allows.\n"
+            "Possible causes: they were fitted on these rows, or the sample was stratified by class."
+        )
+    if found.kind == "too few rows":
+        return f"Too few rows: {rows} carry too little information to detect errors."
+    if test.information == 0.0:
+        return f"Always right: one class has the probability 1 in every row, and none is wrong ({rows})."
+    if found.kind == "unclear":
+        start = f"Unclear: miscalibration is not significant, but {word_error(found, 'the')}"
+        return "\n".join(filter(None, [start, word_slopes(found.detectable_slopes)]))
+    start = f"Calibrated as far as {rows} can tell."
+    return "\n".join(filter(None, [start, word_error(found), word_slopes(found.detectable_slopes)]))
+
+
+def word_error(found: MulticlassAssessment, the: str = "The") -> str:
+    """Word the size of the error for a verdict: an upper limit if it may be 0; nothing without an interval."""
+    error, level = found.error, percent(found.error.confidence_level)
+    if math.isnan(error.low):
+        return ""
+    if error.low == 0.0:
+        return f"{the} error is at most {upper_limit(error.high, 2)} ({level} confidence)."
+    return f"{the} error is about {error.size(2)} ({level}: {error.ends(2)})."
+
+
+def _warnings(found: MulticlassAssessment, rows: ClassRows) -> list[str]:
+    test, warnings = found.test, []
+    absent = [str(rows.labels[k]) for k in np.flatnonzero(np.bincount(rows.y, minlength=rows.n_classes) == 0)]
+    if absent:
+        names = ", ".join(absent[:5]) + (", ..." if len(absent) > 5 else "")
+        warnings.append(
+            f"{count(len(absent), 'column')} {plural(len(absent), 'has', 'have')} no rows of that class: {names}."
+        )
+    if test.impossible:
+        wrong = f"{count(test.impossible, 'row')} had a class with a predicted probability of exactly 0"
+        warnings.append(f"{wrong}; this cannot happen to a calibrated forecaster, whatever the p-value.")
+    if 2.0 * found.n_effective < found.n:
+        warnings.append(f"weights are uneven: the effective sample size is {found.n_effective:,.1f}, not {found.n:,}.")
+    return [*warnings, *filter(None, [test.dependence, few_groups(found.n_effective_groups)])]

@@ -1,0 +1,115 @@
+"""Paired comparison of two forecasters of the same classes, by truthful scores: vector ATB and the Brier score."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from truthcal.core.class_rows import ClassRows
+from truthcal.core.neighbours import neighbour_z
+from truthcal.core.parallel import one_blas_thread
+from truthcal.inference.intervals import student_factor
+from truthcal.inference.multiclass.cells import ClassCells
+from truthcal.inference.multiclass.error_size import multiclass_error_size
+from truthcal.measures.multiclass import multiclass_brier, top_label, uncertainty, vector_influence_of
+from truthcal.results.comparison import Comparison
+
+_Array = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+@one_blas_thread()
+def compare_classes(a: ClassRows, b: ClassRows, level: float, groups: _Ints | None = None) -> Comparison:
+    """Compare two forecasters of the same rows with many classes.
+
+    The difference of the vector ATBs is that of the means of each row's influence. Its variance has a linear part, from
+    the influences of rows (or groups), and a quadratic part, which is what remains if both are calibrated. The second
+    is bounded by the sum of both forecasters' own.
+    """
+    influences = [vector_influence_of(rows) for rows in (a, b)]
+    values = [float(rows.w @ influence) / rows.total for rows, influence in zip((a, b), influences, strict=True)]
+    quadratic = sum(_quadratic_variance(rows, groups) for rows in (a, b))
+    calibration = _interval(a, 2.0 * (influences[0] - influences[1]), values[0] - values[1], quadratic, level, groups)
+    scores = [multiclass_brier(rows) for rows in (a, b)]
+    briers = [float(rows.w @ score) / rows.total for rows, score in zip((a, b), scores, strict=True)]
+    skill = _interval(a, scores[0] - scores[1], briers[0] - briers[1], 0.0, level, groups)
+    error_a, error_b = (multiclass_error_size(ClassCells.of(rows), level, groups) for rows in (a, b))
+    return Comparison(
+        measure="multiclass_atb",
+        label="vector ATB",
+        a=values[0],
+        b=values[1],
+        difference=values[0] - values[1],
+        low=calibration[0],
+        high=calibration[1],
+        pvalue=calibration[2],
+        brier_a=briers[0],
+        brier_b=briers[1],
+        brier_difference=briers[0] - briers[1],
+        brier_low=skill[0],
+        brier_high=skill[1],
+        brier_pvalue=skill[2],
+        error_a=error_a,
+        error_b=error_b,
+        confidence_level=level,
+        n=a.n,
+        neighbour_z=None if groups is not None else _neighbour_z(a, b),
+        n_groups=None if groups is None else int(groups.max()) + 1,
+        n_effective_groups=None if groups is None else 1.0 / _one_cluster(a, groups),
+    )
+
+
+def _neighbour_z(a: ClassRows, b: ClassRows) -> float | None:
+    tops = top_label(a), top_label(b)
+    return max((neighbour_z(top.p, top.y) for top in tops), key=lambda z: abs(z or 0.0))
+
+
+def _one_cluster(rows: ClassRows, groups: _Ints | None) -> float:
+    """One over the effective number of rows, or of groups."""
+    return rows.one_row if groups is None else float(np.sum(np.bincount(groups, rows.w / rows.total) ** 2))
+
+
+def _quadratic_variance(rows: ClassRows, groups: _Ints | None) -> float:
+    """Upper bound on the variance of the quadratic part of the vector ATB: twice the sum of squared products of pairs.
+
+    Products of two rows have the variance tr(V V') k^2 with k <= 1, and tr(V V') <= u u' where u = 1 - |p|^2. Errors of
+    groups are added up first.
+    """
+    if groups is None:
+        return 2.0 * float(np.sum(rows.w**2 * uncertainty(rows.p)) / rows.total**2) ** 2 * _largest_share(rows)
+    errors = rows.p.copy()
+    errors[np.arange(rows.n), rows.y] -= 1.0
+    sums = np.stack([np.bincount(groups, rows.w * column) for column in errors.T])
+    return 2.0 * (float(np.sum(sums**2)) / rows.total**2) ** 2
+
+
+def _largest_share(rows: ClassRows) -> float:
+    """Sum of squared products of pairs over the square of their sum, if the kernel were 1: tr(V^2) / tr(V)^2.
+
+    V is the mean of the covariances of rows: diag(p) - p p'.
+    """
+    squares = rows.w**2
+    mean = (squares[:, None] * rows.p).T @ rows.p
+    covariance = np.diag(squares @ rows.p) - mean
+    trace = float(np.trace(covariance))
+    return float(np.sum(covariance**2)) / trace**2 if trace > 0.0 else 0.0
+
+
+def _interval(
+    rows: ClassRows, of_rows: _Array, difference: float, quadratic: float, level: float, groups: _Ints | None
+) -> tuple[float, float, float]:
+    """Interval of a difference and two-sided p-value, from the values of rows whose mean is linear in the outcomes."""
+    w, one = rows.w / rows.total, _one_cluster(rows, groups)
+    parts = w * (of_rows - float(w @ of_rows))
+    if groups is not None:
+        parts = np.bincount(groups, parts).astype(np.float64)
+    if one >= 1.0:
+        return math.nan, math.nan, math.nan
+    variance = float(parts @ parts) / (1.0 - one) + quadratic
+    if variance <= 0.0:
+        return difference, difference, float(difference == 0.0)
+    sd = math.sqrt(variance)
+    reach = sd * float(special.ndtri((1.0 + level) / 2.0)) * math.sqrt(student_factor(1.0 / one, level))
+    freedom = max(1.0 / one - 1.0, 1.0)
+    return difference - reach, difference + reach, 2.0 * float(special.stdtr(freedom, -abs(difference) / sd))
