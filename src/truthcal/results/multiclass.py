@@ -32,8 +32,11 @@ class Confusion(Result):
     z : ndarray of shape (k, k)
         Observed minus predicted, in standard errors.
     worst : tuple of int, or None
-        The pair (k, l) with the most surplus rows of class l where k is predicted, among the pairs that are significant
-        after Bonferroni's correction for all pairs; None if there is none.
+        The pair (k, l) with the most surplus rows of class l where k is predicted, among the significant pairs; None if
+        there is none.
+    significant : ndarray of bool, of shape (k, k)
+        Pairs of different classes for which class l happens more often than predicted, after Bonferroni's correction
+        for all pairs. It is conservative: with independent rows, by Bennett's inequality.
     """
 
     labels: tuple[Any, ...]
@@ -41,6 +44,7 @@ class Confusion(Result):
     observed: Any
     z: Any
     worst: tuple[int, int] | None
+    significant: Any
     _derived: ClassVar = ("sentence",)
 
     @property
