@@ -121,9 +121,9 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
 
 
 CLASSES = (
-    "If the model has several classes, add a 0/1 column for one of them (`is_it = COLUMN == CLASS`). If the "
-    "probability is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column "
-    "with --label."
+    "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
+    "their names: --proba-prefix p_. Or add a 0/1 column for one class (`is_it = COLUMN == CLASS`). If the probability "
+    "is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column with --label."
 )
 NO_LABEL = "holds the outcomes (0/1, True/False or two labels)? Candidates: none. Name one: --label COLUMN. " + CLASSES
 
@@ -237,8 +237,8 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
     columns = {"kind": label, "pred": label, "conf": PROBAS}
     with pytest.raises(
         ValueError,
-        match=r"'kind' of file\.csv holds more than two different labels .* the model has several classes, add a 0/1 column "
-        r"for one of them \(`is_it = .* == .*`\)\. If .* confidence in a decision, .* whether it was right\. .* with --label\.$",
+        match=r"'kind' of file\.csv holds more than two different labels .* --proba-prefix p_\. Or add a 0/1 column "
+        r"for one class \(`is_it = .* == .*`\)\. If .* confidence in a decision, .* whether it was right\. .* with --label\.$",
     ):
         guessed(tmp_path, columns, label="kind", **given)
     with pytest.raises(
@@ -410,7 +410,7 @@ def test_a_positive_label_is_of_the_kind_of_the_column(tmp_path, values, typed, 
         (
             ("a", "b", "c", "d"),
             None,
-            r"'label' of x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* the model has several classes",
+            r"'label' of x holds more than two different labels \('a', 'b', 'c', \.\.\.\); .* the model has a column for each class",
         ),
     ],
 )

@@ -130,8 +130,18 @@ def guess(
     guessed += [] if proba else [flagged("--proba", y_proba[0])]
     guessed += [flagged("--pos-label", positive)] if positive is not None and pos_label is None else []
     outcomes = _label_candidates(free) if label_elsewhere and not labels else []
-    weights = [c for c in free if weight is None and label_elsewhere != "" and "".join(_words(c.name)) in _WEIGHT]
-    return Guess(y_true, y_proba, positive, _messages(guessed, outcomes, weights))
+    weights = unused_weights(free) if weight is None and label_elsewhere != "" else []
+    return Guess(y_true, y_proba, positive, guess_messages(guessed, outcomes, weights))
+
+
+def unused_weights(columns: Sequence[Column]) -> list[Column]:
+    """Return columns that are called weights: they are never guessed, but the user might expect them to be used."""
+    return [column for column in columns if "".join(_words(column.name)) in _WEIGHT]
+
+
+def is_outcome_name(name: str, *, decision: bool = False) -> bool:
+    """Tell whether a name is a known one of outcomes or, if `decision`, of decisions such as ``predicted_class``."""
+    return _has(name, _DECISION) if decision else _has(name, _OUTCOME) and not _has(name, _DECISION)
 
 
 def _outcome_pairs(free: list[Column], labels: list[Column], probas: list[Column]) -> list[tuple[Column, Column]]:
@@ -225,7 +235,7 @@ def _ask_whether(proba: Column, event: _Event, where: str) -> str:
     return f"{question} If so, use {flag}; if it is the probability of the opposite, {opposite}. {CLASSES}"
 
 
-def _messages(guessed: list[str], outcomes: list[Column], weights: list[Column]) -> tuple[str, ...]:
+def guess_messages(guessed: list[str], outcomes: list[Column], weights: list[Column]) -> tuple[str, ...]:
     """Return a line for what was guessed, and for outcomes and weights that the user might expect to be used."""
     messages = [f"columns were guessed, as if you had typed: {' '.join(guessed)}"] if guessed else []
     if outcomes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from truthcal.cli.class_columns import describe_classes, find_class_columns
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
@@ -19,6 +20,7 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.core.windows import parse_window
 from truthcal.inference.over_time import WindowedRows
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.class_rows import load_classes
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.formats import format_of_path, sketch_kind
 from truthcal.io.files.load import EXACT_ROWS, Loaded, load
@@ -60,7 +62,8 @@ class Data:
     def only_model(self, command: str) -> Loaded:
         """Return the only model, for commands that take one."""
         if len(self.models) > 1:
-            raise ValueError(f"`{command}` takes one model; name one column with --proba.")
+            one = "one --proba-prefix" if "classes" in self.columns else "one column with --proba"
+            raise ValueError(f"`{command}` takes one model; name {one}.")
         return self.first
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,15 +88,22 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         if preview.source.is_sketch:
             return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
         sources[0] = preview.source
-        guessed = guess_input_columns(request, preview)
         checksum = hashlib.sha256() if digest else None
+        classes = find_class_columns(request, preview)
+        if classes is not None:
+            models = load_classes(sources, classes, checksum=checksum)
+            return _data_of(models, sources, describe_classes(request, classes), checksum)
+        guessed = guess_input_columns(request, preview)
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
         time = None if request.time is None else TimeOptions(request.time, request.window, request.time_unit)
         options: dict[str, Any] = {"n_buckets": request.buckets, "exact_rows": exact_rows, "time": time}
         models = load(sources, roles, checksum=checksum, **options)
-        columns = describe_columns(request, guessed, guessed.y_proba)
-        return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
+        return _data_of(models, sources, describe_columns(request, guessed, guessed.y_proba), checksum)
+
+
+def _data_of(models: dict[str, Loaded], sources: Sequence[Source], columns: dict[str, Any], checksum: Any) -> Data:
+    return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
 
 
 def _refuse_time_options(request: Request) -> None:
@@ -208,7 +218,7 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
     if others and names != ("standard input",):
         other = "standard input" if others[0] == STDIN else others[0]
         raise ValueError(f"{other}: not a sketch, but {names[0]} is one; pass only sketches, or only files of rows.")
-    columns = ("label", "proba", "weight", "pos_label", "group")
+    columns = ("label", "proba", "proba_prefix", "weight", "pos_label", "group")
     flag = next((f"--{name.replace('_', '-')}" for name in columns if getattr(request, name)), None)
     if flag is not None:
         raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")

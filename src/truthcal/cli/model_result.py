@@ -62,7 +62,8 @@ def assess_models(request: Request, data: Data, alpha: float | None = None) -> l
         segments = None
         if loaded.table is not None:
             segments = tc.assess_segments(loaded.table, adjust=request.adjust, min_rows=request.min_rows, **levels)
-        whole = tc.assess(*rows, sample_weight=weight, hard=request.hard, groups=loaded.groups, **levels)
+        options = {"sample_weight": weight, "groups": loaded.groups, "labels": loaded.labels, "hard": request.hard}
+        whole = tc.assess(*rows, **(options | levels))
         over_time = None if loaded.windows is None else assess_windows(loaded.windows, *levels.values())
         results.append(ModelResult(name, whole, segments, certified_atb(loaded), over_time))
     return results

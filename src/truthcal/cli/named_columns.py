@@ -15,9 +15,9 @@ from truthcal.results.text import escape_control_characters, join_words
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 _BOOLS = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
 CLASSES = (
-    "If the model has several classes, add a 0/1 column for one of them (`is_it = COLUMN == CLASS`). If the "
-    "probability is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column "
-    "with --label."
+    "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
+    "their names: --proba-prefix p_. Or add a 0/1 column for one class (`is_it = COLUMN == CLASS`). If the probability "
+    "is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column with --label."
 )
 
 

@@ -144,9 +144,16 @@ _OPTIONS = {
     "rows?": _option(_ROWS, "files", nargs="*", metavar="FILE"),
     "sketches": _option("file written by `truthcal sketch` or `Sketch.save`", "files", nargs="+", metavar="SKETCH"),
     "label": _column_flag("--label", "outcomes: 0/1, true/false, or two labels"),
+    "class": _column_flag("--label", "outcomes: 0/1, true/false, or two labels; or the class of each row"),
     "proba": _column_flag("--proba", "predicted probabilities", action="append"),
     "probas": _column_flag("--proba", "predicted probabilities; repeat once per model", action="append"),
     "proba-as-truth": _column_flag("--proba", "predictions to use as the true probabilities", action="append"),
+    "proba-prefix": _option(
+        "start of the names of columns with the probability of each class (p_ for p_cat and p_dog); once per model",
+        "--proba-prefix",
+        action="append",
+        metavar="PREFIX",
+    ),
     "weight": _column_flag("--weight", "weights"),
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
     "hard": _option("accept predictions that are all 0 or 1", "--hard", action="store_true"),
@@ -234,8 +241,10 @@ _OPTIONS = {
 _FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary", "state", "watch-report")
 _COLUMNS = (
     "label",
+    "class",
     "proba",
     "probas",
+    "proba-prefix",
     "proba-as-truth",
     "weight",
     "pos-label",
@@ -274,13 +283,14 @@ COMMANDS = (
                 f"truthcal assess {_CSV} --proba score --label hit --by region",
             ),
             ("assess two models and write a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
+            ("many classes: one column for each of them", f"truthcal assess {_CSV} --label kind --proba-prefix p_"),
             ("rows of the same match belong together", f"truthcal assess {_CSV} --group match_id"),
             ("has calibration changed over time?", f"truthcal assess {_CSV} --time date --window week"),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
         ),
-        "files label probas weight pos-label hard by group time window time-unit report title exact-distcal json "
-        "markdown alpha confidence-level adjust min-rows",
+        "files class probas proba-prefix weight pos-label hard by group time window time-unit report title "
+        "exact-distcal json markdown alpha confidence-level adjust min-rows",
     ),
     Command(
         "test",
@@ -290,7 +300,8 @@ COMMANDS = (
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
             ("use another statistic", f"truthcal test {_CSV} --measure ece"),
         ),
-        "files label proba weight pos-label hard group statistic alternative method n-resamples seed json markdown",
+        "files class proba proba-prefix weight pos-label hard group statistic alternative method n-resamples seed json "
+        "markdown",
     ),
     Command(
         "compare",
@@ -298,9 +309,10 @@ COMMANDS = (
         (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
+            ("compare two models of many classes", f"truthcal compare {_CSV} --proba-prefix old_ --proba-prefix new_"),
         ),
-        "rows label probas weight pos-label hard group key compared confidence-level report title exact-distcal "
-        "json markdown",
+        "rows class probas proba-prefix weight pos-label hard group key compared confidence-level report title "
+        "exact-distcal json markdown",
     ),
     Command(
         "measures",
@@ -348,8 +360,8 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files label probas weight pos-label hard by group time window time-unit page title exact-distcal alpha "
-        "confidence-level adjust min-rows",
+        "files class probas proba-prefix weight pos-label hard by group time window time-unit page title exact-distcal "
+        "alpha confidence-level adjust min-rows",
     ),
     Command(
         "check",
@@ -362,8 +374,8 @@ COMMANDS = (
                 f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"',
             ),
         ),
-        "files label proba weight pos-label hard by group gate-alpha max-error confidence-level summary report title "
-        "exact-distcal adjust min-rows json markdown",
+        "files class proba proba-prefix weight pos-label hard by group gate-alpha max-error confidence-level summary "
+        "report title exact-distcal adjust min-rows json markdown",
     ),
     Command(
         "watch",

@@ -20,6 +20,7 @@ class Request:
     files: tuple[str, ...] = ()
     label: str | None = None
     proba: tuple[str, ...] = ()
+    proba_prefix: tuple[str, ...] = ()
     weight: str | None = None
     pos_label: str | None = None
     hard: bool = False

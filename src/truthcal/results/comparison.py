@@ -145,8 +145,9 @@ class Comparison(RowOrderNote, PageResult):
 
     def notes(self) -> list[str]:
         """Return how to read the numbers, one sentence per line."""
+        label = f"{self.label[:1].upper()}{self.label[1:]}"
         return [
-            f"Lower is better. {self.label} is a score of calibration, the Brier score of calibration and skill.",
+            f"Lower is better. {label} is a score of calibration, the Brier score of calibration and skill.",
             "If outcomes are independent, no lie improves either of them on average.",
             "Errors (root mean square, without noise) are estimates with their own intervals, not scores to rank by.",
         ]

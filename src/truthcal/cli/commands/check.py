@@ -31,6 +31,7 @@ def run(request: Request) -> int:
         sample_weight=weight,
         hard=request.hard,
         groups=loaded.groups,
+        labels=loaded.labels,
     )
     result = ModelResult(next(iter(data.models)), gate.assessment, gate.segments, certified_atb(loaded))
     status = _EXIT_STATUS[gate.status]

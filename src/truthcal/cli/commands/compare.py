@@ -25,12 +25,14 @@ def run(request: Request) -> int:
     """Run `truthcal compare`."""
     refuse_unknown_measures(request)
     prepare_report(request, request.report)
-    data = _read_two_files_to_compare(request) if request.key is not None else _read_two_columns_to_compare(request)
+    joins = request.key is not None and not request.proba_prefix
+    data = _read_two_files_to_compare(request) if joins else _read_two_columns_to_compare(request)
     (name_a, a), (name_b, b) = data.models.items()
     level = request.confidence_level
     comparison = tc.compare(
         a.y, a.p, b.p,
         measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard, groups=a.groups,
+        labels=a.labels,
     )  # fmt: skip
     result = dataclasses.replace(comparison, names=(name_a, name_b))
     content = {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict}
@@ -42,13 +44,15 @@ def run(request: Request) -> int:
 
 
 def _read_two_columns_to_compare(request: Request) -> Data:
-    if len(request.files) == 2 and len(request.proba) < 2:
+    models = request.proba or request.proba_prefix
+    if len(request.files) == 2 and len(models) < 2:
         raise ValueError(
             f"which rows of {request.files[0]} and {request.files[1]} belong together? Name a column that both have: "
             "--key id. To compare two columns of the same rows, name both: --proba old --proba new."
         )
-    if len(request.proba) != 2:
-        raise ValueError("`compare` needs two models: name both columns, as in --proba old --proba new.")
+    if len(models) != 2:
+        cure = "with many classes both prefixes, as in --proba-prefix old_ --proba-prefix new_"
+        raise ValueError(f"`compare` needs two models: name both columns, as in --proba old --proba new; {cure}.")
     data = read_inputs(request, exact_rows=None, digest=request.report is not None)
     if len(data.models) != 2 or data.first.y is None:
         raise ValueError(_NO_ROWS)

@@ -74,7 +74,7 @@ def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
     (first, a), *others = data.models.items()
     if not a.exact:
         return {}
-    options: dict[str, Any] = {"sample_weight": a.w, "groups": a.groups, "hard": True}
+    options: dict[str, Any] = {"sample_weight": a.w, "groups": a.groups, "labels": a.labels, "hard": True}
     return {(first, name): tc.compare(a.y, a.p, b.p, **options) for name, b in others}
 
 
@@ -92,11 +92,26 @@ def _notes_on_inputs(request: Request, data: Data) -> list[str]:
     if not data.columns:
         return ["The input is a sketch: sums per bucket of predictions, not the rows themselves."]
     c = data.columns
+    if "classes" in c:
+        return _notes_on_classes(request, c)
     label = f", where {c['pos_label']!r} counts as 1" if c["pos_label"] is not None else ""
     notes = [f"Outcomes are in the column {c['label']!r}{label}; predictions in {', '.join(map(repr, c['proba']))}."]
-    notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
-    if c.get("group"):
-        notes.append(f"Rows with the same value of {c['group']!r} belong together; other rows are independent.")
-    if request.label is None or not request.proba:
+    return notes + _notes_on_other_columns(c, guessed=request.label is None or not request.proba)
+
+
+def _notes_on_classes(request: Request, columns: dict[str, Any]) -> list[str]:
+    names = columns["proba"]
+    probabilities = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    note = f"The class of each row is in the column {columns['label']!r}; probabilities of classes in {probabilities}."
+    guessed = request.label is None or not (request.proba or request.proba_prefix)
+    return [note, *_notes_on_other_columns(columns, guessed=guessed)]
+
+
+def _notes_on_other_columns(columns: dict[str, Any], *, guessed: bool) -> list[str]:
+    weight, group = columns["weight"], columns.get("group")
+    notes = [f"Weights are in the column {weight!r}." if weight else "All rows have the same weight."]
+    if group:
+        notes.append(f"Rows with the same value of {group!r} belong together; other rows are independent.")
+    if guessed:
         notes.append("Columns not named in the command were guessed from the column names and the first rows.")
     return notes

@@ -23,6 +23,7 @@ def run(request: Request) -> int:
         sample_weight=weight,
         hard=request.hard,
         groups=loaded.groups,
+        labels=loaded.labels,
     )
     print_formatted(request, result, {"input": data.to_dict(), "test": result.to_dict()})
     return 0

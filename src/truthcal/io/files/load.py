@@ -41,6 +41,7 @@ class Loaded:
     n: int  # rows read, including those of weight 0
     groups: _Rows | None = None  # the hash of the group of each row, if the user said which rows belong together
     windows: WindowedRows | None = None  # one sketch for each window, if there is a time column
+    labels: tuple[str, ...] | None = None  # with many classes: those of the columns of `p`; `y` has the class
 
     @property
     def exact(self) -> bool:

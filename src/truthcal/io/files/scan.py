@@ -4,10 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.checks import invalid
 from truthcal.core.grid import MAX_BUCKETS
 from truthcal.core.group_hash import Hashes
+from truthcal.core.group_keys import plain_value
 from truthcal.core.params import check_power_of_two
 from truthcal.core.progress import progress
 from truthcal.core.sketch import Sketch
@@ -15,10 +18,10 @@ from truthcal.core.sketch_table import SketchTable
 from truthcal.io.assemble import Groups, build_sketch
 from truthcal.io.column_roles import ColumnOptions, ColumnRoles
 from truthcal.io.files.accumulate import BucketAccumulator
-from truthcal.io.files.decode import BatchDecoder
+from truthcal.io.files.decode import BatchDecoder, decode_to_dictionary, storage
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.parquet_arrow import check_parquet_footers
-from truthcal.io.files.source import Checksum, Source
+from truthcal.io.files.source import Checksum, Source, errors_naming
 from truthcal.io.row_order import RowOrder
 
 _Rows = NDArray[Any]
@@ -37,6 +40,21 @@ class RowBatch:
     first: int
     source: Source
     record: Any  # the record batch
+
+    def keys(self, name: str, parameter: str, cure: str) -> tuple[_Rows, list[Any]]:
+        """Decode a column of any type: each row's index into a list of distinct values, none of them missing."""
+        if name not in self.record.schema.names:  # it is in the path, the same for all rows
+            return np.zeros(len(self.y), np.int64), [self.source.partition[name]]
+        with errors_naming(self.source):
+            encoded = decode_to_dictionary(storage(self.record.column(name)))
+        index = np.from_dlpack(encoded.indices)
+        keys = [plain_value(value, name) for value in encoded.dictionary.to_pylist()]
+        nulls = [place for place, key in enumerate(keys) if key is None or key == "" or key != key]
+        missing = np.isin(index, nulls)
+        if missing.any():
+            problem = f"has a missing value at row {self.first + int(missing.argmax())}. {cure}"
+            raise invalid(parameter, problem, subject=f"{self.source}: column {name!r}")
+        return index, keys
 
 
 @overload

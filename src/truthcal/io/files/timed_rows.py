@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
-from truthcal.core.group_keys import plain_value
 from truthcal.core.times import Times
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
-from truthcal.io.files.decode import KeyNumbers, decode_to_dictionary, storage
+from truthcal.io.files.decode import KeyNumbers
 from truthcal.io.files.scan import BatchReader, RowBatch
-from truthcal.io.files.source import Source, errors_naming
+from truthcal.io.files.source import Source
 from truthcal.io.files.time_column import decode_times
 
 _Ints = NDArray[np.int64]
@@ -64,7 +63,7 @@ def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedCol
         if rows.groups is not None:
             segments.add(*rows.groups)
         if columns.group is not None:
-            groups.add(*_group_keys(rows, columns.group))
+            groups.add(*rows.keys(columns.group, "groups", "Name the group of every row."))
     refuse_no_rows(sum(map(len, y)), reader.where)
     due = _joined(dues, str(columns.due), reader.where) if dues else None
     joined = _joined(times, columns.time, reader.where)
@@ -82,22 +81,6 @@ def _outcomes(rows: RowBatch, roles: ColumnRoles, *, may_miss: bool) -> _Ints:
         problem = f"must contain only 0 and 1 here; found {known[row]:g} at row {rows.first + row}"
         raise invalid("y_true", f"{problem}.", subject=f"{rows.source}: column {roles.y_true!r}")
     return np.where(missing, -1, known).astype(np.int64)
-
-
-def _group_keys(rows: RowBatch, name: str) -> tuple[NDArray[Any], list[Any]]:
-    """Decode the group of each row: its index into a list of distinct groups, none of them missing."""
-    if name not in rows.record.schema.names:  # it is in the path, the same for all rows
-        return np.zeros(len(rows.y), np.int64), [rows.source.partition[name]]
-    with errors_naming(rows.source):
-        encoded = decode_to_dictionary(storage(rows.record.column(name)))
-    index = np.from_dlpack(encoded.indices)
-    keys = [plain_value(value, name) for value in encoded.dictionary.to_pylist()]
-    nulls = [place for place, key in enumerate(keys) if key is None or key == ""]
-    missing = np.isin(index, nulls)
-    if missing.any():
-        problem = f"has a missing value at row {rows.first + int(missing.argmax())}; name the group of every row."
-        raise invalid("groups", problem, subject=f"{rows.source}: column {name!r}")
-    return index, keys
 
 
 def _joined(parts: list[Times], name: str, where: str) -> Times:
