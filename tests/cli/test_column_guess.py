@@ -250,7 +250,7 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
 def test_classes_of_which_no_value_is_known_are_refused():
     columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
     with pytest.raises(
-        ValueError, match=r"'kind' of x holds more .* add a 0/1 column for one of them \(`is_it = COLUMN == CLASS`"
+        ValueError, match=r"'kind' of x holds more .* add a 0/1 column for one class \(`is_it = COLUMN == CLASS`"
     ):
         guess(columns, where="x", label="kind")
 
@@ -507,7 +507,7 @@ def test_several_pairs_are_asked_and_never_mixed(tmp_path):
             ValueError, match=r"'prob1_outcome', 'prob2_outcome'\. Name one: --label prob1_outcome"
         ) as error:
             guessed(tmp_path, columns, several=several)
-        assert "--proba" not in str(error.value)  # the outcome column decides
+        assert "--proba " not in str(error.value)  # the outcome column decides
     assert guessed(tmp_path, columns, proba=["prob2"]).y_true == "prob2_outcome"
     assert guessed(tmp_path, columns, label="prob2_outcome").y_proba == ("prob2",)
 

@@ -160,7 +160,9 @@ class ReliabilityDisplay(ProbabilityDisplay):
         left, right = axis.share(self.density.left), axis.share(self.density.right)
         edges = np.arange(_COLUMNS + 1)[:, None] / _COLUMNS
         width = np.where(right > left, right - left, 1.0)
-        below = np.where(right > left, np.clip((edges - left) / width, 0.0, 1.0), edges > left + _ROUNDING)
+        with np.errstate(over="ignore"):  # widths of 1e-320
+            part = np.clip((edges - left) / width, 0.0, 1.0)
+        below = np.where(right > left, part, edges > left + _ROUNDING)
         below[-1] = np.maximum(below[-1], left <= 1.0 + _ROUNDING)
         weight = np.diff(below @ self.density.weight)
         share = weight / max(float(np.max(weight)), 1e-300)

@@ -7,6 +7,7 @@ from truthcal.core.checks import invalid
 from truthcal.core.params import shown
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
+from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 
@@ -19,9 +20,9 @@ def _require_argument(condition: bool, parameter: str, problem: str, kind: type[
         raise invalid(parameter, problem, kind)
 
 
-def check_assessments(assessments: Any) -> dict[str, Assessment]:
+def check_assessments(assessments: Any) -> dict[str, Assessment] | dict[str, MulticlassAssessment]:
     """Check the argument `assessments`; return them by name, in order: a single one has the name ""."""
-    if isinstance(assessments, Assessment):
+    if isinstance(assessments, Assessment | MulticlassAssessment):
         assessments = {"": assessments}
     rule = "must be a result of truthcal.assess, or a mapping of names to such results"
     _require_argument(isinstance(assessments, Mapping), "assessments", f"{rule}; got {shown(assessments)}.")
@@ -33,11 +34,28 @@ def check_assessments(assessments: Any) -> dict[str, Assessment]:
         unnamed = f"must have names that are str; got {shown(name)}. Use str(name)."
         _require_argument(isinstance(name, str), "assessments", unnamed)
         wrong = f"must contain results of truthcal.assess; {shown(name)} is {shown(assessment)}."
-        _require_argument(isinstance(assessment, Assessment), "assessments", wrong)
+        _require_argument(isinstance(assessment, Assessment | MulticlassAssessment), "assessments", wrong)
         copied = f"contains an assessment{f' of {shown(name)}' * bool(name)} without rows or sketch to draw curves from"
         cure = "because truthcal.assess did not return it (it may be a copy). Call truthcal.assess again."
-        _require_argument(assessment._summary is not None, "assessments", f"{copied}, {cure}", ValueError)
+        rows = assessment._rows if isinstance(assessment, MulticlassAssessment) else assessment._summary
+        _require_argument(rows is not None, "assessments", f"{copied}, {cure}", ValueError)
+    _refuse_mixed(assessments)
     return dict(assessments)
+
+
+def _refuse_mixed(assessments: Mapping[str, Any]) -> None:
+    names = {isinstance(assessment, MulticlassAssessment): name for name, assessment in assessments.items()}
+    if len(names) == 2:
+        mixed = f"mixes predictions of one event ({shown(names[False])}) and of many classes ({shown(names[True])})"
+        raise invalid("assessments", f"{mixed}; write a report for each kind.")
+
+
+def refuse_event_arguments(**arguments: Any) -> None:
+    """Reject arguments that are for predictions of one event, in a report on many classes."""
+    for name, value in arguments.items():
+        _require_argument(
+            not value, name, "is for predictions of one event, not for many classes. Omit it.", ValueError
+        )
 
 
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from truthcal.core.file_format import write_atomically
 from truthcal.reports.arguments import (
@@ -12,7 +12,9 @@ from truthcal.reports.arguments import (
     check_over_time,
     check_segments,
     check_texts,
+    refuse_event_arguments,
 )
+from truthcal.reports.build_classes import build_classes
 from truthcal.reports.data import ModelData, report_data
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.provenance import provenance_rows
@@ -29,9 +31,12 @@ from truthcal.reports.wording import (
 )
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import Comparison
+from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import one_line, shorten
+
+AnyAssessment = Assessment | MulticlassAssessment
 
 # Segments in a table, the clearest findings first: an interval of the error takes 20 ms.
 _MAX_SEGMENTS = 50
@@ -83,7 +88,7 @@ class _Section:
 
 
 def report(
-    assessments: Assessment | Mapping[str, Assessment],
+    assessments: AnyAssessment | Mapping[str, AnyAssessment],
     *,
     segments: SegmentTable | Mapping[str, SegmentTable] | None = None,
     comparisons: Mapping[tuple[str, str], Comparison] | None = None,
@@ -97,8 +102,9 @@ def report(
 
     Parameters
     ----------
-    assessments : Assessment, or mapping of str to Assessment
-        Results of `assess`: of one model, or of up to 12 by name.
+    assessments : Assessment or MulticlassAssessment, or mapping of str to either
+        Results of `assess`: of one model, or of up to 12 by name. All of them are of one event, or all of many classes;
+        with many classes, `segments`, `over_time` and `exact_distcal` must be omitted.
     segments : SegmentTable, or mapping of str to SegmentTable, optional
         Results of `assess_segments`; with several models, by the name of the model.
     comparisons : mapping of (str, str) to Comparison, optional
@@ -138,29 +144,49 @@ def report(
     'Rain in 2025'
     """
     named = check_assessments(assessments)
-    tables, pairs = check_segments(segments, list(named)), check_comparisons(comparisons, list(named))
+    names, classes = list(named), any(isinstance(found, MulticlassAssessment) for found in named.values())
+    tables, pairs = check_segments(segments, names), check_comparisons(comparisons, names)
+    windows = check_over_time(over_time, names)
     check_texts(title, provenance, notes)
-    template, figures = page_template(), Figures()
-    models = report_data(named, tables, check_over_time(over_time, list(named)), exact_distcal=exact_distcal)
-    labels = {model.name: model.label for model in models}
-    several = len(models) > 1
-    heading = title if title is not None else _build_title(list(named))
+    if classes:
+        refuse_event_arguments(segments=tables, over_time=windows, exact_distcal=exact_distcal)
+    template, figures = page_template("classes.html" if classes else "report.html"), Figures()
+    heading = title if title is not None else _build_title(names)
+    own = (
+        build_classes(cast(Any, named), figures)
+        if classes
+        else _build_events(report_data(cast(Any, named), tables, windows, exact_distcal=exact_distcal), figures)
+    )
     content = {
         "title": shorten(heading, _MAX_HEADING),
-        "several": several,
-        "together": figures.reliability(models) if several else None,
-        "models": [_build_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
-        "comparisons": [replace(found, names=(labels[a], labels[b])) for (a, b), found in pairs.items()],
-        "independence": word_independence([model.assessment for model in models]),
-        "assumptions": assumptions({model.label: (model.assessment, model.sketch) for model in models}),
+        "several": len(names) > 1,
+        "classes": classes,
+        "comparisons": _build_comparisons(pairs, own["models"]),
+        "independence": word_independence(list(named.values())),
         "notes": [shorten(note, _MAX_NOTE) for note in notes],
         "provenance": [(shorten(k, _MAX_HEADING), shorten(v, _MAX_NOTE)) for k, v in provenance_rows(provenance)],
-        "meaning": MEANING,
         "max_segments": _MAX_SEGMENTS,
         "max_windows": _MAX_WINDOWS,
-        **_build_measures(models),
+        **own,
     }
     return Report(render_page(template, figures.sheet.css(), content), heading)
+
+
+def _build_comparisons(pairs: Mapping[tuple[str, str], Comparison], sections: Sequence[Any]) -> list[Comparison]:
+    labels = {section.data.name: section.data.label for section in sections}
+    return [replace(found, names=(labels[a], labels[b])) for (a, b), found in pairs.items()]
+
+
+def _build_events(models: Sequence[ModelData], figures: Figures) -> dict[str, Any]:
+    """Build the parts of a report on predictions of one event."""
+    several = len(models) > 1
+    return {
+        "together": figures.reliability(models) if several else None,
+        "models": [_build_section(k, model, figures, alone=not several) for k, model in enumerate(models, 1)],
+        "assumptions": assumptions({model.label: (model.assessment, model.sketch) for model in models}),
+        "meaning": MEANING,
+        **_build_measures(models),
+    }
 
 
 def _build_section(place: int, model: ModelData, figures: Figures, *, alone: bool) -> _Section:

@@ -20,7 +20,7 @@ from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import LONGEST_LABEL, interval, one_line
 
-_SEED = 0
+SEED = 0
 # With more models, each has two figures of its own, which keeps the file small.
 _MANY_MODELS = 6
 _EXACT_DISTCAL = "exact_distcal=True (--exact-distcal) computes it"
@@ -71,15 +71,15 @@ def report_data(
                 label=label,
                 assessment=assessment,
                 sketch=sketch,
-                segments=None if table is None else _with_short_names(table),
+                segments=None if table is None else with_short_names(table),
                 over_time=over_time.get(name),
                 measures=_compute_measures(summary, exact_distcal),
                 curve=reliability_curve_of(summary),
-                band=consistency_band_of(summary, rng=_SEED),
+                band=consistency_band_of(summary, rng=SEED),
                 density=density_of(summary),
                 bias_curve=cumulative_bias_curve_of(summary),
-                bias_band=bias_band_of(summary, rng=_SEED),
-                profile=scale_profile_of(summary, rng=_SEED) if few else None,
+                bias_band=bias_band_of(summary, rng=SEED),
+                profile=scale_profile_of(summary, rng=SEED) if few else None,
                 # The ranges of bins assume independent rows.
                 binned=reliability_curve_of(summary, "uniform") if few and summary.group_sums is None else None,
             )
@@ -99,7 +99,7 @@ def unique_labels(names: Iterable[str]) -> list[str]:
     return list(labels)
 
 
-def _with_short_names(table: SegmentTable) -> SegmentTable:
+def with_short_names(table: SegmentTable) -> SegmentTable:
     """Shorten the names in the data of segments: the table's verdict contains some of them."""
     by = tuple(one_line(name, _LONGEST_SEGMENT) for name in table.by)
     segments = (

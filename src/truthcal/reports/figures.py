@@ -8,13 +8,14 @@ from typing import Any, Literal
 from truthcal import plots
 from truthcal.plots.svg import INK, figure_svg
 from truthcal.plots.watch import WatchDisplay
+from truthcal.reports.class_data import ClassPanel
 from truthcal.reports.data import ModelData, unique_labels
 from truthcal.reports.inline_svg import Stylesheet, inline_svg
 from truthcal.reports.render import safe
 from truthcal.results.curves import BiasBand, BiasCurve, ReliabilityCurve, ScaleProfile
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import percent
+from truthcal.results.text import p_value, percent
 from truthcal.results.watch import WatchResult
 
 # Significant digits of numbers: more would suggest a precision that no interval has.
@@ -25,6 +26,8 @@ _SIZE, _FOREST_WIDTH, _AXES_HEIGHT, _LINE_HEIGHT = (5.2, 4.4), 8.2, 1.15, 0.27
 # Points. The smallest text has 11 pixels on a phone, which shows a figure 365 pixels wide. A forest plot has less room
 # between its columns, and scrolls.
 _FONT, _FOREST_FONT = 14.0, 11.0
+# Small diagrams: two beside each other on a phone, 150 pixels wide.
+_PANEL, _PANEL_FONT = (2.1, 2.1), 11.5
 # Segments in a forest plot: on the page of one model, and of several.
 _MANY_LINES, _FEW_LINES = 30, 15
 # Colours of the figures -> variables of the page's style sheet, which has a light and a dark shade of each.
@@ -74,6 +77,21 @@ class Figures:
             "separately. The line is thick where it leaves the band.",
             *words,
         )
+
+    def class_panel(self, panel: ClassPanel) -> Figure:
+        """Draw the small reliability diagram of one class, on linear axes without labels and legend."""
+        segment, words = panel.segment, panel.curve.describe(_DIGITS, worst=False)
+        display = plots.ReliabilityDisplay(curve=panel.curve, band=panel.band, density=panel.density)
+
+        def draw(ax: Any) -> None:
+            display.plot(ax, legend=False, scale="linear")
+            ax.set(xlabel="", ylabel="")
+
+        figure = self._figure(
+            draw, f"Reliability diagram of {segment.name}", "", words, size=_PANEL, font_size=_PANEL_FONT
+        )
+        verdict = segment.kind if not segment.tested else f"{segment.kind} (adjusted {p_value(segment.adjusted)})"
+        return dataclasses.replace(figure, title=segment.name, reading=verdict)
 
     def bias(self, curve: BiasCurve, band: BiasBand) -> Figure:
         """Draw the cumulative bias curve."""

@@ -78,9 +78,10 @@ def compact_path(d: str) -> str:
     for command, numbers in _COMMAND.findall(d):
         tenths = [round(10 * float(number)) for number in numbers.split()]
         steps = tenths if command == "M" else [value - (y if i % 2 else x) for i, value in enumerate(tenths)]
-        if command != "L" or any(steps):
+        if command != "L" or any(steps) or last == "M":  # a line of no length after "M" is a dot
             letter = command if command == "M" else command.lower()
-            text += f"{' ' if letter == last else letter}{' '.join(f'{step / 10:g}' for step in steps)}"
+            # The letter of a line may be omitted, but a second pair of numbers after "M" would be a line.
+            text += f"{' ' if letter == last != 'M' else letter}{' '.join(f'{step / 10:g}' for step in steps)}"
             last = letter
         x, y = tenths[-2:] or (x, y)
     return re.sub(r" (?=-)|(?<![\d.])0(?=\.)", "", text)

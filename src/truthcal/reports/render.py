@@ -4,6 +4,7 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import math
 from typing import Any
 
 from truthcal.reports.wording import segment_chip, typeset
@@ -33,6 +34,7 @@ def page_template(name: str = "report.html") -> Any:
         "p": lambda p: typeset(p_number(p, missing=_DASH)),
         "typeset": typeset,
         "segment_chip": segment_chip,
+        "points": _points,
     }
     return environment.get_template(name)
 
@@ -49,6 +51,14 @@ def safe(markup: str) -> Any:
     import markupsafe
 
     return markupsafe.Markup(markup)
+
+
+def _points(points: float) -> str:
+    """Format percentage points with one decimal; without a sign if they are 0 after rounding."""
+    if math.isnan(points):
+        return _DASH
+    text = f"{points:+.1f}"
+    return "0" if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
 
 
 def _clean_rendered(value: Any) -> Any:

@@ -8,6 +8,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.measures.registry import MEASURES
 from truthcal.results.assessment import Assessment
 from truthcal.results.measures import MeasureTable, MeasureValue
+from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import count, mood
@@ -112,7 +113,7 @@ def merge_notes(tables: Sequence[MeasureTable]) -> dict[str, list[str]]:
     return notes
 
 
-def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[str]:
+def assumptions(models: Mapping[str, tuple[Assessment | MulticlassAssessment, Sketch | None]]) -> list[str]:
     """Word the assumptions behind the numbers; those of only some models start with the names of these models."""
     names: dict[str, list[str]] = {}
     for name, model in models.items():
@@ -121,7 +122,7 @@ def assumptions(models: Mapping[str, tuple[Assessment, Sketch | None]]) -> list[
     return [line if len(some) == len(models) else f"{', '.join(some)}: {line}" for line, some in names.items()]
 
 
-def _word_assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str]:
+def _word_assumptions(assessment: Assessment | MulticlassAssessment, sketch: Sketch | None) -> list[str]:
     test, interval = assessment.test, assessment.error
     error = "The interval of the error (an approximation) contains all sizes that are consistent with these rows."
     if math.isnan(interval.low):
@@ -130,7 +131,7 @@ def _word_assumptions(assessment: Assessment, sketch: Sketch | None) -> list[str
     return [_word_source(assessment.n, sketch), method, error]
 
 
-def word_independence(assessments: Sequence[Assessment]) -> str:
+def word_independence(assessments: Sequence[Assessment | MulticlassAssessment]) -> str:
     """Word what the report assumes about rows that belong together."""
     grouped = [assessment.n_groups is not None for assessment in assessments]
     if all(grouped):

@@ -127,6 +127,7 @@ class MulticlassAssessment(PageResult):
     n_groups: int | None = None
     n_effective_groups: float | None = None
     _rows: Any = field(default=None, repr=False, compare=False)  # the checked rows, for curves
+    _groups: Any = field(default=None, repr=False, compare=False)  # numbers of their groups
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""

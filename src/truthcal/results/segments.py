@@ -200,15 +200,15 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
         wrong, tested = self.miscalibrated, len(self.tested)
         few = len(self) - tested
         if not tested:
-            return f"None of {self._count(few)} has the {self.min_rows} rows needed for a test."
+            return f"None of {self.count_words(few)} has the {self.min_rows} rows needed for a test."
         have, were = plural(few, "has", "have"), plural(few, "was", "were")
         rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
         if not wrong:
-            start = f"No significant miscalibration in any of {self._count(tested)}"
+            start = f"No significant miscalibration in any of {self.count_words(tested)}"
             return f"{start} ({self._promise(tested)}).{self._word_little_information()}{rest}"
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
-        start = f"{len(wrong):,} of {self._count(tested)} {plural(len(wrong), 'is', 'are')} miscalibrated"
+        start = f"{len(wrong):,} of {self.count_words(tested)} {plural(len(wrong), 'is', 'are')} miscalibrated"
         return f"{start} ({self._promise(tested)}): {names}{more}.{rest}"
 
     def _word_little_information(self) -> str:
@@ -216,8 +216,8 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
         few = sum(segment.kind == "too few rows" for segment in self.tested)
         return f" {few:,} of them {plural(few, 'carries', 'carry')} too little information." if few else ""
 
-    def _count(self, n: int) -> str:
-        """Format a number of segments."""
+    def count_words(self, n: int) -> str:
+        """Format a number of segments with their noun."""
         return f"{n:,} {plural(n, self.noun, 'classes' if self.noun == 'class' else None)}"
 
     def _promise(self, tested: int) -> str:

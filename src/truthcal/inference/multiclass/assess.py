@@ -78,6 +78,7 @@ def assess_classes(
         n_groups=test.n_groups,
         n_effective_groups=test.n_effective_groups,
         _rows=rows,
+        _groups=groups,
     )
     kind = _kind(found, cells, alpha)
     found = replace(found, kind=kind)
@@ -96,6 +97,7 @@ def two_classes(
         excess=2.0 * one.excess,
         slope=slope_of(rows, level, groups),
         confusion=confusion_of(rows, alpha, groups),
+        _groups=groups,
     )
 
 
