@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support.report_pages import IMAGE, SCRIPT, forecasts, segment_table
+from support.report_pages import IMAGE, SCRIPT, class_forecasts, forecasts, segment_table
 
 import truthcal as tc
 
@@ -53,6 +53,26 @@ def several(models, segments, one_off):
         segments={"overconfident": segments, "honest": dataclasses.replace(one_off, neighbour_z=9.1)},
         comparisons={("honest", SCRIPT): dataclasses.replace(compared, neighbour_z=-9.2)},
     )
+
+
+@pytest.fixture(scope="session")
+def class_assessments():
+    y, proba, labels = class_forecasts()
+    return {name: tc.assess(y, p, labels=labels) for name, p in proba.items()}
+
+
+@pytest.fixture(scope="session")
+def classes(class_assessments):
+    """One model of many classes."""
+    return tc.report(class_assessments["confused"], title=f"Kinds {SCRIPT}", notes=[f"column {SCRIPT} was guessed"])
+
+
+@pytest.fixture(scope="session")
+def class_models(class_assessments):
+    """Three models of many classes, compared."""
+    y, proba, labels = class_forecasts()
+    compared = tc.compare(y, proba["honest"], proba["confused"], labels=labels)
+    return tc.report(class_assessments, comparisons={("honest", "confused"): compared})
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ CONTRAST = """() => {
 FITS = "document.scrollingElement.scrollWidth <= innerWidth"
 
 
-@pytest.fixture(scope="module", params=["single", "several"])
+@pytest.fixture(scope="module", params=["single", "several", "classes"])
 def file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("reports") / "a report.html"
     request.getfixturevalue(request.param).save(path)
@@ -128,7 +128,7 @@ def test_headings_and_figures_are_visible(opened, unfolded):
     assert figures.count() == page.locator("figure").count() > 3
     for figure in figures.all():
         box = figure.bounding_box()
-        assert box["width"] > 250
+        assert box["width"] > (200 if figure.locator("xpath=ancestor::*[@class='panels']").count() else 250)
         assert box["height"] > 100
         assert figure.locator("path").count() > 2
 
@@ -179,6 +179,7 @@ def test_dark_mode_turns_ground_and_ink_around(opened):
     assert dark.evaluate(line) == "rgb(231, 233, 236)"
 
 
+@pytest.mark.parametrize("file", ["single", "several"], indirect=True, scope="module")
 def test_page_prints_light_with_all_details(opened):
     page = opened(700, "dark")
     hidden = page.locator("details figure").first
@@ -191,6 +192,17 @@ def test_page_prints_light_with_all_details(opened):
     assert hidden.bounding_box()["height"] > 100
     assert page.evaluate(FITS)
     assert not page.locator(".skip").is_visible()
+    assert page.evaluate(CONTRAST)["worst"][0] >= 4.5
+
+
+@pytest.mark.parametrize("file", ["classes"], indirect=True, scope="module")
+def test_page_of_classes_prints_light_and_fits(opened):
+    page = opened(700, "dark")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(FITS)
+    assert page.locator(".confusion").bounding_box()["width"] <= 700
     assert page.evaluate(CONTRAST)["worst"][0] >= 4.5
 
 

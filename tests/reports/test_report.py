@@ -32,7 +32,7 @@ def rows_of(html):
     return dict(re.findall(r'<tr><th scope="row">(\w+)<small>[^<]+</small></th><td class="n">([^<]+)</td>', html))
 
 
-@pytest.fixture(params=["single", "several"])
+@pytest.fixture(params=["single", "several", "classes", "class_models"])
 def made(request):
     return request.getfixturevalue(request.param)
 
@@ -142,6 +142,7 @@ def test_page_is_html_without_errors(made):
     html5lib.HTMLParser(strict=True).parse(made.html)
 
 
+@pytest.mark.parametrize("made", ["single", "several"], indirect=True)
 def test_only_the_verdict_says_where_it_is_worst(made):
     assert made.html.count("Worst place: at least") == 1
     assert "largest part" not in made.html

@@ -68,3 +68,16 @@ def segment_table(outcome, proba, count, name=str):
     group = np.arange(len(outcome)) % count
     sketches = {name(i): tc.Sketch(256).update(outcome[group == i], proba[group == i]) for i in range(count)}
     return tc.assess_segments(tc.SketchTable.from_sketches(sketches, by="segment"))
+
+
+@functools.cache
+def class_forecasts(n=1500, n_classes=13, seed=0):
+    """Classes with strange names, and three forecasters: honest, overconfident, and one who confuses two classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(n_classes, 0.4), n)
+    labels = [SCRIPT, IMAGE, *(f"class {k}" for k in range(2, n_classes))]
+    happened = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    power = truth**2
+    swapped = truth[:, [1, 0, *range(2, n_classes)]]
+    proba = {"honest": truth, "overconfident": power / power.sum(axis=1, keepdims=True), "confused": swapped}
+    return [labels[k] for k in happened], proba, labels

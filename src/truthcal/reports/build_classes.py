@@ -13,6 +13,8 @@ from truthcal.results.text import PLAIN, one_line
 
 # Characters of a heading.
 _MAX_HEADING = 200
+# Classes in the table of each of several models, to keep the file small.
+_MANY_MODELS, _MAX_CLASSES = 4, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ def build_classes(assessments: Mapping[str, MulticlassAssessment], figures: Figu
         "multilabel": models[0].assessment.definition != "vector",
         "outcomes": word_outcomes(models),
         "plain": PLAIN,
+        **({"max_segments": _MAX_CLASSES} if len(models) >= _MANY_MODELS else {}),
     }
 
 

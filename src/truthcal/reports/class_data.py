@@ -23,8 +23,9 @@ from truthcal.results.text import one_line
 _PANELS, _FEWEST_PANELS = 12, 2
 # Classes in the table of confusion.
 _CONFUSED = 12
-# Characters of a class in the table of confusion, which has a column for each.
-_LONGEST_CLASS = 14
+# Characters of a class in the table of confusion: in a row, and in the heading of a column. If one is longer, all
+# columns are numbered.
+_LONGEST_CLASS, _LONGEST_HEADING = 40, 10
 # Shades of the table of confusion start at these differences of frequencies.
 _SHADES = (0.01, 0.03, 0.1)
 # Rows of which the canonical definition, which compares all pairs, is computed: a tenth of a second.
@@ -55,9 +56,13 @@ class ConfusionCell:
 
 @dataclass(frozen=True, slots=True)
 class ConfusionData:
-    """Some classes and, for each of them, a row of cells: what happens where it is predicted."""
+    """Some classes and, for each of them, a row of cells: what happens where it is predicted.
+
+    `headings` are those of the columns: the labels if they are short, else their numbers, which `labels` then has, too.
+    """
 
     labels: list[str]
+    headings: list[str]
     rows: list[list[ConfusionCell]]
     n_classes: int
     sentence: str
@@ -138,7 +143,11 @@ def confusion_data(confusion: Confusion) -> ConfusionData:
     gap = np.asarray(confusion.observed) - np.asarray(confusion.predicted)
     rows = [[_cell(float(gap[k, j]), bool(confusion.significant[k, j])) for j in chosen] for k in chosen]
     labels = unique_labels(one_line(str(confusion.labels[k]), _LONGEST_CLASS) for k in chosen)
-    return ConfusionData(labels, rows, len(confusion.labels), str(confusion))
+    headings = labels
+    if max(map(len, labels)) > _LONGEST_HEADING:
+        headings = [str(place) for place in range(1, len(labels) + 1)]
+        labels = [f"{number}. {label}" for number, label in zip(headings, labels, strict=True)]
+    return ConfusionData(labels, headings, rows, len(confusion.labels), str(confusion))
 
 
 def _cell(gap: float, significant: bool) -> ConfusionCell:

@@ -28,8 +28,8 @@ _OWN_MEANING = {
 # Name of a piece of evidence in a MulticlassAssessment -> its meaning.
 CLASS_MEANING = MEANING | _OWN_MEANING
 MULTILABEL_MEANING = CLASS_MEANING | {
-    "error": MEANING["error"],
-    "classes": "Each column alone. P-values are adjusted for the number of columns.",
+    **{name: MEANING[name] for name in ("error", "too good?")},
+    "columns": "Each column alone. P-values are adjusted for the number of columns.",
     "Brier score": "Mean squared error of the predictions of all columns. It reflects both calibration and skill.",
 }
 

@@ -83,15 +83,18 @@ class Figures:
         segment, words = panel.segment, panel.curve.describe(_DIGITS, worst=False)
         display = plots.ReliabilityDisplay(curve=panel.curve, band=panel.band, density=panel.density)
 
+        unit = ""
+
         def draw(ax: Any) -> None:
+            nonlocal unit
             display.plot(ax, legend=False, scale="linear")
+            unit = ax.get_xlabel().partition(",")[2]  # such as "per 1,000"
             ax.set(xlabel="", ylabel="")
 
-        figure = self._figure(
-            draw, f"Reliability diagram of {segment.name}", "", words, size=_PANEL, font_size=_PANEL_FONT
-        )
+        title = f"Reliability diagram of {segment.name}"
+        figure = self._figure(draw, title, "", words, size=_PANEL, font_size=_PANEL_FONT)
         verdict = segment.kind if not segment.tested else f"{segment.kind} (adjusted {p_value(segment.adjusted)})"
-        return dataclasses.replace(figure, title=segment.name, reading=verdict)
+        return dataclasses.replace(figure, title=segment.name, reading=verdict + f"; axes{unit}" * bool(unit))
 
     def bias(self, curve: BiasCurve, band: BiasBand) -> Figure:
         """Draw the cumulative bias curve."""

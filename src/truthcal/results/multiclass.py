@@ -10,7 +10,17 @@ from truthcal.results.base import Evidence, PageResult, Result, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import Segment, SegmentTable
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, effective_rows, frequencies, join_words, number, one_line, p_value, percent
+from truthcal.results.text import (
+    Page,
+    effective_rows,
+    frequencies,
+    join_words,
+    number,
+    one_line,
+    p_value,
+    percent,
+    plural,
+)
 
 # Classes that a sentence names.
 _NAMED = 5
@@ -36,7 +46,7 @@ class Confusion(Result):
         there is none.
     significant : ndarray of bool, of shape (k, k)
         Pairs of different classes for which class l happens more often than predicted, after Bonferroni's correction
-        for all pairs. It is conservative: with independent rows, by Bennett's inequality.
+        for all pairs.
     """
 
     labels: tuple[Any, ...]
@@ -134,7 +144,8 @@ class MulticlassAssessment(PageResult):
         test, few = self.test, min(digits, 3)
         name = "vector ATB" if self.definition == "vector" else "ATB"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
-        by_test = f"all classes together ({test.method})"
+        noun = "classes" if self.definition == "vector" else "columns"
+        by_test = f"all {noun} together ({test.method})"
         rows = effective_rows(self.n, self.n_effective)
         lines = [
             self._error_evidence(digits),
@@ -147,7 +158,7 @@ class MulticlassAssessment(PageResult):
                 "small if predictions are closer to the outcomes than chance allows",
             ),
             *self._slope_evidence(digits),
-            Evidence("classes", len(self.labels), f"{len(self.labels):,}", self._word_classes()),
+            Evidence(noun, len(self.labels), f"{len(self.labels):,}", self._word_classes()),
             Evidence("Brier score", self.brier, number(self.brier, digits), self._word_brier()),
             Evidence("rows", self.n, f"{self.n:,}", rows),
         ]
@@ -164,20 +175,18 @@ class MulticlassAssessment(PageResult):
 
     def _error_evidence(self, digits: int) -> Evidence:
         error = self.error
-        what = "root of half the squared errors of all classes" if self.definition == "vector" else "root mean square"
+        what = "of all classes" if self.definition == "vector" else "root mean square"
         end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(digits)
         return Evidence("error", error.estimate, error.size(digits), f"{what}, without noise; {end}")
 
     def _slope_evidence(self, digits: int) -> list[Evidence]:
         if self.slope is None:
             return []
-        meaning = "below 1: overconfident, above 1: underconfident"
-        text = f"{self.slope.between(digits)}; {meaning}"
+        text = f"{self.slope.between(digits)}; below 1 is overconfident"
         low, high = self.detectable_slopes or (math.nan, math.nan)
         lines = [Evidence("slope", self.slope.estimate, number(self.slope.estimate, digits), text)]
         if not math.isnan(low) or not math.isnan(high):
-            beyond = " or ".join(_word_slopes(low, high))
-            lines.append(Evidence("detectable", 0.8, "80% power", f"slopes {beyond}"))
+            lines.append(Evidence("detectable", 0.8, "80% power", f"slopes of {_join_slopes(low, high)}"))
         return lines
 
     def _word_brier(self) -> str:
@@ -185,30 +194,34 @@ class MulticlassAssessment(PageResult):
 
     def _word_classes(self) -> str:
         wrong, tested = self.classes.miscalibrated, self.classes.tested
-        level = percent(self.classes.alpha)
-        return (
-            f"{len(wrong)} of {len(tested)} tested are miscalibrated (Holm, at most {level} chance of any false alarm)"
-        )
+        are = plural(len(wrong), "is", "are")
+        return f"{len(wrong)} of {len(tested)} tested {are} miscalibrated (Holm, level {percent(self.classes.alpha)})"
 
     def _page(self) -> Page:
         rows = [segment for segment in self.classes.segments if segment.miscalibrated]
         notes = [f"  {one_line(row.name)}: {row.kind} (adjusted {p_value(row.adjusted)})" for row in rows[:_NAMED]]
         if len(rows) > _NAMED:
-            notes.append(f"  ... and {len(rows) - _NAMED:,} more classes; `.classes` has all of them")
+            notes.append(f"  ... and {len(rows) - _NAMED:,} more (`.classes` and --json have all of them)")
         page = evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
         return Page(page.heading, page.table, notes, page.warnings)
 
 
-def _word_slopes(low: float, high: float) -> list[str]:
-    """Word the slopes that would have been detected."""
-    below = [] if math.isnan(low) else [f"of {low:.2g} or less"]
-    return below + ([] if math.isnan(high) else [f"of {high:.2g} or more"])
+def _join_slopes(low: float, high: float) -> str:
+    """Word the slopes that would have been detected; empty if there are none."""
+    ends = {"at most": low, "at least": high}
+    return " or ".join(f"{word} {_slope(end)}" for word, end in ends.items() if not math.isnan(end))
+
+
+def _slope(slope: float) -> str:
+    """Format a slope with two decimals, or with as many as show that it is not 1."""
+    decimals = math.ceil(-math.log10(max(abs(slope - 1.0), 1e-9)))
+    return f"{slope:.{max(decimals, 2)}f}"
 
 
 def word_slopes(slopes: tuple[float, float] | None) -> str:
     """Word the detectable slopes for a verdict; empty if none would have been detected."""
-    words = _word_slopes(*(slopes or (math.nan, math.nan)))
-    return f"Detectable with 80% power: slopes {' or '.join(words)}." if words else ""
+    words = _join_slopes(*(slopes or (math.nan, math.nan)))
+    return f"Detectable with 80% power: slopes of {words}." if words else ""
 
 
 def word_classes(segments: Iterable[Segment], noun: str) -> str:
@@ -219,5 +232,5 @@ def word_classes(segments: Iterable[Segment], noun: str) -> str:
     parts = []
     for kind, names in by_kind.items():
         shown = names[:_NAMED] + ([f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else [])
-        parts.append(f"{kind}: {join_words(shown)}")
-    return f"By {noun} (Holm): {'; '.join(parts)}." if parts else ""
+        parts.append(f"{join_words(shown)} {plural(len(names), 'is', 'are')} {kind}")
+    return f"By {noun}: {'; '.join(parts)} (Holm)." if parts else ""

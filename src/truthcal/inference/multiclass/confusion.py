@@ -1,9 +1,8 @@
 """Confusion of errors: where one class is predicted, does another one happen more often than predicted?"""
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from truthcal.core.class_rows import ClassRows
 from truthcal.results.multiclass import Confusion
@@ -14,42 +13,47 @@ _Array = NDArray[np.float64]
 def confusion_of(rows: ClassRows, alpha: float, groups: NDArray[np.int64] | None = None) -> Confusion:
     """Compare predicted and observed frequencies of each class, weighted by the probability of each other class.
 
-    For classes k and l the sum of w p_k (y_l - p_l) has the mean 0 under calibration, and the variance
-    sum of w^2 p_k^2 p_l (1 - p_l); with groups, that of the sums of groups.
+    For classes k and l the sum x of w p_k (y_l - p_l) has the mean 0 under calibration, and the variance V =
+    sum of w^2 p_k^2 p_l (1 - p_l); with groups, that of the sums of groups. No row (or group) adds more than M, the
+    largest w p_k: the upper tail is taken to be that of a Poisson variable with the jump M and the variance V, the
+    worst case. If V / M^2 is large, it is that of a normal variable; if class l is rare where k is predicted, a single
+    surprise is not significant, although it may be many standard errors.
     """
     p, w = rows.p, rows.w
     weight = w @ p
-    weighted = p * w[:, None]
-    predicted = weighted.T @ p
-    actual = _sums_by_class(rows, weighted)
-    variance = (weighted**2).T @ (p * (1.0 - p)) if groups is None else _variance_of_groups(rows, groups)
+    predicted = (p * w[:, None]).T @ p
+    actual = _sums_by_class(rows, p * w[:, None])
+    square = (p * w[:, None]) ** 2
+    variance = square.T @ (p * (1.0 - p)) if groups is None else _variance_of_groups(rows, groups)
     excess = actual - predicted
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(variance > 0.0, excess / np.sqrt(variance), 0.0)
         rates = [np.where(weight[:, None] > 0.0, table / weight[:, None], np.nan) for table in (predicted, actual)]
-    bound = _log_bound(z, variance, weighted.max(axis=0) if groups is None else None)
     pairs = rows.n_classes * (rows.n_classes - 1)
-    significant = (z > 0.0) & (bound <= math.log(alpha / pairs)) & ~np.eye(rows.n_classes, dtype=bool)
+    off_diagonal = ~np.eye(rows.n_classes, dtype=bool)
+    significant = (_upper_tail(excess, variance, _largest(rows, groups)) < alpha / pairs) & off_diagonal
+    gain = np.where(significant, excess, 0.0)
     worst = None
-    if significant.any():
-        k, j = np.unravel_index(int(np.argmax(np.where(significant, excess, 0.0))), excess.shape)
+    if gain.max(initial=0.0) > 0.0:
+        k, j = np.unravel_index(int(np.argmax(gain)), gain.shape)
         worst = int(k), int(j)
     return Confusion(rows.labels, rates[0], rates[1], z, worst, significant)
 
 
-def _log_bound(z: _Array, variance: _Array, largest: _Array | None) -> _Array:
-    """Upper bound on the logarithm of the probability of at least z standard errors, for z above 0.
+def _largest(rows: ClassRows, groups: NDArray[np.int64] | None) -> _Array:
+    """For each class k, the largest w p_k of a row, or of the sum of a group."""
+    weights = rows.w[:, None] * rows.p
+    if groups is None:
+        return np.asarray(weights.max(axis=0))
+    return np.array([np.bincount(groups, column).max() for column in weights.T])
 
-    Bennett's inequality, for sums of independent terms up to `largest` (one for each row of the tables): the normal
-    distribution would call a single surprising row significant. With groups, whose signs are random: -z^2 / 2.
-    """
-    if largest is None:
-        return -0.5 * z**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.maximum(z, 0.0) * largest[:, None] / np.sqrt(variance)
-        scale = variance / largest[:, None] ** 2
-        bound = -scale * ((1.0 + ratio) * np.log1p(ratio) - ratio)
-    return np.asarray(np.where((variance > 0.0) & (largest[:, None] > 0.0), bound, 0.0))
+
+def _upper_tail(x: _Array, variance: _Array, largest: _Array) -> _Array:
+    """Upper tail at x of a centered Poisson variable with this variance and, for each row, this jump."""
+    jump = np.where(largest > 0.0, largest, 1.0)[:, None]
+    mean = variance / jump**2
+    tail = special.gammainc(mean + np.maximum(x, 0.0) / jump, mean)
+    return np.where((x > 0.0) & (mean > 0.0), tail, 1.0)
 
 
 def _sums_by_class(rows: ClassRows, values: _Array) -> _Array:

@@ -1,0 +1,174 @@
+"""The report on many classes: what it says of classes, their confusion and the definition of calibration."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from support.report_pages import IMAGE, SCRIPT, class_forecasts, read
+
+import truthcal as tc
+from truthcal.measures.multiclass import DEFINITIONS
+from truthcal.reports.class_data import class_report_data, confusion_data
+from truthcal.reports.class_wording import class_chips, class_meaning
+from truthcal.results.multiclass import Confusion
+
+pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
+pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
+
+
+def text_of(report):
+    return " ".join(" ".join(text for _, text in read(report.html).texts).split())
+
+
+def plain(text):
+    return " ".join(text.replace("<=", "\u2264").split())
+
+
+def test_verdict_and_chips_come_first(class_assessments, classes):
+    text, found = text_of(classes), class_assessments["confused"]
+    assert found.kind == "miscalibrated"
+    assert f"Verdict Miscalibrated 2 of 13 classes off {plain(found.verdict)} Key numbers" in text
+    assert SCRIPT in text
+    assert IMAGE in text
+
+
+def test_every_number_is_shown_and_explained(class_assessments, classes):
+    text, found = text_of(classes), class_assessments["confused"]
+    for row in found.evidence(3):
+        assert plain(row.text) in text
+        assert plain(row.explanation) in text
+        assert class_meaning([found])[row.name] in text
+
+
+def test_classes_are_in_a_table_worst_first(class_assessments, classes):
+    table = re.search(r'aria-label="Table of classes".*?</table>', classes.html, re.DOTALL)[0]
+    names = re.findall(r'<tr><th scope="row">([^<]+)</th>', table)
+    assert len(names) == 13
+    assert set(names[:2]) == {"&lt;script&gt;alert(1)&lt;/script&gt;", "&#34;&gt;&lt;img src=x onerror=alert(1)&gt;"}
+    worst = class_assessments["confused"].classes.segments[0]
+    assert f"<td>{worst.mean_proba:.3g}</td><td>{worst.mean_true:.3g}</td>" in table
+
+
+def test_twelve_worst_classes_have_diagrams(class_assessments, classes, class_models):
+    page = read(classes.html)
+    assert len(page.all("figure")) == 12
+    described = page.text("desc")
+    assert all(text.startswith("Mean gap of ") for text in described)
+    assert "for the 12 clearest findings" in text_of(classes)
+    assert len(read(class_models.html).all("figure")) == 3 * 4
+    y, proba, labels = class_forecasts()
+    (data,) = class_report_data({"": class_assessments["confused"]})
+    k = labels.index(data.panels[0].segment.key)
+    curve = tc.reliability_curve(np.array(y) == labels[k], proba["confused"][:, k])
+    np.testing.assert_allclose(data.panels[0].curve.mean_true, curve.mean_true)
+
+
+def test_confusion_marks_significant_pairs(class_assessments, classes):
+    confusion = class_assessments["confused"].confusion
+    assert confusion.significant[0, 1]
+    assert confusion.significant[1, 0]
+    assert confusion.sentence in text_of(classes)
+    gap = 100 * (confusion.observed - confusion.predicted)[0, 1]
+    assert re.search(rf'<td class="more[123]"><strong>{re.escape(f"{gap:+.1f}")}\*</strong></td>', classes.html)
+    assert "12 of 13 classes with the clearest differences are shown" in text_of(classes)
+
+
+def test_table_of_confusion_has_shades_and_short_headings():
+    gap = np.array([[-0.12, 0.12, 0.0], [0.02, -0.02, 0.0], [np.nan, np.nan, np.nan]])
+    significant = gap > 0.1
+    data = confusion_data(Confusion(("a", "b", "c"), np.zeros((3, 3)), gap, gap, None, significant))
+    assert [[cell.shade for cell in row] for row in data.rows] == [[-3, 3, 0], [1, -1, 0], [0, 0, 0]]
+    assert data.rows[0][1].significant
+    assert (data.labels, data.headings) == (["a", "b", "c"], ["a", "b", "c"])
+    long = confusion_data(Confusion(("a" * 11, "b", "c"), np.zeros((3, 3)), gap, gap, None, significant))
+    assert long.headings == ["1", "2", "3"]
+    assert long.labels == [f"1. {'a' * 11}", "2. b", "3. c"]
+
+
+def test_definitions_are_named_and_the_gameable_one_is_said_to_be(classes, class_assessments):
+    text = text_of(classes)
+    for row in DEFINITIONS.values():
+        assert row.meaning in text
+    y, proba, labels = class_forecasts()
+    for name in ("classwise", "canonical", "top_label"):
+        value = tc.multiclass_atb(y, proba["confused"], definition=name, labels=labels)
+        truthful = "no" if name == "top_label" else "yes"
+        assert f"{name} {value:.3g} {truthful} {DEFINITIONS[name].meaning}" in text
+    assert "It can be gamed" in text
+
+
+def test_several_models_are_side_by_side(class_models, class_assessments):
+    text = text_of(class_models)
+    assert "Which of these 3 models can be trusted?" in text
+    assert "honest has the better" in text
+    for found in class_assessments.values():
+        assert plain(found.verdict) in text
+
+
+def test_no_green_tick_if_the_error_may_be_large(class_assessments):
+    found = dataclasses.replace(class_assessments["honest"], kind="calibrated")
+    wide = dataclasses.replace(found, error=dataclasses.replace(found.error, high=0.2))
+    narrow = dataclasses.replace(found, error=dataclasses.replace(found.error, high=0.02))
+    assert class_chips(narrow)[0].mood == "good"
+    assert class_chips(wide)[0].mood == "unsure"
+
+
+def test_a_few_wrong_classes_are_said_with_a_verdict_that_is_not_bad(class_assessments):
+    found = dataclasses.replace(class_assessments["confused"], kind="calibrated", verdict="Calibrated.")
+    assert f"Calibrated. But {found.classes.verdict}" in text_of(tc.report(found))
+
+
+def test_groups_weights_and_two_classes_make_a_report():
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.ones(3), 400)
+    y = (p.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    page = tc.report(tc.assess(y, p, groups=np.arange(400) // 4, sample_weight=rng.uniform(0.5, 1.0, 400)))
+    assert "Groups of rows are independent" in text_of(page)
+    two = tc.report(tc.assess(y > 0, np.column_stack([p[:, 0], 1.0 - p[:, 0]])))
+    assert len(read(two.html).all("figure")) == 2
+
+
+def test_independent_columns_make_a_report_without_confusion():
+    rng = np.random.default_rng(3)
+    p = rng.random((200, 3))
+    page = tc.report(tc.assess((rng.random(p.shape) < p).astype(int), p, multilabel=True))
+    text = text_of(page)
+    assert "Columns are independent events" in text
+    assert "Reliability of columns" in text
+    assert "Confusion" not in text
+    assert "top_label" not in text
+
+
+def test_many_models_of_many_classes_stay_small(class_assessments, reuse_figures):
+    reuse_figures(2)
+    page = tc.report({f"model {i}": class_assessments["confused"] for i in range(12)})
+    assert len(page.html.encode()) < 300_000
+
+
+@pytest.mark.parametrize("name", ["classes", "class_models"])
+def test_file_is_small(request, name):
+    assert len(request.getfixturevalue(name).html.encode()) < 150_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"assessments": "mixed"}, r"`assessments` mixes predictions of one event \('a'\) and of many classes \('b'\)"),
+        ({"assessments": "copied"}, r"`assessments` contains an assessment without rows or sketch to draw curves from"),
+        ({"segments": "table"}, r"`segments` is for predictions of one event, not for many classes\. Omit it\."),
+        ({"exact_distcal": True}, r"`exact_distcal` is for predictions of one event, not for many classes"),
+    ],
+)
+def test_wrong_arguments_get_clear_errors(models, class_assessments, segments, change, message):
+    found = class_assessments["honest"]
+    known = {
+        "mixed": {"a": models["honest"], "b": found},
+        "copied": dataclasses.replace(found, _rows=None),
+        "table": segments,
+    }
+    arguments = {"assessments": found} | {
+        name: known.get(value, value) if isinstance(value, str) else value for name, value in change.items()
+    }
+    with pytest.raises(ValueError, match=message):
+        tc.report(**arguments)
