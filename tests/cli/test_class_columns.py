@@ -252,3 +252,31 @@ def test_other_commands_have_no_classes(quick, file, command):
         command, file, *("-o x --proba-prefix p_" if command == "sketch" else "--proba-prefix p_").split(),
         *("--window 7d --state x" if command == "watch" else "").split(), check=2,
     ).err  # fmt: skip
+
+
+def test_digits_get_a_report_from_the_command_line(quick, write, tmp_path):
+    """Real rows: one column for each digit, guessed."""
+    datasets = pytest.importorskip("sklearn.datasets", reason="rows of real digits")
+    from sklearn.naive_bayes import GaussianNB
+
+    features, digit = datasets.load_digits(return_X_y=True)
+    proba = GaussianNB().fit(features[::2], digit[::2]).predict_proba(features[1::2])
+    columns = {"digit": digit[1::2].tolist(), **{f"p_{k}": proba[:, k].tolist() for k in range(10)}}
+    done = quick("assess", write("digits.csv", **columns), "--report", "digits.html", check=0)
+    assert done.out.startswith("Miscalibrated: predictions are off, and not only in how extreme they are.")
+    assert max(len(line) for line in done.out.splitlines() if not line.startswith("!")) <= 100
+    assert "--label digit --proba-prefix p_" in done.err
+    page = (tmp_path / "digits.html").read_text()
+    assert "The class of each row is in the column &#39;digit&#39;; probabilities of classes in" in page
+    assert "and 7 more" in page
+    assert "Columns not named in the command were guessed" in page
+    assert len(page.encode()) < 300_000
+    assert "<script" not in page
+
+
+def test_report_of_two_models_compares_them(quick, file, tmp_path):
+    arguments = ["--proba-prefix", "p_", "--proba-prefix", "sure_", "--label", "kind", "-o", "two.html"]
+    assert quick("report", file, *arguments, check=0).out == "two.html\n"
+    page = (tmp_path / "two.html").read_text()
+    assert "p has the better vector ATB and the better Brier score" in page
+    assert "were guessed" not in page

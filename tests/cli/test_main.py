@@ -299,6 +299,7 @@ def test_bash_completes_commands_options_and_values(quick):
     script = quick("completion", "bash", check=0).out
     assert complete(script, "truthcal", "a") == ["assess", "audit"]
     assert complete(script, "truthcal", "check", "--max") == ["--max-error"]
+    assert complete(script, "truthcal", "compare", "--proba-") == ["--proba-prefix"]
     assert complete(script, "truthcal", "assess", "--adjust", "h") == ["holm"]
     assert complete(script, "truthcal", "completion", "z") == ["zsh"]
 

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from support.report_pages import IMAGE, SCRIPT, class_forecasts, read
+from support.report_pages import IMAGE, SCRIPT, class_forecasts, plain, read, text_of
 
 import truthcal as tc
 from truthcal.measures.multiclass import DEFINITIONS
@@ -15,14 +15,6 @@ from truthcal.results.multiclass import Confusion
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
 pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
-
-
-def text_of(report):
-    return " ".join(" ".join(text for _, text in read(report.html).texts).split())
-
-
-def plain(text):
-    return " ".join(text.replace("<=", "\u2264").split())
 
 
 def test_verdict_and_chips_come_first(class_assessments, classes):

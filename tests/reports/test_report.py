@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.report_pages import IMAGE, SCRIPT, forecasts, read, segment_table
+from support.report_pages import IMAGE, SCRIPT, forecasts, plain, read, segment_table, text_of
 
 import truthcal as tc
 from truthcal.reports import provenance
@@ -16,15 +16,6 @@ from truthcal.reports.wording import MEANING
 
 pytest.importorskip("matplotlib", reason="the report draws its figures with matplotlib")
 pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
-
-
-def text_of(report):
-    return " ".join(" ".join(text for _, text in read(report.html).texts).split())
-
-
-def plain(text):
-    """As the page has it, on one line."""
-    return " ".join(text.replace("<=", "\u2264").split())
 
 
 def rows_of(html):

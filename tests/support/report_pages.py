@@ -54,6 +54,16 @@ def read(html):
     return Page(html)
 
 
+def text_of(report):
+    """The text of a report, on one line."""
+    return " ".join(" ".join(text for _, text in read(report.html).texts).split())
+
+
+def plain(text):
+    """Text of a result as the page has it, on one line."""
+    return " ".join(text.replace("<=", "\u2264").split())
+
+
 def forecasts(n=1500, seed=0):
     """Outcomes, and three forecasters: honest, overconfident, and one who always reports the mean outcome."""
     rng = np.random.default_rng(seed)

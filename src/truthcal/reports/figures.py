@@ -93,7 +93,7 @@ class Figures:
 
         title = f"Reliability diagram of {segment.name}"
         figure = self._figure(draw, title, "", words, size=_PANEL, font_size=_PANEL_FONT)
-        verdict = segment.kind if not segment.tested else f"{segment.kind} (adjusted {p_value(segment.adjusted)})"
+        verdict = segment.kind if not segment.tested else f"{segment.kind}, {p_value(segment.adjusted)}"
         return dataclasses.replace(figure, title=segment.name, reading=verdict + f"; axes{unit}" * bool(unit))
 
     def bias(self, curve: BiasCurve, band: BiasBand) -> Figure:
