@@ -10,7 +10,18 @@ from truthcal.results.base import Evidence, PageResult, Result, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import Segment, SegmentTable
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, effective_rows, frequencies, join_words, number, one_line, p_value, percent
+from truthcal.results.text import (
+    Page,
+    effective_rows,
+    frequencies,
+    join_words,
+    lower_limit,
+    number,
+    one_line,
+    p_value,
+    percent,
+    upper_limit,
+)
 
 # Classes that a sentence names.
 _NAMED = 5
@@ -196,8 +207,8 @@ class MulticlassAssessment(PageResult):
 
 def _word_slopes(low: float, high: float) -> list[str]:
     """Word the slopes that would have been detected."""
-    below = [] if math.isnan(low) else [f"of {low:.2g} or less"]
-    return below + ([] if math.isnan(high) else [f"of {high:.2g} or more"])
+    below = [] if math.isnan(low) else [f"of {lower_limit(low, 3)} or less"]
+    return below + ([] if math.isnan(high) else [f"of {upper_limit(high, 3)} or more"])
 
 
 def word_slopes(slopes: tuple[float, float] | None) -> str:
