@@ -105,7 +105,8 @@ def _binary(report: _Array, truth: _Array) -> float:
     """Expected ATB of a report on one event of each row."""
     c = report - truth
     similar = 1.0 - np.abs(report[:, None] - report[None, :])
-    return float(np.sum(np.outer(c, c) * similar) + np.sum(truth * (1.0 - truth))) / len(truth) ** 2
+    pairs, noise = float(np.sum(np.outer(c, c) * similar)), float(np.sum(truth * (1.0 - truth)))
+    return (pairs + noise) / float(len(truth) ** 2)
 
 
 # --- lies -------------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class MulticlassAssessment(PageResult):
     brier : float
         Brier score: the mean of half of |p - y|^2 ("multilabel": of (p - y)^2 over all entries).
     test : CalibrationTest
-        The calibration test of all classes together.
+        The calibration test of all classes together. The verdict rests on ``pvalue``, which also uses those of classes.
     pvalue_too_good : float
         The p-value of the other tail.
     slope : ConfidenceInterval or None
@@ -100,7 +100,8 @@ class MulticlassAssessment(PageResult):
     detectable_slopes : tuple of float, or None
         Slopes beyond these two would have been detected with 80% power; nan if none would.
     classes : SegmentTable
-        Each class against the rest, with p-values adjusted for the number of classes (Holm). A mapping from labels.
+        Each class against the rest, with p-values adjusted for the number of classes (Holm), at half of the level of
+        the verdict. A mapping from labels.
     confusion : Confusion or None
         Which classes happen where others are predicted. None with "multilabel".
     labels : tuple
@@ -134,18 +135,19 @@ class MulticlassAssessment(PageResult):
     n_groups: int | None = None
     n_effective_groups: float | None = None
     _rows: Any = field(default=None, repr=False, compare=False)  # the checked rows, for curves
+    _derived: ClassVar = ("pvalue",)
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""
         test, few = self.test, min(digits, 3)
         name = "vector ATB" if self.definition == "vector" else "ATB"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
-        by_test = f"all classes together ({test.method})"
+        by_test = f"all together {test.format_p(test.greater)} ({test.method}){self._word_smallest()}"
         rows = effective_rows(self.n, self.n_effective)
         lines = [
             self._error_evidence(digits),
             Evidence(name, self.atb, number(self.atb, digits), f"{chance}; truthful"),
-            Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
+            Evidence("miscalibrated?", self.pvalue, self._format_p(), by_test),
             Evidence(
                 "too good?",
                 self.pvalue_too_good,
@@ -162,6 +164,16 @@ class MulticlassAssessment(PageResult):
                 Evidence("groups", self.n_groups, f"{self.n_groups:,}", "rows of a group may depend on each other")
             )
         return lines
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the verdict: of all classes together and of each class, whichever is smaller, times two.
+
+        The p-values of classes are adjusted for their number (Holm). Two classes have that of the test alone.
+        """
+        if self.definition == "vector" and len(self.labels) == 2:
+            return self.test.greater
+        return min(1.0, 2.0 * min([self.test.greater, *(segment.adjusted for segment in self.classes.tested)]))
 
     @property
     def notable_error(self) -> float:
@@ -185,6 +197,18 @@ class MulticlassAssessment(PageResult):
             beyond = " or ".join(_word_slopes(low, high))
             lines.append(Evidence("detectable", 0.8, "80% power", f"slopes {beyond}"))
         return lines
+
+    def _format_p(self) -> str:
+        """Format the p-value of the verdict; as an upper limit if it comes from few redraws."""
+        limit = self.test.format_p(self.test.greater).startswith("p <=") and self.pvalue >= 2.0 * self.test.greater
+        return p_value(self.pvalue).replace("p = ", "p <= " if limit else "p = ")
+
+    def _word_smallest(self) -> str:
+        """Word the smallest p-value of a class, if the p-value of the verdict uses it."""
+        smallest = min((segment.adjusted for segment in self.classes.tested), default=math.nan)
+        if math.isnan(smallest) or self.pvalue == self.test.greater:
+            return ""
+        return f", smallest of a {self.classes.noun} {p_value(smallest)} (Holm)"
 
     def _word_brier(self) -> str:
         return "half of |p - y|^2, averaged over rows" if self.definition == "vector" else "(p - y)^2, averaged"
