@@ -86,7 +86,7 @@ def _audit_row(definition: str, truth: _Array, lies: tuple[str, ...]) -> AuditRo
 
 def expected_class_score(definition: str, report: _Array, truth: _Array) -> float:
     """Expected score of a report under a definition of the multiclass ATB, if the classes follow the truth."""
-    n, k = truth.shape
+    n, k = len(truth), len(truth[0])
     c = report - truth
     if definition == "top_label":
         place = np.arange(n), np.argmax(report, axis=1)
