@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from truthcal.cli.named_columns import CLASSES, ask_label, check_named, convert_label, flagged, require_header
+from truthcal.cli.named_columns import (
+    CLASSES,
+    ask_label,
+    check_named,
+    convert_label,
+    flagged,
+    require_header,
+    void_hint,
+)
 from truthcal.core.params import list_shown, shown
 from truthcal.io.column_roles import require_columns
 from truthcal.io.files.preview import Column
@@ -87,6 +95,8 @@ def guess(
     group: str | None = None,
     key: str | None = None,
     time: str | None = None,
+    question: str | None = None,
+    close: str | None = None,
     pos_label: str | None = None,
     where: str,
     several: bool = False,
@@ -100,7 +110,7 @@ def guess(
     if not is_needed:
         label = next((c.name for c in columns if c.name and c.name == label_elsewhere), None)
     named = {"--label": [label], "--proba": proba, "--weight": [weight], "--by": by, "--group": [group], "--key": [key]}
-    named["--time"] = [time]
+    named |= {"--time": [time], "--question": [question], "--close": [close]}
     flags = check_named(columns, named, where)
     if not proba or (is_needed and label is None):
         require_header(columns, ["--label", "--proba"] if is_needed else ["--proba"], where)
@@ -124,7 +134,7 @@ def guess(
         names = [c.name for c in columns]
         require_columns([("", c.name) for c in labels + probas], names, where)  # refuse duplicates
         used = [f"{shown(name)} is already used for {flag}." for name, flag in flags.items()]
-        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}."]))
+        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}.", *_void_hints(columns)]))
     y_true, y_proba, positive = event.column.name, tuple(proba) or (probas[0].name,), event.positive if labels else None
     guessed = [flagged("--label", y_true)] if labels and label is None else []
     guessed += [] if proba else [flagged("--proba", y_proba[0])]
@@ -148,6 +158,11 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
     others = [c for c in possible if not _has(c.name, _OUTCOME | _GROUP)]
     candidates = [c for c in named if _content(c) == "0/1"] or named + [c for c in others if _content(c) == "0/1"]
     return candidates or [c for c in others if _content(c) == "two labels"]
+
+
+def _void_hints(columns: Sequence[Column]) -> list[str]:
+    """Name the way out if the guess failed because a column of outcomes holds words such as "void"."""
+    return [void_hint(column) for column in columns if column.void and _has(column.name, _OUTCOME)][:1]
 
 
 def _is_clear(column: Column) -> bool:

@@ -96,6 +96,7 @@ def _notes_on_inputs(request: Request, data: Data) -> list[str]:
     notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
     if c.get("group"):
         notes.append(f"Rows with the same value of {c['group']!r} belong together; other rows are independent.")
-    if request.label is None or not request.proba:
+    notes += data.facts.notes
+    if data.facts.format is None and (request.label is None or not request.proba):
         notes.append("Columns not named in the command were guessed from the column names and the first rows.")
     return notes
