@@ -14,6 +14,7 @@ from truthcal.cli.named_columns import (
     check_named,
     convert_label,
     flagged,
+    fraction_hint,
     require_header,
     void_hint,
 )
@@ -101,10 +102,12 @@ def guess(
     where: str,
     several: bool = False,
     label_elsewhere: str | None = None,
+    fractional: bool = False,
 ) -> Guess:
     """Guess the columns that the user did not name, if there is only one possibility; otherwise raise a question.
 
     `label_elsewhere` is the outcome column of another file that this one is joined to; empty if no outcomes are needed.
+    `fractional`: whether outcomes may be fractions.
     """
     where, is_needed = where if where.isprintable() else repr(where), label_elsewhere is None
     if not is_needed:
@@ -120,7 +123,7 @@ def guess(
     pairs = _outcome_pairs(free, labels, probas) if is_needed and len(proba) < 2 else []
     if is_needed and not labels:
         labels = [outcome for _, outcome in pairs] or _label_candidates(free)
-    is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0]))
+    is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0], fractional))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
     event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
     questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {CLASSES}"]
@@ -134,7 +137,7 @@ def guess(
         names = [c.name for c in columns]
         require_columns([("", c.name) for c in labels + probas], names, where)  # refuse duplicates
         used = [f"{shown(name)} is already used for {flag}." for name, flag in flags.items()]
-        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}.", *_void_hints(columns)]))
+        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}.", *_ways_out(free)]))
     y_true, y_proba, positive = event.column.name, tuple(proba) or (probas[0].name,), event.positive if labels else None
     guessed = [flagged("--label", y_true)] if labels and label is None else []
     guessed += [] if proba else [flagged("--proba", y_proba[0])]
@@ -160,14 +163,21 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
     return candidates or [c for c in others if _content(c) == "two labels"]
 
 
-def _void_hints(columns: Sequence[Column]) -> list[str]:
-    """Name the way out if the guess failed because a column of outcomes holds words such as "void"."""
-    return [void_hint(column) for column in columns if column.void and _has(column.name, _OUTCOME)][:1]
+def _ways_out(free: Sequence[Column]) -> list[str]:
+    """Name the way out if the guess failed because a column of outcomes holds fractions, or words such as "void"."""
+    outcomes = [column for column in _label_candidates(list(free)) if _has(column.name, _OUTCOME)]
+    hints = [void_hint(column) for column in outcomes if column.void]
+    hints += [fraction_hint(column) for column in outcomes if _content(column) == "unit"]
+    return hints[:1]
 
 
-def _is_clear(column: Column) -> bool:
-    """Tell whether the only guess for outcomes is accepted: two labels that are not known need a known name."""
-    return _content(column) == "0/1" or (_content(column) == "two labels" and _has(column.name, _OUTCOME))
+def _is_clear(column: Column, fractional: bool) -> bool:
+    """Tell whether the only guess for outcomes is accepted: two labels that are not known need a known name.
+
+    So do fractions, which are accepted only if the user said so.
+    """
+    possible = ("two labels", "unit") if fractional else ("two labels",)
+    return _content(column) == "0/1" or (_content(column) in possible and _has(column.name, _OUTCOME))
 
 
 def _proba_candidates(columns: list[Column], event: _Event) -> list[Column]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from truthcal.cli.named_columns import flagged
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.group_sums import FEWEST_GROUPS
@@ -70,10 +71,21 @@ def prepare_inputs(request: Request, sources: list[Source]) -> tuple[Request, Pr
         request.missing == "drop",
     )
     prepared = prepare_sources(sources, options)
-    request = replace(request, proba=request.proba or prepared.proba, label=request.label or prepared.label)
+    request = _with_columns(request, prepared)
     if prepared.group is not None and request.group is None and request.command in _GROUPED:
         request = _grouped_by_question(request, prepared, prepared.group)
     return request, prepared
+
+
+def _with_columns(request: Request, prepared: Prepared) -> Request:
+    """Return the request with the format and columns that the content determines, and say which these are."""
+    chosen = {"--format": prepared.format} if request.input_format is None and prepared.format else {}
+    chosen |= {"--label": prepared.label} if request.label is None and prepared.label else {}
+    chosen |= {"--proba": prepared.proba[0]} if not request.proba and prepared.proba else {}
+    if chosen:
+        flags = " ".join(flagged(flag, value) for flag, value in chosen.items())
+        print_message(request, f"the content determines, as if you had typed: {flags}")
+    return replace(request, proba=request.proba or prepared.proba, label=request.label or prepared.label)
 
 
 def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> Request:
@@ -105,6 +117,9 @@ def row_filter_of(request: Request, sources: list[Source], proba: str) -> tuple[
         columns = ForecastColumns(names[0], names[1], names[2], names[3], request.time_unit)
         choice = choose_forecasts(sources, proba, columns)
         row_filter.chosen, notes = choice.chosen, (choice.note(columns),)
+        if not choice.chosen.any():
+            problem = f"{sources[0]}: no question has a forecast at least {names[3]} before {names[2]!r}"
+            raise ValueError(f"{problem}; use a shorter --horizon.")
     return row_filter, notes
 
 
@@ -158,5 +173,6 @@ def warn_of_repeated_questions(request: Request, columns: Sequence[Column]) -> N
     for column in columns:
         if column.name.casefold() in _QUESTIONS and column.repeats and column.many and column.name not in used:
             problem = f"values of {column.name!r} are repeated; if rows of one {column.name!r} share their outcome"
-            print_message(request, f"{problem}, add --group {column.name}, or choose one row of each: --horizon")
+            one = f"--question {column.name} --time ... --close ... --horizon 7d"
+            print_message(request, f"{problem}, add --group {column.name}, or use one forecast of each: {one}")
             return

@@ -184,6 +184,7 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
         pos_label=request.pos_label,
         where=str(preview.source),
         several=request.command in ("assess", "report"),
+        fractional=request.fractional is not None or request.command == "measures",
     )
     for message in guessed.messages:
         print_message(request, message)

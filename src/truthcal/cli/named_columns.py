@@ -82,6 +82,13 @@ def void_hint(column: Column) -> str:
     return f"{shown(column.void)} in {shown(column.name)} is no outcome; to leave out such rows, add --missing drop."
 
 
+def fraction_hint(column: Column) -> str:
+    """Name the option that leaves out rows whose outcome is a fraction, such as a tie."""
+    fraction = next((value for value in column.values if value not in (0, 1)), column.values[0])
+    cure = "to leave out such rows and count them, add --fractional drop; `truthcal measures` accepts them"
+    return f"{shown(column.name)} holds fractions such as {fraction!r} (a tie or a partial resolution?); {cure}."
+
+
 def flagged(flag: str, value: object) -> str:
     """Format a flag that names a column or label, and its value, as typed in a shell."""
     text = escape_control_characters(str(value))

@@ -92,8 +92,12 @@ def print_notes(request: Request, notes: Sequence[str]) -> None:
     if notes and request.format == "markdown":
         print_result("\n" + "\n".join(f"- {escape_markdown(note)}" for note in notes))
     elif notes:
-        lines = [textwrap.fill(escape_control_characters(note), 100, subsequent_indent="  ") for note in notes]
+        lines = [_wrapped(escape_control_characters(note)) for note in notes]
         print_result("\n" + "\n".join(lines))
+
+
+def _wrapped(note: str) -> str:
+    return textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def coloured(text: str, kind: str) -> str:

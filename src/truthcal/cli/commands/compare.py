@@ -123,6 +123,7 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
         pos_label=request.pos_label,
         where=str(sources[k]),
         label_elsewhere=label_elsewhere,
+        fractional=request.fractional is not None,
     )
     for message in guessed.messages:
         print_message(request, f"{sources[k]}: {message}")

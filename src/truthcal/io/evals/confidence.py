@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from truthcal.core.params import list_shown
+from truthcal.io.column_roles import require_columns
 from truthcal.io.evals.json_lines import read_objects
 from truthcal.io.evals.options import EvalOptions, EvalRows, repeats
 from truthcal.io.evals.values import parse_confidence, parse_outcome
@@ -65,6 +66,8 @@ def convert_answers(
     if not probas:
         problem = f"{sources[0]}: no column is a confidence by its name; it has {list_shown(names)}"
         raise ValueError(f"{problem}. Name the column with --proba.")
+    named = [("--proba", name) for name in options.proba] + [("--label", options.label)] * (options.label is not None)
+    require_columns([(flag, str(name)) for flag, name in named], names, str(sources[0]))
     correct = options.label or label or _correct_column(names)
     group = _question_column(names, [row for rows in files for row in rows])
     converted = []

@@ -208,8 +208,8 @@ def _notes(questions: list[Question], filters: Counter[str], options: EvalOption
     yield f"lm-eval samples: {what}. Rule {rule}: a question's probabilities are the {_RULES[rule]}. {_MEANING}"
     if options.answers != "top":
         yield (
-            "Each option is a row. The options of a question exclude each other: their probabilities sum to 1 and one is "
-            "correct, so the bias of all rows is 0 by construction."
+            "Each option is a row. The options of a question exclude each other: their probabilities sum to 1 and one "
+            "is correct, so the bias of all rows is 0 by construction."
         )
     else:
         yield (

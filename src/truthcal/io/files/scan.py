@@ -149,7 +149,8 @@ class BatchReader:
     @property
     def where(self) -> str:
         """The files, for errors about all rows."""
-        return str(self._sources[0]) if len(self._sources) == 1 else f"each of these {len(self._sources)} files"
+        files = str(self._sources[0]) if len(self._sources) == 1 else f"each of these {len(self._sources)} files"
+        return files if self._filter is None else f"{files}, without the rows left out,"
 
     def other_labels(self) -> dict[str, list[Any]]:
         """Return the labels read so far but the positive one, as columns of a table of sums by code."""
