@@ -7,8 +7,8 @@ from truthcal.core.params import shown
 from truthcal.io.void_words import is_void
 
 _OUTCOMES = {
-    "1": 1.0, "c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "right": 1.0, "pass": 1.0, "passed": 1.0,
-    "0": 0.0, "i": 0.0, "incorrect": 0.0, "false": 0.0, "no": 0.0, "wrong": 0.0, "fail": 0.0, "failed": 0.0,
+    "c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "y": 1.0, "right": 1.0, "pass": 1.0, "passed": 1.0,
+    "i": 0.0, "incorrect": 0.0, "false": 0.0, "no": 0.0, "n": 0.0, "wrong": 0.0, "fail": 0.0, "failed": 0.0,
     "p": 0.5, "partial": 0.5,
 }  # fmt: skip
 
