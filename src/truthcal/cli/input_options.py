@@ -79,7 +79,7 @@ def prepare_inputs(request: Request, sources: list[Source]) -> tuple[Request, Pr
 
 def _with_columns(request: Request, prepared: Prepared) -> Request:
     """Return the request with the format and columns that the content determines, and say which these are."""
-    chosen = {"--format": prepared.format} if request.input_format is None and prepared.format else {}
+    chosen: dict[str, str] = {"--format": prepared.format} if request.input_format is None and prepared.format else {}
     chosen |= {"--label": prepared.label} if request.label is None and prepared.label else {}
     chosen |= {"--proba": prepared.proba[0]} if not request.proba and prepared.proba else {}
     if chosen:

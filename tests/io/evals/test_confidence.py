@@ -53,7 +53,10 @@ def test_other_outcomes_are_left_to_the_guess(read):
 
 
 def test_missing_outcomes_stay_missing(read):
-    assert read({"confidence": 0.5, "correct": None}, {"confidence": 0.5, "correct": "void"}).columns["correct"] == [None] * 2
+    assert (
+        read({"confidence": 0.5, "correct": None}, {"confidence": 0.5, "correct": "void"}).columns["correct"]
+        == [None] * 2
+    )
 
 
 def test_named_columns_and_percentages(read):
@@ -88,7 +91,10 @@ def test_two_confidences_are_both_converted_and_none_is_chosen(read):
 @pytest.mark.parametrize(
     ("name", "meaning"),
     [
-        ("confidence", "does not tell what 'confidence' means: the probability of the answer, the probability of its tokens"),
+        (
+            "confidence",
+            "does not tell what 'confidence' means: the probability of the answer, the probability of its tokens",
+        ),
         ("verbalized_confidence", "by its name, is self-reported"),
         ("self_confidence", "by its name, is self-reported"),
         ("token_conf", "the probability of the tokens"),

@@ -164,11 +164,15 @@ def test_without_the_library_there_is_a_cure(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", missing)
     (tmp_path / "log.eval").write_text("x")
-    with pytest.raises(ImportError, match=r"log.eval: reading logs of Inspect needs inspect-ai: pip install 'truthcal\[inspect\]'"):
+    with pytest.raises(
+        ImportError, match=r"log.eval: reading logs of Inspect needs inspect-ai: pip install 'truthcal\[inspect\]'"
+    ):
         inspect_logs.read_inspect(find_sources(tmp_path / "log.eval"), EvalOptions())
 
 
 def test_scan_refers_to_the_command_line(tmp_path):
     (tmp_path / "log.eval").write_text("x")
-    with pytest.raises(ValueError, match="is a log of Inspect, which only the commands of truthcal read: truthcal assess"):
+    with pytest.raises(
+        ValueError, match="is a log of Inspect, which only the commands of truthcal read: truthcal assess"
+    ):
         scan(tmp_path / "log.eval", y_true="y", y_proba="p")

@@ -183,12 +183,16 @@ def test_an_accuracy_that_contradicts_the_target_is_noted(read):
 
 @pytest.mark.parametrize("target", ["7", "Z", "Madrid", "", None, "-1", "[0, 9]", "__import__('os')", "[" * 500])
 def test_targets_that_are_no_option(read, target):
-    with pytest.raises(ValueError, match=r"row 0 \(doc_id 0\): the target .* is none of its 3 options, by index, text or"):
+    with pytest.raises(
+        ValueError, match=r"row 0 \(doc_id 0\): the target .* is none of its 3 options, by index, text or"
+    ):
         read(sample(0, [-1.0, -2.0, -3.0], 0, target=target))
 
 
 def test_partial_accuracy_is_refused(read):
-    with pytest.raises(ValueError, match=r"`acc` is 0.43, so several options are correct to some degree, as in TruthfulQA"):
+    with pytest.raises(
+        ValueError, match=r"`acc` is 0.43, so several options are correct to some degree, as in TruthfulQA"
+    ):
         read(sample(0, [-1.0, -2.0, -3.0], 0, acc=0.43))
 
 
@@ -204,7 +208,7 @@ def test_lines_of_further_filters_are_left_out_and_counted(read):
 
 
 def test_a_question_that_occurs_twice_is_refused(read):
-    with pytest.raises(ValueError, match="row 2: the question with doc_id 0 occurs twice, .* two runs"):
+    with pytest.raises(ValueError, match=r"row 2: the question with doc_id 0 occurs twice, .* two runs"):
         read(*samples(2), samples(1)[0])
 
 

@@ -93,5 +93,7 @@ def test_options_of_other_formats_are_refused(tmp_path, options, message):
 def test_files_of_different_formats_are_refused(tmp_path):
     a = write_lines(tmp_path / "a.jsonl", samples(1))
     b = write_lines(tmp_path / "b.jsonl", [{"confidence": 0.5, "correct": 1}])
-    with pytest.raises(ValueError, match=r"these files have different formats \(confidence, lm-eval\); pass those of one"):
+    with pytest.raises(
+        ValueError, match=r"these files have different formats \(confidence, lm-eval\); pass those of one"
+    ):
         prepared(a, b)

@@ -26,7 +26,7 @@ def test_missing_confidences_are_never_filled(value):
     ("value", "message"),
     [
         (85, r"85 is not a probability in \[0, 1\]. If all numbers of this column are percentages, use --percent"),
-        ("85", "use --percent; or write \"85%\""),
+        ("85", 'use --percent; or write "85%"'),
         (1.0000001, "use --percent"),
         (-0.7, "If it is a log-probability, write its exponential; if it is a logit, apply the sigmoid"),
         (101, "Correct or drop the row"),
@@ -54,8 +54,10 @@ def test_percent_applies_to_all_numbers():
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(True, 1), (False, 0), (1, 1), (0.0, 0), ("C", 1), ("I", 0), ("correct", 1), ("Incorrect ", 0), ("TRUE", 1)]
-    + [("0", 0), ("1.0", 1), (0.5, 0.5), ("P", 0.5), ("N", 0), (None, None), (math.nan, None), ("void", None)],
+    [
+        *[(True, 1), (False, 0), (1, 1), (0.0, 0), ("C", 1), ("I", 0), ("correct", 1), ("Incorrect ", 0), ("TRUE", 1)],
+        *[("0", 0), ("1.0", 1), (0.5, 0.5), ("P", 0.5), ("N", 0), (None, None), (math.nan, None), ("void", None)],
+    ],
 )
 def test_outcomes(value, expected):
     assert parse_outcome(value) == expected

@@ -108,14 +108,16 @@ def test_errors_name_the_row_of_the_file(csv):
 
 
 def test_other_words_are_refused(csv):
-    with pytest.raises(TypeError, match=r"`y` \(y_true\) must contain numbers; its type is text in .* \('maybe' at row 1\)"):
+    with pytest.raises(
+        TypeError, match=r"`y` \(y_true\) must contain numbers; its type is text in .* \('maybe' at row 1\)"
+    ):
         read(csv("void,0.5", "maybe,0.5"), missing=True)
     with pytest.raises(TypeError, match=r"`p` \(y_proba\) must contain numbers; .* \('high' at row 0\)"):
         read(csv("1,high", "0,0.5"), missing=True)
 
 
 def test_no_rows_are_left(csv):
-    with pytest.raises(ValueError, match="rows.csv, without the rows left out, has no rows"):
+    with pytest.raises(ValueError, match=r"rows.csv, without the rows left out, has no rows"):
         read(csv("void,0.5", ",0.5"), missing=True)
 
 
