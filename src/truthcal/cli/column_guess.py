@@ -126,7 +126,7 @@ def guess(
     is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0], fractional))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
     event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
-    questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {CLASSES}"]
+    questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {_way_out(labels)}"]
     if not proba and not (questions and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
@@ -137,7 +137,7 @@ def guess(
         names = [c.name for c in columns]
         require_columns([("", c.name) for c in labels + probas], names, where)  # refuse duplicates
         used = [f"{shown(name)} is already used for {flag}." for name, flag in flags.items()]
-        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}.", *_ways_out(free)]))
+        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}."]))
     y_true, y_proba, positive = event.column.name, tuple(proba) or (probas[0].name,), event.positive if labels else None
     guessed = [flagged("--label", y_true)] if labels and label is None else []
     guessed += [] if proba else [flagged("--proba", y_proba[0])]
@@ -149,7 +149,7 @@ def guess(
 
 def _outcome_pairs(free: list[Column], labels: list[Column], probas: list[Column]) -> list[tuple[Column, Column]]:
     """Guess columns of probabilities and outcomes named `X` and `X_outcome`; `labels` and `probas` were named."""
-    outcomes = {_words(c.name): c for c in labels or free if _content(c) == "0/1"}
+    outcomes = {_words(c.name): c for c in labels or free if _content(c) in ("0/1", "unit")}  # with ties
     pairs = [(c, outcomes.get((*_words(c.name), "outcome"))) for c in probas or free if probas or _content(c) == "unit"]
     return [(column, outcome) for column, outcome in pairs if outcome is not None]
 
@@ -163,12 +163,13 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
     return candidates or [c for c in others if _content(c) == "two labels"]
 
 
-def _ways_out(free: Sequence[Column]) -> list[str]:
-    """Name the way out if the guess failed because a column of outcomes holds fractions, or words such as "void"."""
-    outcomes = [column for column in _label_candidates(list(free)) if _has(column.name, _OUTCOME)]
+def _way_out(labels: Sequence[Column]) -> str:
+    """Name the way out of a failed guess: also if a column of outcomes holds fractions, or words such as "void"."""
+    outcomes = [column for column in labels if _has(column.name, _OUTCOME)]
     hints = [void_hint(column) for column in outcomes if column.void]
-    hints += [fraction_hint(column) for column in outcomes if _content(column) == "unit"]
-    return hints[:1]
+    # Without 0 and 1 these are rather soft labels, or predictions.
+    hints += [fraction_hint(c) for c in outcomes if _content(c) == "unit" and (c.low, c.high) == (0.0, 1.0)]
+    return hints[0] if hints else CLASSES
 
 
 def _is_clear(column: Column, fractional: bool) -> bool:

@@ -19,7 +19,18 @@ from truthcal.io.files.source import Source
 _GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
 _FRACTIONAL = ("measures", "sketch")
 # Names of columns, in lower case, that identify a question which several rows may answer.
-_QUESTIONS = ("question", "question_id", "questionid", "qid", "doc_id", "market_id", "event_id", "match_id", "game_id")
+_QUESTIONS = (
+    "question",
+    "question_id",
+    "questionid",
+    "qid",
+    "doc_id",
+    "market_id",
+    "event_id",
+    "match_id",
+    "game_id",
+    "prompt_id",
+)
 
 
 @dataclass(frozen=True, slots=True)

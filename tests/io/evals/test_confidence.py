@@ -74,6 +74,7 @@ def test_named_columns_and_percentages(read):
         ({"question_id": [1, 1, None]}, None),
         ({"question_id": [1, 1, 2], "id": [1, 2, 3]}, "question_id"),
         ({"question_id": [1, 1, 2], "doc_id": [1, 1, 1]}, None),
+        ({"question_id": [1, 1, 2], "question": ["a?", "a?", "b?"]}, "question_id"),
         ({"topic": [1, 1, 2]}, None),
     ],
 )
@@ -115,6 +116,7 @@ def test_meanings(read, name, meaning):
         ([{"confidence": 0.5}], {"label": "q"}, r"has no column 'q' \(named by `--label`\)"),
         ([{"confidence": 0.5}, {"confidence": "high"}], {}, "'confidence' at row 1: 'high' is not a confidence"),
         ([{"confidence": 85}], {}, "'confidence' at row 0: 85 is not a probability .* use --percent"),
+        ([{"confidence": {"value": 0.5}}], {}, "'confidence' at row 0: {'value': 0.5} is not a confidence"),
         ([{"confidence": None}] * 3, {}, "all 3 confidences are missing; nothing can be assessed"),
         (
             [{"confidence": 0.5, "correct": "maybe"}],

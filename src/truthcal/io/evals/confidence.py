@@ -15,7 +15,8 @@ _WORD = re.compile(r"[a-z]+|[0-9]+")
 _CONFIDENCE = {"confidence", "confidences", "conf", "certainty"}
 # Names of columns that say whether an answer is correct, the most certain first.
 _CORRECT = ("correct", "is_correct", "iscorrect", "answer_correct", "right", "is_right", "passed", "score", "acc")
-_QUESTION = ("question_id", "questionid", "doc_id", "qid", "sample_id", "problem_id", "task_id", "item_id", "id")
+_QUESTION = {"question_id", "questionid", "question_idx", "question", "doc_id", "qid", "sample_id", "problem_id"}
+_QUESTION |= {"prompt_id", "prompt", "task_id", "item_id", "example_id", "instance_id", "id"}
 _TOKENS = {"token", "tokens", "logprob", "logprobs", "perplexity", "sequence"}
 _SELF = {"self", "verbal", "verbalized", "verbalised", "stated", "reported", "elicited", "said"}
 _ANSWER = {"answer", "option", "choice", "class", "softmax"}
@@ -82,8 +83,10 @@ def convert_answers(
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row without lists and objects, which have no role."""
-    return {name: value for name, value in row.items() if not isinstance(value, list | dict)}
+    """Return the row without lists and objects, which have no role; a confidence that is one is refused later."""
+    return {
+        name: value for name, value in row.items() if not isinstance(value, list | dict) or _is_confidence_name(name)
+    }
 
 
 def _is_confidence_name(name: str) -> bool:
@@ -98,11 +101,15 @@ def _correct_column(names: Sequence[str]) -> str | None:
 
 
 def _question_column(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str | None:
-    """Return the only column that identifies questions by its name, if a value of it is repeated; None otherwise."""
+    """Return the column that identifies questions by its name, if a value of it is repeated; None otherwise.
+
+    Of several such columns, such as an id and a text, the first one counts if all of them divide the rows alike.
+    """
     candidates = [name for name in names if name.casefold() in _QUESTION]
     repeated = [name for name in candidates if all(row.get(name) is not None for row in rows)]
     repeated = [name for name in repeated if repeats([row[name] for row in rows])]
-    return repeated[0] if len(repeated) == 1 else None
+    alike = len({tuple(row[name] for name in repeated) for row in rows})
+    return repeated[0] if repeated and all(len({row[name] for row in rows}) == alike for name in repeated) else None
 
 
 def _parse_row(
