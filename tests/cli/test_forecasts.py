@@ -109,7 +109,22 @@ def test_the_way_out_is_not_named_where_there_is_none(quick, write, games):
 def test_report_counts_the_rows_left_out(quick, write, games, tmp_path):
     pytest.importorskip("jinja2")
     quick("report", write(**games), "--fractional", "drop", "-o", tmp_path / "out.html", check=0)
-    assert "12 of 300 rows (4.0%) have a fractional outcome and are left out" in (tmp_path / "out.html").read_text()
+    page = (tmp_path / "out.html").read_text()
+    assert "12 of 300 rows (4.0%) have a fractional outcome and are left out" in page
+    assert "rows left out" in page
+
+
+def test_a_sketch_is_written_with_the_count_of_rows_left_out(quick, write, games, tmp_path):
+    done = quick("sketch", write(**games), "--fractional", "drop", "-o", tmp_path / "a.sketch", check=0)
+    assert "288 rows" in done.err
+    assert "12 of 300 rows (4.0%) have a fractional outcome and are left out" in done.err
+
+
+def test_the_summary_of_the_gate_counts_the_rows_left_out(quick, write, games, tmp_path):
+    options = "--fractional", "drop", "--max-error", "0.9", "--summary", tmp_path / "summary.md"
+    done = quick("check", write(**games), *options, "--markdown", check=0)
+    assert done.out.count("\n- 12 of 300 rows") == 1
+    assert (tmp_path / "summary.md").read_text().count("\n- 12 of 300 rows") == 1
 
 
 def test_joined_files_leave_out_ties(quick, write, games):

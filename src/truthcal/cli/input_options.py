@@ -35,7 +35,7 @@ _QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class InputFacts:
-    """What the output must say about the input: its format, notes in words, and numbers of rows left out."""
+    """Facts about the input that every output states: its format, notes in words, and numbers of rows left out."""
 
     format: str | None = None
     rule: str | None = None
@@ -137,7 +137,7 @@ def row_filter_of(request: Request, sources: list[Source], proba: str) -> tuple[
 def input_facts(
     request: Request, prepared: Prepared, filters: Sequence[RowFilter | None] = (), notes: Sequence[str] = ()
 ) -> InputFacts:
-    """Collect what the output must say, after all rows were read."""
+    """Collect the facts about the input, after all rows were read."""
     used = [row_filter for row_filter in filters if row_filter is not None]
     lines = [*prepared.notes, *notes, *(note for row_filter in used for note in _filter_notes(request, row_filter))]
     dropped = {

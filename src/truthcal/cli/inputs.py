@@ -43,7 +43,7 @@ class Data:
     """The rows of all models, by the name of their prediction column, and where they came from.
 
     `columns` holds the roles of columns by name, empty for sketches; `digest` the SHA-256 of all files, if asked for;
-    `facts` what the output must say about the input.
+    `facts` are stated in every output.
     """
 
     models: dict[str, Loaded]

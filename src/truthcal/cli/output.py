@@ -90,10 +90,15 @@ def print_formatted(request: Request, result: Any, content: Mapping[str, Any]) -
 def print_notes(request: Request, notes: Sequence[str]) -> None:
     """Print notes about the input below a result, as text or Markdown; nothing if there are none."""
     if notes and request.format == "markdown":
-        print_result("\n" + "\n".join(f"- {escape_markdown(note)}" for note in notes))
+        print_result("\n" + notes_in_markdown(notes))
     elif notes:
         lines = [_wrapped(escape_control_characters(note)) for note in notes]
         print_result("\n" + "\n".join(lines))
+
+
+def notes_in_markdown(notes: Sequence[str]) -> str:
+    """Format notes about the input as a list in Markdown."""
+    return "\n".join(f"- {escape_markdown(note)}" for note in notes)
 
 
 def _wrapped(note: str) -> str:

@@ -84,6 +84,8 @@ def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:
         "rows": f"{data.first.n:,}",
         "command": shlex.join(["truthcal", *request.line]),
     }
+    if left_out := sum(data.facts.dropped.values()):
+        origin["rows left out"] = f"{left_out:,}"
     return origin | ({"SHA-256 of the data": data.digest} if data.digest else {})
 
 

@@ -1,4 +1,4 @@
-"""Options for reading evaluation files, and what reading them returns."""
+"""Options for reading evaluation files, and the rows read from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ ANSWERS = ("all", "top")
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """What the user said about evaluation files; None where the default applies.
+    """Options for reading evaluation files; None where the default applies.
 
     `names` are further columns that the user named, such as those of segments. `missing`: rows without an outcome or a
     probability are left out, so that JSON lines may hold text such as "void" among numbers.
@@ -32,7 +32,7 @@ class EvalOptions:
 
 @dataclass(frozen=True, slots=True)
 class EvalRows:
-    """Rows of an evaluation file, column by column, and what the output must say about them."""
+    """Rows of an evaluation file, column by column, and notes about them for the output."""
 
     columns: dict[str, list[Any]]
     proba: tuple[str, ...] = ()  # empty: to be guessed like columns of other files

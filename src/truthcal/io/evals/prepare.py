@@ -24,7 +24,7 @@ _ROWS_TO_SEE = 20
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Sources that can be loaded, and what their format says about the roles of columns; empty for other files."""
+    """Sources that can be loaded, and the roles of columns that their format determines; empty for other files."""
 
     sources: list[Source]
     format: Format | None = None

@@ -31,7 +31,7 @@ class ForecastColumns:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which rows of all files to use, in order, and the numbers of questions, of those without a forecast, of ties."""
+    """The rows of all files to use, in order, and numbers of questions: all, without a forecast, and with ties."""
 
     chosen: NDArray[np.bool_]
     n_questions: int

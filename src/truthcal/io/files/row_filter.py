@@ -17,7 +17,7 @@ _Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class RowFilter:
-    """Which rows to leave out, and how many were left out so far.
+    """A filter of rows, and the numbers of rows left out so far.
 
     `missing`: leave out rows without an outcome or without a probability. `fractional`: "drop" leaves out rows whose
     outcome is neither 0 nor 1. `chosen`: which rows of all files, in order, to use; None for all.
