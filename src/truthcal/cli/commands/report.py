@@ -85,6 +85,8 @@ def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:
         "rows": f"{data.first.n:,}",
         "command": shlex.join(["truthcal", *request.line]),
     }
+    if left_out := sum(data.facts.dropped.values()):
+        origin["rows left out"] = f"{left_out:,}"
     return origin | ({"SHA-256 of the data": data.digest} if data.digest else {})
 
 
@@ -97,6 +99,7 @@ def _notes_on_inputs(request: Request, data: Data) -> list[str]:
     notes.append(f"Weights are in the column {c['weight']!r}." if c["weight"] else "All rows have the same weight.")
     if c.get("group"):
         notes.append(f"Rows with the same value of {c['group']!r} belong together; other rows are independent.")
-    if request.label is None or not request.proba:
+    notes += data.facts.notes
+    if data.facts.format is None and (request.label is None or not request.proba):
         notes.append("Columns not named in the command were guessed from the column names and the first rows.")
     return notes
