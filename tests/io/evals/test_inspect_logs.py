@@ -1,12 +1,7 @@
-"""Logs of Inspect. With inspect_ai installed they are written and read by it, else a stand-in has its documented names."""
+"""Logs of Inspect, written and read by inspect_ai itself."""
 
 import builtins
-import importlib.util
-import json
-import subprocess
-import sys
-import types
-from pathlib import Path
+import warnings
 
 import pytest
 
@@ -16,61 +11,27 @@ from truthcal.io.evals.options import EvalOptions
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.scan import scan
 
-INSTALLED = importlib.util.find_spec("inspect_ai") is not None
-WRITE = """
-import json, sys
-from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
-from inspect_ai.scorer import Score
-spec = EvalSpec(created="2026-01-01T00:00:00+00:00", task="t", dataset=EvalDataset(), model="m", config=EvalConfig())
-samples = []
-for row in json.loads(sys.stdin.read()):
-    scores = {name: Score(**score) for name, score in row.pop("scores").items()}
-    samples.append(EvalSample(input="?", target="a", scores=scores or None, **row))
-write_eval_log(EvalLog(eval=spec, samples=samples, status="success"), sys.argv[1])
-"""
-
-
-class Frame:
-    """The only method of the data frame that is used."""
-
-    def __init__(self, records):
-        self.records = records
-
-    def to_json(self, orient):
-        assert orient == "records"
-        return json.dumps(self.records)
-
-
-def record(row):
-    """A record of `samples_df` with the columns of `SampleScores`: objects are JSON text."""
-
-    def text(value):
-        return json.dumps(value) if isinstance(value, dict) else value
-
-    flat = {"id": str(row["id"]), "epoch": row["epoch"]}
-    flat |= {f"metadata_{name}": text(value) for name, value in row.get("metadata", {}).items()}
-    for name, score in row["scores"].items():
-        flat |= {f"score_{name}{'' if part == 'value' else f'_{part}'}": text(value) for part, value in score.items()}
-    return flat
-
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
-    """Write a log, with the real library in a process of its own: importing it emits warnings."""
+def write(tmp_path):
+    """Write a log with the real library, whose import emits warnings."""
+    reason = "inspect_ai is not installed (dependency group language-models)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log = pytest.importorskip("inspect_ai.log", reason=reason)
+        scorer = pytest.importorskip("inspect_ai.scorer", reason=reason)
+    spec = log.EvalSpec(
+        created="2026-01-01T00:00:00+00:00", task="t", dataset=log.EvalDataset(), model="m", config=log.EvalConfig()
+    )
+
+    def sample(scores, **row):
+        found = {name: scorer.Score(**score) for name, score in scores.items()}
+        return log.EvalSample(input="?", target="a", scores=found or None, **row)
 
     def run(*rows, name="log.eval"):
-        path = tmp_path / name
-        if INSTALLED:
-            subprocess.run([sys.executable, "-c", WRITE, str(path)], input=json.dumps(rows), text=True, check=True)
-            return path
-        path.write_text('{"version": 2, "status": "success"}')
-        analysis, log = types.ModuleType("inspect_ai.analysis"), types.ModuleType("inspect_ai.log")
-        analysis.SampleColumn, analysis.SampleScores = lambda *_, **__: None, []
-        log.read_eval_log = Path
-        analysis.samples_df = lambda logs, columns, quiet: Frame([record(row) for row in rows])
-        for module in (types.ModuleType("inspect_ai"), analysis, log):
-            monkeypatch.setitem(sys.modules, module.__name__, module)
-        return path
+        samples = [sample(**row) for row in rows]
+        log.write_eval_log(log.EvalLog(eval=spec, samples=samples, status="success"), str(tmp_path / name))
+        return tmp_path / name
 
     return run
 
@@ -140,15 +101,9 @@ def test_logs_that_are_refused(write, rows, options, message):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_log_without_samples_and_one_that_is_damaged(write, monkeypatch, tmp_path):
+def test_a_log_without_samples_and_one_that_is_damaged(write, tmp_path):
     with pytest.raises(ValueError, match="the log has no samples"):
         read_inspect(find_sources(write()), EvalOptions())
-    if not INSTALLED:
-
-        def fail(path):
-            raise KeyError("EOCD not found")
-
-        monkeypatch.setattr(sys.modules["inspect_ai.log"], "read_eval_log", fail)
     (tmp_path / "bad.eval").write_text("no zip")
     with pytest.raises(ValueError, match=r"bad.eval: could not be read as a log of Inspect \(.*\)"):
         read_inspect(find_sources(tmp_path / "bad.eval"), EvalOptions())
