@@ -34,16 +34,17 @@ def shown_after(code, page=README):
 def test_examples_print_what_the_readme_shows():
     import truthcal as tc
 
-    verdict, sketch, *others = blocks("python")
+    verdict, classes, sketch, *others = blocks("python")
     names = {}
     assert run(verdict, names) == shown_after(verdict)
+    assert run(classes, names) == shown_after(classes)
     assert run(sketch, {"tc": tc}).strip() == sketch.rsplit("# ", 1)[1].strip()
     assert len(others) == 2
     for code in others:
         assert run(code, names) == shown_after(code)
 
 
-@pytest.mark.parametrize("name", ["inference", "groups", "monitoring", "rare-events"])
+@pytest.mark.parametrize("name", ["inference", "classes", "groups", "monitoring", "rare-events"])
 def test_examples_print_what_the_guide_shows(name):
     page, names = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), {}
     for code in blocks("python", page):

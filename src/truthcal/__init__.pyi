@@ -3,6 +3,7 @@ from .audits.audit import audit as audit
 from .audits.audit import audit_on as audit_on
 from .audits.best_response import best_response as best_response
 from .audits.expected_score import expected_score as expected_score
+from .core.class_sketch import MulticlassSketch as MulticlassSketch
 from .core.sketch import Sketch as Sketch
 from .core.sketch import bucket_index as bucket_index
 from .core.sketch_table import SketchTable as SketchTable

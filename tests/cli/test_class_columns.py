@@ -199,6 +199,8 @@ def test_a_longer_prefix_takes_its_columns(quick, write, classes):
             "report --proba-prefix p_ --exact-distcal",
             "--exact-distcal cannot be combined with many classes: the distance",
         ),
+        ("assess --proba-prefix p_ --missing drop", "--missing cannot be combined with many classes: rows are left"),
+        ("assess --proba-prefix p_ --fractional drop", "--fractional cannot be combined with many classes: a class"),
         ("compare --proba-prefix p_", "`compare` needs two models: * both prefixes, as in --proba-prefix old_"),
         (
             "compare --proba-prefix p_ --proba-prefix sure_ --key w",

@@ -301,6 +301,8 @@ def test_bash_completes_commands_options_and_values(quick):
     assert complete(script, "truthcal", "check", "--max") == ["--max-error"]
     assert complete(script, "truthcal", "compare", "--proba-") == ["--proba-prefix"]
     assert complete(script, "truthcal", "assess", "--adjust", "h") == ["holm"]
+    assert complete(script, "truthcal", "assess", "--format", "l") == ["lm-eval"]
+    assert complete(script, "truthcal", "test", "--hor") == ["--horizon"]
     assert complete(script, "truthcal", "completion", "z") == ["zsh"]
 
 

@@ -1,6 +1,7 @@
 """Rows that belong together: tests, intervals and verdicts from sums of groups."""
 
 import inspect
+import itertools
 import json
 import pickle
 
@@ -14,6 +15,7 @@ from support.simulation import REPEATS, assert_covered
 import truthcal as tc
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.summarize import summarize
+from truthcal.inference.laws import sign_flips
 from truthcal.inference.laws.sign_flips import SignFlips
 from truthcal.inference.laws.tent_kernel import TentKernel
 
@@ -379,3 +381,27 @@ def test_size_and_coverage(draw):
         assert stats.binom.sf(rejected - 1, repeats, 1.4 * level) > 1e-3, (level, rejected)
         assert stats.binom.cdf(rejected, repeats, 0.7 * level) > 1e-3, (level, rejected)
     assert_covered(hits, repeats, draw.__name__, 0.93)
+
+
+def test_the_law_of_few_groups_has_the_first_three_cumulants_of_all_sign_flips():
+    rng = np.random.default_rng(12)
+    z = rng.standard_normal((11, 3)) * rng.gamma(0.7, size=(11, 1))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=11)))
+    squares = np.sum((signs @ z) ** 2, axis=1)
+    gram = z @ z.T
+    off_diagonal = np.linalg.eigvalsh(gram - np.diag(np.diag(gram)))
+    law = SignFlips(0.0, np.linalg.eigvalsh(z.T @ z), 0.5, off_diagonal)
+    assert law.mean == pytest.approx(np.mean(squares))
+    assert 2.0 * np.sum(off_diagonal**2) == pytest.approx(np.var(squares))
+    assert 8.0 * np.sum(off_diagonal**3) == pytest.approx(np.mean((squares - np.mean(squares)) ** 3))
+    x = law.upper_quantile(0.03)
+    assert law.upper_tail(x) == pytest.approx(0.03)
+
+
+def test_the_laws_of_few_and_of_many_groups_agree(monkeypatch):
+    y, p, groups = uneven(np.random.default_rng(13), 400)
+    few = tc.calibration_test(y, np.clip(p + 0.03, 0.0, 1.0), groups=groups).pvalue
+    monkeypatch.setattr(sign_flips, "_FEW_GROUPS", 100)
+    many = tc.calibration_test(y, np.clip(p + 0.03, 0.0, 1.0), groups=groups).pvalue
+    assert few != many
+    assert few == pytest.approx(many, rel=0.2)

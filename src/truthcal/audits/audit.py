@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.audits.audited_measure import AuditedMeasure, MeasureLike, resolve_measure
+from truthcal.audits.class_audit import audit_classes
 from truthcal.audits.gains import MIN_DRAWS, MIN_EXPECTED, margin, relative_gain, standard_error
 from truthcal.audits.outcomes import MAX_ENUMERATED
 from truthcal.audits.stages import ExAnteStage, InterimStage, Scored, Stage
 from truthcal.audits.strategies import SEARCH_STEPS, SEARCHED, STRATEGIES, search_report
 from truthcal.core.checks import as_columns, check_proba, invalid, read_only
+from truthcal.core.class_rows import check_class_proba, has_classes
 from truthcal.core.params import check_choice, check_rng, check_whole, shown
 from truthcal.core.progress import progress
 from truthcal.results.audit import COLUMNS, Audit, AuditRow
@@ -43,18 +45,20 @@ def audit(
 
     Parameters
     ----------
-    truth : array-like of shape (n,)
-        True probabilities of n independent events, known to the forecaster.
+    truth : array-like of shape (n,) or (n, k)
+        True probabilities of n independent events, or of k classes in n independent rows, known to the forecaster.
     measures : iterable of str, or dict, optional
         Names in `MEASURES`; "brier"; numbers derived from ATB: "sqrt_atb", "atb_ratio" (to its noise floor), "excess",
         "sqrt_excess", "error_size", "pvalue" (of `calibration_test`) and "pass_rate" (how often p > 0.05), the last two
         higher for a better forecast; or a dict from names of your choice to such a name, a `Binning`, or a function
-        ``f(y_true, y_proba) -> float`` (lower is better). By default ten common measures.
+        ``f(y_true, y_proba) -> float`` (lower is better). By default ten common measures. For k classes: names in
+        `DEFINITIONS`, by default all.
     strategies : iterable of str, or dict, optional
         The lies: "constant mean", "shrink" (halfway to the mean), "sharpen" (log-odds times 1.5),
         "round to 0.1", "merge neighbours" (pairs at their mean) and "searched" (the best lie that a search finds); or a
         dict from names of your choice to such a name or to a function of the truth that returns a report. By default
-        all six.
+        all six. For k classes: "constant mean", "shrink", "sharpen", "one class" (the most frequent class is always the
+        most probable one) and "searched".
     stage : {"interim", "ex_ante"}, default "interim"
         "interim": the forecaster knows the events, and only their outcomes are random. "ex_ante": `truth` is a
         population of equally frequent kinds of events, and a report gives one prediction for each kind; then `n_rows`
@@ -94,7 +98,12 @@ def audit(
     atb: truthful: lying never pays (proved).
     >>> print(result["smcal"])
     smcal: lying pays; the lie "constant mean" scores 20% better.
+    >>> print(audit([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], ["vector", "top_label"])["top_label"].pays)
+    True
     """
+    if has_classes(truth):
+        _refuse_stage_of_classes(stage, n_rows)
+        return audit_classes(truth, measures, strategies)
     known = check_proba(truth, "truth").astype(np.float64)
     rows = _sample_size(stage, n_rows, len(known))
     return _run_audit(known, measures, strategies, n_resamples, rng, n_rows=rows)
@@ -107,6 +116,11 @@ def _sample_size(stage: str, n_rows: int | None, kinds: int) -> int | None:
     if n_rows is not None:
         raise invalid("n_rows", f"is the size of a sample in the stage 'ex_ante'; got {shown(n_rows)}. Omit it.")
     return None
+
+
+def _refuse_stage_of_classes(stage: str, n_rows: int | None) -> None:
+    if _sample_size(stage, n_rows, 1) is not None:
+        raise invalid("stage", 'must be "interim" for many classes: the rows of an audit are known.')
 
 
 def audit_on(
@@ -124,12 +138,13 @@ def audit_on(
 
     Parameters
     ----------
-    y_proba : array-like of shape (n,)
+    y_proba : array-like of shape (n,) or (n, k)
         Predictions, used as the truth.
     measures, strategies, stage, n_rows, n_resamples, rng
         As for `audit`.
     max_rows : int, default 500
-        Largest number of predictions used. If there are more, the ones used are evenly spaced in sorted order.
+        Largest number of predictions used. If there are more, the ones used are evenly spaced in sorted order (rows
+        with k classes: in their own order).
 
     Returns
     -------
@@ -144,11 +159,16 @@ def audit_on(
     >>> print(audit_on(predictions, ["ece"])["ece"].best_lie)
     constant mean
     """
-    truth, source = check_proba(y_proba, "y_proba").astype(np.float64), "your predictions"
-    n, max_rows = len(truth), check_whole(max_rows, "max_rows", 1)
+    classes, max_rows = has_classes(y_proba), check_whole(max_rows, "max_rows", 1)
+    truth, source = (check_class_proba if classes else check_proba)(y_proba, "y_proba"), "your predictions"
+    truth, n = truth.astype(np.float64), len(truth)
     if n > max_rows:
         index = ((np.arange(max_rows) + 0.5) * (n / max_rows)).astype(np.int64)
-        truth, source = np.sort(truth)[index], f"{max_rows:,} of your {n:,} predictions, evenly spaced"
+        truth = (truth if classes else np.sort(truth))[index]
+        source = f"{max_rows:,} of your {n:,} predictions, evenly spaced"
+    if classes:
+        _refuse_stage_of_classes(stage, n_rows)
+        return audit_classes(truth, measures, strategies, name="y_proba", source=source)
     rows = _sample_size(stage, n_rows, len(truth))
     return _run_audit(truth, measures, strategies, n_resamples, rng, source=source, n_rows=rows)
 

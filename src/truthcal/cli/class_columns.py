@@ -76,11 +76,15 @@ def _refuse_other_options(request: Request) -> None:
         f"matter. {_ONE_EVENT}",
         "time": f"the test for change is one of a single event. {_ONE_EVENT}",
         "key": "two files are joined for one event. Put both models into one file, and name both prefixes",
+        "input_format": "it is for files with one column of predictions",
+        "missing": "rows are left out for one event only. Drop them from the file",
+        "fractional": "a class happens or does not. Omit it",
+        "question": "forecasts are chosen for one event only. Choose them in the file, or use --group",
         "exact_distcal": "the distance to calibration is defined for one event. Omit it",
     }
     for name, reason in reasons.items():
         if reason and getattr(request, name):
-            flag = f"--{name.replace('_', '-')}"
+            flag = "--format" if name == "input_format" else f"--{name.replace('_', '-')}"
             other = "--proba-prefix" if name == "proba" else "many classes"
             raise ValueError(f"{flag} cannot be combined with {other}: {reason.rstrip('.')}.")
 

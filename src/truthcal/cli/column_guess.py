@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from truthcal.cli.named_columns import CLASSES, ask_label, check_named, convert_label, flagged, require_header
+from truthcal.cli.named_columns import (
+    CLASSES,
+    ask_label,
+    check_named,
+    convert_label,
+    flagged,
+    fraction_hint,
+    require_header,
+    void_hint,
+)
 from truthcal.core.params import list_shown, shown
 from truthcal.io.column_roles import require_columns
 from truthcal.io.files.preview import Column
@@ -87,20 +96,24 @@ def guess(
     group: str | None = None,
     key: str | None = None,
     time: str | None = None,
+    question: str | None = None,
+    close: str | None = None,
     pos_label: str | None = None,
     where: str,
     several: bool = False,
     label_elsewhere: str | None = None,
+    fractional: bool = False,
 ) -> Guess:
     """Guess the columns that the user did not name, if there is only one possibility; otherwise raise a question.
 
     `label_elsewhere` is the outcome column of another file that this one is joined to; empty if no outcomes are needed.
+    `fractional`: whether outcomes may be fractions.
     """
     where, is_needed = where if where.isprintable() else repr(where), label_elsewhere is None
     if not is_needed:
         label = next((c.name for c in columns if c.name and c.name == label_elsewhere), None)
     named = {"--label": [label], "--proba": proba, "--weight": [weight], "--by": by, "--group": [group], "--key": [key]}
-    named["--time"] = [time]
+    named |= {"--time": [time], "--question": [question], "--close": [close]}
     flags = check_named(columns, named, where)
     if not proba or (is_needed and label is None):
         require_header(columns, ["--label", "--proba"] if is_needed else ["--proba"], where)
@@ -110,10 +123,10 @@ def guess(
     pairs = _outcome_pairs(free, labels, probas) if is_needed and len(proba) < 2 else []
     if is_needed and not labels:
         labels = [outcome for _, outcome in pairs] or _label_candidates(free)
-    is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0]))
+    is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0], fractional))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
     event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
-    questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {CLASSES}"]
+    questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {_way_out(labels)}"]
     if not proba and not (questions and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
@@ -146,7 +159,7 @@ def is_outcome_name(name: str, *, decision: bool = False) -> bool:
 
 def _outcome_pairs(free: list[Column], labels: list[Column], probas: list[Column]) -> list[tuple[Column, Column]]:
     """Guess columns of probabilities and outcomes named `X` and `X_outcome`; `labels` and `probas` were named."""
-    outcomes = {_words(c.name): c for c in labels or free if _content(c) == "0/1"}
+    outcomes = {_words(c.name): c for c in labels or free if _content(c) in ("0/1", "unit")}  # with ties
     pairs = [(c, outcomes.get((*_words(c.name), "outcome"))) for c in probas or free if probas or _content(c) == "unit"]
     return [(column, outcome) for column, outcome in pairs if outcome is not None]
 
@@ -160,9 +173,22 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
     return candidates or [c for c in others if _content(c) == "two labels"]
 
 
-def _is_clear(column: Column) -> bool:
-    """Tell whether the only guess for outcomes is accepted: two labels that are not known need a known name."""
-    return _content(column) == "0/1" or (_content(column) == "two labels" and _has(column.name, _OUTCOME))
+def _way_out(labels: Sequence[Column]) -> str:
+    """Name the way out of a failed guess: also if a column of outcomes holds fractions, or words such as "void"."""
+    outcomes = [column for column in labels if _has(column.name, _OUTCOME)]
+    hints = [void_hint(column) for column in outcomes if column.void]
+    # Without 0 and 1 these are rather soft labels, or predictions.
+    hints += [fraction_hint(c) for c in outcomes if _content(c) == "unit" and (c.low, c.high) == (0.0, 1.0)]
+    return hints[0] if hints else CLASSES
+
+
+def _is_clear(column: Column, fractional: bool) -> bool:
+    """Tell whether the only guess for outcomes is accepted: two labels that are not known need a known name.
+
+    So do fractions, which are accepted only if the user said so.
+    """
+    possible = ("two labels", "unit") if fractional else ("two labels",)
+    return _content(column) == "0/1" or (_content(column) in possible and _has(column.name, _OUTCOME))
 
 
 def _proba_candidates(columns: list[Column], event: _Event) -> list[Column]:

@@ -14,11 +14,21 @@ _FLAGS = {
     "n_buckets": "--buckets",
     "rng": "--seed",
 }
+# Ways out of errors about rows that some commands can leave out, by the cause of the error.
+_WITHOUT_WAYS_OUT = ("watch", "audit", "merge")
+_WAYS_OUT = {
+    "missing": "To leave out rows without a value and count them, add --missing drop.",
+    "fractional": "To leave out rows with fractional outcomes (ties, partial resolution) and count them, add "
+    "--fractional drop; `truthcal measures` accepts them.",
+}
 _FIELDS = {field.name for field in dataclasses.fields(Request)}
 
 
-def error_text(error: BaseException) -> str:
-    """Return the message of an error in one line, with flags in place of the library's parameters."""
+def error_text(error: BaseException, command: str = "") -> str:
+    """Return the message of an error in one line, with flags in place of the library's parameters.
+
+    If the command has an option that avoids the error, the message ends with it.
+    """
     if isinstance(error, MemoryError) and not str(error):
         return "not enough memory. `truthcal sketch` needs little memory; sketch the files and assess the sketch."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
@@ -29,6 +39,8 @@ def error_text(error: BaseException) -> str:
         name, *values = parts["fix"] or ("",)
         fix = " ".join([_flag(name), *(shlex.quote(str(value)) for value in values)])
         text = f"{parts['subject'] or _flag(parts['parameter'])} {parts['problem']}{f' {fix}.' if name else ''}"
+    if command not in _WITHOUT_WAYS_OUT and parts.get("cause") in _WAYS_OUT:
+        text = f"{text} {_WAYS_OUT[parts['cause']]}"
     return " ".join(text.split()) or type(error).__name__
 
 

@@ -7,12 +7,20 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from truthcal.cli.class_columns import describe_classes, find_class_columns
 from truthcal.cli.column_guess import Guess, guess
+from truthcal.cli.input_options import (
+    InputFacts,
+    input_facts,
+    prepare_inputs,
+    refuse_input_options,
+    row_filter_of,
+    warn_of_repeated_questions,
+)
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
@@ -36,13 +44,15 @@ STDIN = "-"
 class Data:
     """The rows of all models, by the name of their prediction column, and where they came from.
 
-    `columns` holds the roles of columns by name, empty for sketches; `digest` the SHA-256 of all files, if asked for.
+    `columns` holds the roles of columns by name, empty for sketches; `digest` the SHA-256 of all files, if asked for;
+    `facts` are stated in every output.
     """
 
     models: dict[str, Loaded]
     files: tuple[str, ...]
     columns: dict[str, Any]
     digest: str = ""
+    facts: InputFacts = field(default_factory=InputFacts)
 
     @property
     def first(self) -> Loaded:
@@ -68,7 +78,8 @@ class Data:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the input for JSON."""
-        return {"files": list(self.files), "rows": self.first.n, "exact": self.first.exact, **self.columns}
+        origin = {"files": list(self.files), "rows": self.first.n, "exact": self.first.exact}
+        return {**origin, **self.columns, **self.facts.to_dict()}
 
 
 def rows_in_memory(y: Any, p: Any, w: Any = None, groups: Any = None) -> Loaded:
@@ -78,12 +89,16 @@ def rows_in_memory(y: Any, p: Any, w: Any = None, groups: Any = None) -> Loaded:
 
 def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest: bool = False) -> Data:
     """Read the inputs, all rows of all models in one pass, and print which columns were guessed."""
+    refuse_input_options(request)
     _refuse_time_options(request)
     sketches = sketches_in(request.files)
     if sketches:
         return _read_input_sketches(request, sketches, tuple(sketches))
-    with open_inputs(request.files) as sources:
+    with open_inputs(request.files) as found:
+        request, prepared = prepare_inputs(request, found)
+        sources = prepared.sources
         names = (request.label, *request.proba, request.weight, *request.by, request.group, request.key, request.time)
+        names += (request.question, request.close)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         if preview.source.is_sketch:
             return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
@@ -91,19 +106,32 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         checksum = hashlib.sha256() if digest else None
         classes = find_class_columns(request, preview)
         if classes is not None:
+            warn_of_repeated_questions(request, preview.columns)
             models = load_classes(sources, classes, checksum=checksum)
-            return _data_of(models, sources, describe_classes(request, classes), checksum)
+            facts = input_facts(request, prepared)
+            return _data_of(models, sources, describe_classes(request, classes), checksum, facts)
         guessed = guess_input_columns(request, preview)
+        warn_of_repeated_questions(request, preview.columns)
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
-        time = None if request.time is None else TimeOptions(request.time, request.window, request.time_unit)
-        options: dict[str, Any] = {"n_buckets": request.buckets, "exact_rows": exact_rows, "time": time}
-        models = load(sources, roles, checksum=checksum, **options)
-        return _data_of(models, sources, describe_columns(request, guessed, guessed.y_proba), checksum)
+        row_filter, notes = row_filter_of(request, sources, guessed.y_proba[0])
+        options: dict[str, Any] = {"n_buckets": request.buckets, "exact_rows": exact_rows, "time": _windows(request)}
+        models = load(sources, roles, checksum=checksum, row_filter=row_filter, **options)
+        columns = describe_columns(request, guessed, guessed.y_proba)
+        return _data_of(models, sources, columns, checksum, input_facts(request, prepared, [row_filter], notes))
 
 
-def _data_of(models: dict[str, Loaded], sources: Sequence[Source], columns: dict[str, Any], checksum: Any) -> Data:
-    return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
+def _data_of(
+    models: dict[str, Loaded], sources: Sequence[Source], columns: dict[str, Any], checksum: Any, facts: InputFacts
+) -> Data:
+    return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest(), facts)
+
+
+def _windows(request: Request) -> TimeOptions | None:
+    """Return the windows of time of the request; with --horizon, times are those of forecasts to choose from."""
+    if request.time is None or request.horizon is not None:
+        return None
+    return TimeOptions(request.time, request.window, request.time_unit)
 
 
 def _refuse_time_options(request: Request) -> None:
@@ -111,6 +139,12 @@ def _refuse_time_options(request: Request) -> None:
     for flag, value in (("--window", request.window), ("--time-unit", request.time_unit)):
         if request.time is None and value not in ("auto", None):
             raise ValueError(f"{flag} needs the column of times; name it with --time.")
+    if request.horizon is not None:
+        if request.window != "auto":
+            raise ValueError("--window cannot be combined with --horizon, which chooses one forecast per question.")
+        return
+    if request.time is not None and request.command not in ("assess", "report"):
+        raise ValueError(f"--time in `{request.command}` is for --horizon; name the forecasts to use: --horizon 7d.")
     if request.time is not None and request.group is not None:
         problem = "--time cannot be combined with --group: the test for change needs independent rows"
         raise ValueError(f"{problem}. Omit one of them, or use `truthcal watch`, which accepts groups.")
@@ -159,9 +193,12 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
         group=request.group,
         key=request.key,
         time=request.time,
+        question=request.question,
+        close=request.close,
         pos_label=request.pos_label,
         where=str(preview.source),
         several=request.command in ("assess", "report"),
+        fractional=request.fractional is not None or request.command == "measures",
     )
     for message in guessed.messages:
         print_message(request, message)
@@ -218,7 +255,8 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
     if others and names != ("standard input",):
         other = "standard input" if others[0] == STDIN else others[0]
         raise ValueError(f"{other}: not a sketch, but {names[0]} is one; pass only sketches, or only files of rows.")
-    columns = ("label", "proba", "proba_prefix", "weight", "pos_label", "group")
+    roles = ("label", "proba", "proba_prefix", "weight", "pos_label", "group")
+    columns = (*roles, "question", "close", "missing", "fractional")
     flag = next((f"--{name.replace('_', '-')}" for name in columns if getattr(request, name)), None)
     if flag is not None:
         raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")

@@ -83,7 +83,7 @@ def _run_command(request: Request) -> int:
         if request.debug:
             traceback.print_exc()
         elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-            print_error(error_text(error))
+            print_error(error_text(error, request.command))
         else:
             cause = f"{type(error).__name__}: {error_text(error)}"
             print_error(f"internal error ({cause}); run again with --debug and report the traceback.")

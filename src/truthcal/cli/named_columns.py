@@ -26,7 +26,7 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
     flags: dict[str, str] = {}
     for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
         # These come last: they may name columns of the path, or with another role.
-        is_group = flag in ("--by", "--group", "--key", "--time")
+        is_group = flag in ("--by", "--group", "--key", "--time", "--question", "--close")
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
             problem = f"{flag} names {name!r}, which is a partition column of {where}"
@@ -71,9 +71,22 @@ def ask_label(column: Column, where: str) -> NoReturn:
     subject, values = f"{shown(column.name)} of {where}", list_shown(column.values, more=column.many)
     if column.many or len(column.values) > 2:
         rule = "outcomes must be 0/1, True/False or two labels"
-        raise ValueError(f"{subject} holds more than two different labels ({values}); {rule}. {CLASSES}")
+        hint = void_hint(column) if column.void else CLASSES
+        raise ValueError(f"{subject} holds more than two different labels ({values}); {rule}. {hint}")
     flags = " or ".join(flagged("--pos-label", value) for value in column.values)
     raise ValueError(f"Which label in {subject} counts as 1, the event? It holds {values}. Use {flags}.")
+
+
+def void_hint(column: Column) -> str:
+    """Name the option that leaves out rows whose outcome is a word such as "void"."""
+    return f"{shown(column.void)} in {shown(column.name)} is no outcome; to leave out such rows, add --missing drop."
+
+
+def fraction_hint(column: Column) -> str:
+    """Name the option that leaves out rows whose outcome is a fraction, such as a tie."""
+    fraction = next((value for value in column.values if value not in (0, 1)), column.values[0])
+    cure = "to leave out such rows and count them, add --fractional drop; `truthcal measures` accepts them"
+    return f"{shown(column.name)} holds fractions such as {fraction!r} (a tie or a partial resolution?); {cure}."
 
 
 def flagged(flag: str, value: object) -> str:

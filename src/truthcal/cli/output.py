@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from truthcal.cli.request import Request
 from truthcal.core.progress import watched_stderr
 from truthcal.kernels import notice
 from truthcal.results.base import to_plain
-from truthcal.results.text import escape_control_characters, mood
+from truthcal.results.text import escape_control_characters, escape_markdown, mood
 
 # Increased when a field is removed or changes its meaning; docs/guide/cli.md describes the schema.
 SCHEMA = 1
@@ -81,8 +82,27 @@ def print_formatted(request: Request, result: Any, content: Mapping[str, Any]) -
     """Print a result in the format that was asked for: text, Markdown, or `content` as JSON."""
     if request.format == "json":
         print_json(request.command, content)
-    else:
-        print_result(result.to_markdown() if request.format == "markdown" else str(result))
+        return
+    print_result(result.to_markdown() if request.format == "markdown" else str(result))
+    print_notes(request, content["input"]["notes"])
+
+
+def print_notes(request: Request, notes: Sequence[str]) -> None:
+    """Print notes about the input below a result, as text or Markdown; nothing if there are none."""
+    if notes and request.format == "markdown":
+        print_result("\n" + notes_in_markdown(notes))
+    elif notes:
+        lines = [_wrapped(escape_control_characters(note)) for note in notes]
+        print_result("\n" + "\n".join(lines))
+
+
+def notes_in_markdown(notes: Sequence[str]) -> str:
+    """Format notes about the input as a list in Markdown."""
+    return "\n".join(f"- {escape_markdown(note)}" for note in notes)
+
+
+def _wrapped(note: str) -> str:
+    return textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def coloured(text: str, kind: str) -> str:

@@ -184,6 +184,39 @@ _OPTIONS = {
     "time-unit": _option(
         "unit of times that are integers and count from 1970-01-01", "--time-unit", choices=("s", "ms", "us", "ns")
     ),
+    "format": _option(
+        "format of evaluation files of language models (default: recognised by content)",
+        "--format",
+        dest="input_format",
+        choices=("lm-eval", "inspect", "confidence"),
+    ),
+    "rule": _option(
+        "lm-eval: how log-likelihoods become probabilities (default: softmax)",
+        "--rule",
+        choices=("softmax", "length-normalised"),
+    ),
+    "answers": _option(
+        "lm-eval: all options of a question are rows, or only the top one, which can be gamed (default: all)",
+        "--answers",
+        choices=("all", "top"),
+    ),
+    "percent": _option("confidences without a percent sign are percentages, too", "--percent", action="store_true"),
+    "missing": _option(
+        "leave out rows whose outcome or probability is missing or void, and count them", "--missing", choices=("drop",)
+    ),
+    "fractional": _option(
+        "leave out rows whose outcome is a fraction, such as a tie, and count them; or keep them in `measures`",
+        "--fractional",
+        choices=("drop", "keep"),
+    ),
+    "question": _column_flag("--question", "questions with several forecasts, of which --horizon chooses one"),
+    "forecast-time": _column_flag("--time", "times of the forecasts, for --horizon"),
+    "close": _column_flag("--close", "times at which questions close or are resolved, for --horizon"),
+    "horizon": _option(
+        "use the latest forecast of each question at least this long before --close: 7d, 12h",
+        "--horizon",
+        metavar="SPAN",
+    ),
     "truth": _option("true probabilities, instead of a file", "--truth", type=_parse_numbers, metavar="P,P,..."),
     "stage": _option(
         "interim: the events are known; ex_ante: they are drawn from a population (default: interim)",
@@ -255,15 +288,21 @@ _COLUMNS = (
     "group",
     "watch-group",
 )
+_INPUT_OPTIONS = ("format", "rule", "answers", "percent", "missing", "fractional")
+_FORECASTS = ("question", "forecast-time", "close", "horizon")
 
 
 def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
     columns = parser.add_argument_group("columns (--label and --proba are guessed if the choice is unambiguous)")
+    inputs = parser.add_argument_group("evaluation files of language models, and rows to leave out")
+    forecasts = parser.add_argument_group("several forecasts per question over time (also needs --time)")
+    groups = dict.fromkeys(_COLUMNS, columns) | dict.fromkeys(_INPUT_OPTIONS, inputs)
+    groups |= dict.fromkeys(_FORECASTS, forecasts)
     # In Python 3.11 an empty group makes --help fail.
     formats = parser.add_mutually_exclusive_group() if "json" in names else parser
     for name in (*names, "debug", "quiet"):
         flags, settings = _OPTIONS[name]
-        group = columns if name in _COLUMNS else formats if name in ("json", "markdown") else parser
+        group = groups.get(name, formats if name in ("json", "markdown") else parser)
         action = group.add_argument(*flags, **settings)
         if name in _FILES:
             vars(action)["complete"] = _COMPLETE_FILES
@@ -272,6 +311,8 @@ def _add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 _CSV = "predictions.csv"
+# Of commands that read rows with outcomes.
+_INPUT = " format rule answers percent missing fractional question close horizon"
 COMMANDS = (
     Command(
         "assess",
@@ -288,9 +329,14 @@ COMMANDS = (
             ("has calibration changed over time?", f"truthcal assess {_CSV} --time date --window week"),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
+            ("assess a language model: samples of lm-eval", "truthcal assess samples_arc_easy_2026-01-31.jsonl"),
+            (
+                "forecasts: leave out ties and void questions",
+                f"truthcal assess {_CSV} --fractional drop --missing drop",
+            ),
         ),
         "files class probas proba-prefix weight pos-label hard by group time window time-unit report title "
-        "exact-distcal json markdown alpha confidence-level adjust min-rows",
+        "exact-distcal json markdown alpha confidence-level adjust min-rows" + _INPUT,
     ),
     Command(
         "test",
@@ -301,7 +347,7 @@ COMMANDS = (
             ("use another statistic", f"truthcal test {_CSV} --measure ece"),
         ),
         "files class proba proba-prefix weight pos-label hard group statistic alternative method n-resamples seed json "
-        "markdown",
+        "markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "compare",
@@ -312,7 +358,7 @@ COMMANDS = (
             ("compare two models of many classes", f"truthcal compare {_CSV} --proba-prefix old_ --proba-prefix new_"),
         ),
         "rows class probas proba-prefix weight pos-label hard group key compared confidence-level report title "
-        "exact-distcal json markdown",
+        "exact-distcal json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "measures",
@@ -322,7 +368,7 @@ COMMANDS = (
             ("compute two measures", f"truthcal measures {_CSV} --measure atb --measure smcal"),
             ("list all measures", "truthcal measures --list"),
         ),
-        "rows? label proba weight pos-label measures list json markdown",
+        "rows? label proba weight pos-label measures list json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "audit",
@@ -342,7 +388,7 @@ COMMANDS = (
             ("build one sketch per country", "truthcal sketch 'day-*.csv' -o week.sketch --by country"),
             ("rows of a match belong together", "truthcal sketch monday.csv -o monday.sketch --group match_id"),
         ),
-        "files label proba weight pos-label by group output buckets",
+        "files label proba weight pos-label by group output buckets forecast-time time-unit" + _INPUT,
     ),
     Command(
         "merge",
@@ -361,7 +407,7 @@ COMMANDS = (
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
         "files class probas proba-prefix weight pos-label hard by group time window time-unit page title exact-distcal "
-        "alpha confidence-level adjust min-rows",
+        "alpha confidence-level adjust min-rows" + _INPUT,
     ),
     Command(
         "check",
@@ -375,7 +421,7 @@ COMMANDS = (
             ),
         ),
         "files class proba proba-prefix weight pos-label hard by group gate-alpha max-error confidence-level summary "
-        "report title exact-distcal adjust min-rows json markdown",
+        "report title exact-distcal adjust min-rows json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "watch",

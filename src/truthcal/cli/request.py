@@ -51,6 +51,15 @@ class Request:
     seed: int = 0
     max_rows: int = 500
     truth: tuple[float, ...] = ()
+    input_format: Literal["lm-eval", "inspect", "confidence"] | None = None
+    rule: Literal["softmax", "length-normalised"] | None = None
+    answers: Literal["all", "top"] | None = None
+    percent: bool = False
+    missing: Literal["drop"] | None = None
+    fractional: Literal["drop", "keep"] | None = None
+    question: str | None = None
+    close: str | None = None
+    horizon: str | None = None
     stage: str = "interim"
     n_rows: int | None = None
     buckets: int | None = None

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,18 @@ def invalid(
     *,
     subject: str | None = None,
     fix: tuple[object, ...] = (),
+    cause: Literal["", "missing", "fractional"] = "",
 ) -> Exception:
     """Build the error of a failed check: "`parameter` problem".
 
     The parts are attributes of the error, so that the command line can name its flag in place of the parameter.
     `subject` replaces the parameter's name at the start of the message. `fix` is another parameter to name or set, as
-    ``(name,)`` or ``(name, value)``; it ends the message.
+    ``(name,)`` or ``(name, value)``; it ends the message. `cause` is the reason why rows cannot be used, if the command
+    line has an option to leave out such rows.
     """
     end = "" if not fix else f" `{fix[0]}`." if len(fix) == 1 else f" {fix[0]}={fix[1]!r}."
     error = kind(f"{subject or f'`{parameter}`'} {problem}{end}")
-    error.__dict__.update(parameter=parameter, problem=problem, subject=subject, fix=fix)
+    error.__dict__.update(parameter=parameter, problem=problem, subject=subject, fix=fix, cause=cause)
     return error
 
 
@@ -199,7 +201,7 @@ def refuse_fractional(y: NDArray[Any] | None) -> None:
     if y is None or (fractions is not None and fractions.any()):
         example = f"; found {where_found(y, fractions)}" if y is not None and fractions is not None else ""
         reason = "Fractions are treated as true probabilities, which have no sampling noise to test."
-        raise invalid("y_true", f"must contain only 0 and 1 here{example}. {reason}")
+        raise invalid("y_true", f"must contain only 0 and 1 here{example}. {reason}", cause="fractional")
 
 
 def refuse_swapped(predictions_are_certain: bool) -> None:

@@ -51,8 +51,8 @@ class ClassRows:
         Class of each row, a number from 0.
     w : ndarray of shape (n,)
         Weights above 0, the largest between 0.5 and 1.
-    weighted : bool
-        Whether the user passed weights.
+    weighted, exponent : bool, int
+        Whether the user passed weights, and the power of two that undoes their scaling.
     labels : tuple
         The label of each class, in the order of the columns.
     kept : ndarray of bool, or None
@@ -64,7 +64,7 @@ class ClassRows:
     ) -> None:
         self.p, self.y, self.labels, self.kept = p, y, labels, kept
         self.weighted = w is not None
-        self.w = np.ones(len(y)) if w is None else relative_weights(w)[0]
+        self.w, self.exponent = (np.ones(len(y)), 0) if w is None else relative_weights(w)
 
     @property
     def n(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # Magic bytes -> the class that reads the file.
-READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable"}
+READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable", b"TRUTHMUL": "MulticlassSketch"}
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:

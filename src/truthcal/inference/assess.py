@@ -146,7 +146,7 @@ def _assess_multilabel(
         raise invalid("pos_label", "cannot be combined with multilabel=True: `y_true` holds 0 and 1.")
     options = {"sample_weight": rows.sample_weight, "groups": rows.groups, "labels": labels}
     matrix = MultilabelInput.of(rows.y_true, rows.y_proba, **options)
-    one = _assess_event(matrix.entries(), plan, alpha, level, hard)
+    one = _assess_event(matrix.entries(), plan, alpha / 2.0, level, hard)  # the other half is for the columns
     return many_labels(matrix, one, alpha, level)
 
 

@@ -175,8 +175,8 @@ def _gate_test_failures(
     if limits.alpha is None:
         return []
     test, failures = whole.test, []
-    if test.greater <= limits.used_alpha:
-        evidence = f"{whole.kind}, {test.format_p(test.greater)}"
+    if whole.pvalue <= limits.used_alpha:
+        evidence = f"{whole.kind}, {test.format_p(whole.pvalue)}"
         failures.append(f"significant miscalibration ({evidence}) at level {limits.level_text}")
     if test.impossible:
         failures.append(f"{count(test.impossible, 'outcome')} had a predicted probability of exactly 0")

@@ -41,6 +41,8 @@ _OTHERS = ("excess", "bias")
 # The noise of a norm is drawn at no more than this number of points; neighbouring predictions are merged.
 _NOISY = 2048
 _DRAWS = 1999
+# Of a bias of grouped rows: it is 0 by construction if a group holds all options of a question, one of them correct.
+_ROUNDING = 1e-12
 # Measures of grouped rows: those that hardly change if neighbouring predictions are merged into 128 cells.
 GROUPED = (*TENTS, *(name for name in NORMS if name not in ("ece", "unbinned_ece")))
 
@@ -286,6 +288,7 @@ def bias_intervals(cells: PointGroups, level: float, sums: GroupSums | None = No
     bias = cells.sums(points.bias)
     squares = cells.sums(points.wwcc) - 2.0 * bias * cells.sums(points.wwc) + one_row * bias**2
     variance = np.maximum(squares, 0.0) / np.where(known, 1.0 - one_row, 1.0)
+    rounding = 0.0 if sums is None else _ROUNDING
     ratio, why = 1.0, "approximation: all biases that are consistent with the mean of these rows, by Student's quantile"
     if sums is not None:
         variance, one_row, ratio = np.array([sums.bias_variance]), np.array([sums.one_group]), sums.noise_ratio
@@ -300,7 +303,7 @@ def bias_intervals(cells: PointGroups, level: float, sums: GroupSums | None = No
             assumed = ratio * np.add.reduceat(points.ww * truth * (1.0 - truth), cells.starts[:-1])
             return np.asarray(distance - quantile * np.sqrt(np.maximum(variance, assumed)))
 
-        return np.clip(bias + sign * interval_ends(beyond, known), -1.0, 1.0)
+        return np.clip(bias + sign * np.maximum(interval_ends(beyond, known), rounding), -1.0, 1.0)
 
     ends = np.stack([end(-1.0), end(1.0), bias], axis=1).tolist()
     return [

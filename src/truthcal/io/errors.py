@@ -13,6 +13,7 @@ from truthcal.core.checks import cure_outside_unit, invalid, refuse_weights_betw
 from truthcal.core.group_column import GIVE_A_GROUP
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.row_codes import ROW_RULES, ZERO_WEIGHT, RowRule, code_of
+from truthcal.io.void_words import first_void_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,9 @@ def _raise_row_error(rule: RowRule, rows: BadRows, name: str, place: str) -> NoR
     elif rule.role == "y_proba":
         fix = cure_outside_unit(rows.low, rows.high)
     labels = ("pos_label",) if (rule.role, rule.check) == ("y_true", "outside_unit") else ()
-    raise invalid(rule.role, rule.message.format(value=value, place=place, fix=fix), subject=name, fix=labels)
+    problem = rule.message.format(value=value, place=place, fix=fix)
+    cause: Any = "missing" if rule.check == "missing" and rule.role != "sample_weight" else ""
+    raise invalid(rule.role, problem, subject=name, fix=labels, cause=cause)
 
 
 def column_and_role(column: str | None, role: str) -> str:
@@ -120,6 +123,9 @@ def refuse_column_type(column: str, role: str, kind: str, *, text: bool, word: s
         elif re.fullmatch(r"[0-9]*,[0-9]+", word):
             fix = "A decimal comma? Write 0.5, not 0,5."
     problem, subject = f"must contain numbers; its type is {kind}.", f"`{column}` ({role})"
+    if text and role != "sample_weight" and first_void_word([word]):
+        cure = "Words for a missing value? Drop those rows."
+        raise invalid(role, f"{problem} {cure}", TypeError, subject=subject, cause="missing")
     if text and role == "y_true":
         fix_label = f"{problem} Name the label that counts as 1 with"
         raise invalid(role, fix_label, TypeError, subject=subject, fix=("pos_label",))

@@ -107,3 +107,30 @@ def add_redrawn(cell: Rows, cumulative: Rows, w: Rows, uniform: Rows, out: Rows)
                 y += 1
             for k in range(n_classes):
                 out[draw, cell[i, k], y] += w[i]
+
+
+@interpreted_briefly
+def add_to_pairs(bucket: Rows, p: Rows, y: Rows, w: Rows, sums: Rows, squares: Rows, low: Rows, high: Rows) -> None:
+    """Add rows with many classes to the buckets of each class, for the vector ATB of a sketch.
+
+    `bucket[i, k]`: bucket of p_ik. `sums[k, b, l]`: sums of w c_l, of w c_l p_k and of the positive w c_l. `squares`:
+    sums of w^2 |c|^2. `low`, `high`: smallest and largest p_k.
+    """
+    n, n_classes = p.shape
+    for i in range(n):
+        square = 0.0
+        for j in range(n_classes):
+            c = p[i, j] - (1.0 if y[i] == j else 0.0)
+            square += c * c
+        square *= w[i] * w[i]
+        for k in range(n_classes):
+            b = bucket[i, k]
+            x = p[i, k]
+            squares[k, b] += square
+            low[k, b] = min(low[k, b], x)
+            high[k, b] = max(high[k, b], x)
+            for j in range(n_classes):
+                error = w[i] * (p[i, j] - (1.0 if y[i] == j else 0.0))
+                sums[k, b, j, 0] += error
+                sums[k, b, j, 1] += error * x
+                sums[k, b, j, 2] += max(error, 0.0)

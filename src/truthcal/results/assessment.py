@@ -104,6 +104,11 @@ class Assessment(PageResult):
         return error_unit(self.mean_proba, self.mean_true, self.error.high)
 
     @property
+    def pvalue(self) -> float:
+        """p-value of the verdict, that of the test for miscalibration."""
+        return self.test.greater
+
+    @property
     def notable_error(self) -> float:
         """The smallest error that this should exclude: 0.1, or half of the rarer outcome's mean probability."""
         return min(LARGE_ERROR, self.mean_proba / 2.0, (1.0 - self.mean_proba) / 2.0)

@@ -160,7 +160,8 @@ class Audit(PageResult, Mapping[str, AuditRow]):
     rows : tuple of AuditRow
         One for each measure.
     truth, source : ndarray, str
-        The true chances of the events, and their source; empty if they were passed by the caller.
+        The true chances of the events (or of the classes of each row), and their source; empty if they were passed by
+        the caller.
     lies : tuple of str
         Names of the lies.
     n_resamples : int
@@ -212,10 +213,14 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         truth = f"{true} {_list_truth(self.truth)}" if len(self.truth) <= _SHOWN else f"known {true}"
         source = f"True probabilities: {self.source}."
         if self.n_rows is None:
-            return source if self.source else f"{count(len(self.truth), 'event')} with {truth}."
+            return source if self.source else f"{count(len(self.truth), self._noun)} with {truth}."
         kinds = f"{count(len(self.truth), 'kind')} of events, equally frequent"
         samples = f"Ex ante: samples of {count(self.n_rows, 'event')} from {kinds}"
         return f"{samples}. {source}" if self.source else f"{samples}, with {truth}."
+
+    @property
+    def _noun(self) -> str:
+        return "event" if self.truth.ndim == 1 else "row"
 
     def _better(self) -> str:
         higher = [row.measure for row in self.rows if row.higher_is_better]
@@ -296,6 +301,9 @@ def _ruled_lines(table: Table) -> list[str]:
 
 
 def _list_truth(values: NDArray[np.float64]) -> str:
+    """List probabilities; those of several classes in parentheses."""
+    if values.ndim == 2:
+        return join_words([f"({', '.join(f'{value:.4g}' for value in row)})" for row in values.tolist()])
     return join_words([f"{value:.4g}" for value in values.tolist()])
 
 

@@ -15,11 +15,13 @@ from truthcal.results.text import (
     effective_rows,
     frequencies,
     join_words,
+    lower_limit,
     number,
     one_line,
     p_value,
     percent,
     plural,
+    upper_limit,
 )
 
 # Classes that a sentence names.
@@ -94,7 +96,7 @@ class MulticlassAssessment(PageResult):
     brier : float
         Brier score: the mean of half of |p - y|^2 ("multilabel": of (p - y)^2 over all entries).
     test : CalibrationTest
-        The calibration test of all classes together.
+        The calibration test of all classes together. The verdict rests on ``pvalue``, which also uses those of classes.
     pvalue_too_good : float
         The p-value of the other tail.
     slope : ConfidenceInterval or None
@@ -103,7 +105,8 @@ class MulticlassAssessment(PageResult):
     detectable_slopes : tuple of float, or None
         Slopes beyond these two would have been detected with 80% power; nan if none would.
     classes : SegmentTable
-        Each class against the rest, with p-values adjusted for the number of classes (Holm). A mapping from labels.
+        Each class against the rest, with p-values adjusted for the number of classes (Holm), at half of the level of
+        the verdict. A mapping from labels.
     confusion : Confusion or None
         Which classes happen where others are predicted. None with "multilabel".
     labels : tuple
@@ -138,6 +141,7 @@ class MulticlassAssessment(PageResult):
     n_effective_groups: float | None = None
     _rows: Any = field(default=None, repr=False, compare=False)  # the checked rows, for curves
     _groups: Any = field(default=None, repr=False, compare=False)  # numbers of their groups
+    _derived: ClassVar = ("pvalue",)
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""
@@ -145,12 +149,12 @@ class MulticlassAssessment(PageResult):
         name = "vector ATB" if self.definition == "vector" else "ATB"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
         noun = "classes" if self.definition == "vector" else "columns"
-        by_test = f"all {noun} together ({test.method})"
+        by_test = f"all together {test.format_p(test.greater)} ({test.method}){self._word_smallest()}"
         rows = effective_rows(self.n, self.n_effective)
         lines = [
             self._error_evidence(digits),
             Evidence(name, self.atb, number(self.atb, digits), f"{chance}; truthful"),
-            Evidence("miscalibrated?", test.pvalue, test.format_p(test.pvalue), by_test),
+            Evidence("miscalibrated?", self.pvalue, self._format_p(), by_test),
             Evidence(
                 "too good?",
                 self.pvalue_too_good,
@@ -167,6 +171,16 @@ class MulticlassAssessment(PageResult):
                 Evidence("groups", self.n_groups, f"{self.n_groups:,}", "rows of a group may depend on each other")
             )
         return lines
+
+    @property
+    def pvalue(self) -> float:
+        """p-value of the verdict: of all classes together and of each class, whichever is smaller, times two.
+
+        The p-values of classes are adjusted for their number (Holm). Two classes have that of the test alone.
+        """
+        if self.definition == "vector" and len(self.labels) == 2:
+            return self.test.greater
+        return min(1.0, 2.0 * min([self.test.greater, *(segment.adjusted for segment in self.classes.tested)]))
 
     @property
     def notable_error(self) -> float:
@@ -189,6 +203,18 @@ class MulticlassAssessment(PageResult):
             lines.append(Evidence("detectable", 0.8, "80% power", f"slopes of {_join_slopes(low, high)}"))
         return lines
 
+    def _format_p(self) -> str:
+        """Format the p-value of the verdict; as an upper limit if it comes from few redraws."""
+        limit = self.test.format_p(self.test.greater).startswith("p <=") and self.pvalue >= 2.0 * self.test.greater
+        return p_value(self.pvalue).replace("p = ", "p <= " if limit else "p = ")
+
+    def _word_smallest(self) -> str:
+        """Word the smallest p-value of a class, if the p-value of the verdict uses it."""
+        smallest = min((segment.adjusted for segment in self.classes.tested), default=math.nan)
+        if math.isnan(smallest) or self.pvalue == self.test.greater:
+            return ""
+        return f", worst {self.classes.noun} {p_value(smallest)} (Holm)"
+
     def _word_brier(self) -> str:
         return "half of |p - y|^2, averaged over rows" if self.definition == "vector" else "(p - y)^2, averaged"
 
@@ -208,14 +234,8 @@ class MulticlassAssessment(PageResult):
 
 def _join_slopes(low: float, high: float) -> str:
     """Word the slopes that would have been detected; empty if there are none."""
-    ends = {"at most": low, "at least": high}
-    return " or ".join(f"{word} {_slope(end)}" for word, end in ends.items() if not math.isnan(end))
-
-
-def _slope(slope: float) -> str:
-    """Format a slope with two decimals, or with as many as show that it is not 1."""
-    decimals = math.ceil(-math.log10(max(abs(slope - 1.0), 1e-9)))
-    return f"{slope:.{max(decimals, 2)}f}"
+    below = [] if math.isnan(low) else [f"{lower_limit(low, 3)} or less"]
+    return " or ".join([*below, *([] if math.isnan(high) else [f"{upper_limit(high, 3)} or more"])])
 
 
 def word_slopes(slopes: tuple[float, float] | None) -> str:

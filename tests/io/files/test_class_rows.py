@@ -108,7 +108,7 @@ def test_invalid_rows_are_named(tmp_path, change, message):
 
 def test_more_rows_than_fit_are_refused_with_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(class_rows, "MOST_NUMBERS", 11)
-    message = r"has at least 4 rows with 3 classes, 12 numbers; the limit is 11 numbers, .* no sketch of many classes"
+    message = r"has at least 4 rows with 3 classes, 12 numbers; the limit is 11 numbers, .* Pass a random sample"
     with pytest.raises(ValueError, match=message):
         load_classes(write(tmp_path), COLUMNS)
     models = {"p": ("p_cat", "p_dog", "p_owl"), "q": ("p_cat", "p_dog", "p_owl")}

@@ -3,7 +3,7 @@
 from truthcal.cli.commands.report import prepare_report, write_report
 from truthcal.cli.inputs import read_inputs
 from truthcal.cli.model_result import assess_models
-from truthcal.cli.output import print_json, print_result
+from truthcal.cli.output import print_json, print_notes, print_result
 from truthcal.cli.request import Request
 from truthcal.results.text import escape_markdown
 
@@ -20,6 +20,8 @@ def run(request: Request) -> int:
         print_result("\n\n".join(f"### {escape_markdown(r.name)}\n\n" * several + r.to_markdown() for r in results))
     else:
         print_result("\n\n".join(f"{r.name}\n{'-' * len(r.name)}\n" * several + str(r) for r in results))
+    if request.format != "json":
+        print_notes(request, data.facts.notes)
     if request.report is not None:
         write_report(request, request.report, data, results)
     return 0

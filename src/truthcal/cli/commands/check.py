@@ -4,7 +4,7 @@ import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_report
 from truthcal.cli.inputs import Data, read_inputs
 from truthcal.cli.model_result import ModelResult, certified_atb, rows_or_sketch
-from truthcal.cli.output import coloured, print_json, print_result
+from truthcal.cli.output import coloured, notes_in_markdown, print_json, print_notes, print_result
 from truthcal.cli.output_files import refuse_unwritable
 from truthcal.cli.request import Request
 from truthcal.results.text import escape_markdown
@@ -45,6 +45,8 @@ def run(request: Request) -> int:
         print_result(_check_markdown(data, gate, result))
     else:
         print_result(f"{coloured(gate.verdict, gate.status)}\n\n{result}")
+    if request.format == "text":
+        print_notes(request, data.facts.notes)
     if request.summary is not None:
         _append_to_summary(request.summary, _check_markdown(data, gate, result) + "\n\n")
     if request.report is not None:
@@ -62,4 +64,5 @@ def _append_to_summary(path: str, text: str) -> None:
 
 def _check_markdown(data: Data, gate: tc.Gate, result: ModelResult) -> str:
     title = f"## {_MARKS[gate.status]} Calibration of {escape_markdown(result.name)} in {escape_markdown(data.where)}"
-    return "\n\n".join([title, escape_markdown(gate.verdict), result.to_markdown()])
+    parts = [title, escape_markdown(gate.verdict), result.to_markdown(), notes_in_markdown(data.facts.notes)]
+    return "\n\n".join(filter(None, parts))

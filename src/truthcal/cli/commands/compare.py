@@ -8,11 +8,13 @@ from pathlib import Path
 import truthcal as tc
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.commands.report import prepare_report, write_report
+from truthcal.cli.input_options import input_facts, prepare_inputs, refuse_input_options, row_filter_of
 from truthcal.cli.inputs import STDIN, Data, describe_columns, read_inputs, rows_in_memory, sketches_in
 from truthcal.cli.model_result import assess_models
 from truthcal.cli.output import print_formatted, print_message
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.evals.prepare import Prepared
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.join import join_files
 from truthcal.io.files.preview import preview_columns
@@ -60,7 +62,8 @@ def _read_two_columns_to_compare(request: Request) -> Data:
 
 
 def _read_two_files_to_compare(request: Request) -> Data:
-    sources = _find_two_files_to_compare(request)
+    refuse_input_options(request)
+    request, sources, prepared = _prepare_two_files(request, _find_two_files_to_compare(request))
     key = str(request.key)
     first = _guess_in(request, 0, sources, None)
     second = _guess_in(request, 1, sources, first.y_true)
@@ -70,7 +73,8 @@ def _read_two_files_to_compare(request: Request) -> Data:
         for guessed in (first, second)
     ]
     checksum = None if request.report is None else hashlib.sha256()
-    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum)
+    filters = row_filter_of(request, sources, proba[0])[0], row_filter_of(request, sources, proba[1])[0]
+    rows = join_files(sources[0], sources[1], key, roles[0], roles[1], checksum=checksum, filters=filters)
     for source, unmatched in zip(sources, (rows.only_a, rows.only_b), strict=True):
         if unmatched:
             print_message(request, f"{unmatched:,} rows of {source} have no match on {key!r} and are left out.")
@@ -79,7 +83,18 @@ def _read_two_files_to_compare(request: Request) -> Data:
         for name, p in zip(_model_names(sources, proba), (rows.p_a, rows.p_b), strict=True)
     }
     columns = {**describe_columns(request, first, proba), "key": key}
-    return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest())
+    facts = input_facts(request, prepared, filters)
+    return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest(), facts)
+
+
+def _prepare_two_files(request: Request, sources: list[Source]) -> tuple[Request, list[Source], Prepared]:
+    """Convert evaluation files to compare, each by itself: the first one determines which rows belong together."""
+    first, a = prepare_inputs(request, sources[:1])
+    second, b = prepare_inputs(dataclasses.replace(request, group=first.group), sources[1:])
+    proba = request.proba or (*first.proba, *second.proba)
+    notes = tuple(dict.fromkeys([*a.notes, *b.notes]))
+    prepared = dataclasses.replace(a, missing=a.missing + b.missing, notes=notes)
+    return dataclasses.replace(first, proba=proba), [*a.sources, *b.sources], prepared
 
 
 def _find_two_files_to_compare(request: Request) -> list[Source]:
@@ -112,6 +127,7 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
         pos_label=request.pos_label,
         where=str(sources[k]),
         label_elsewhere=label_elsewhere,
+        fractional=request.fractional is not None,
     )
     for message in guessed.messages:
         print_message(request, f"{sources[k]}: {message}")

@@ -85,6 +85,8 @@ def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:
         "rows": f"{data.first.n:,}",
         "command": shlex.join(["truthcal", *request.line]),
     }
+    if left_out := sum(data.facts.dropped.values()):
+        origin["rows left out"] = f"{left_out:,}"
     return origin | ({"SHA-256 of the data": data.digest} if data.digest else {})
 
 
@@ -93,25 +95,27 @@ def _notes_on_inputs(request: Request, data: Data) -> list[str]:
         return ["The input is a sketch: sums per bucket of predictions, not the rows themselves."]
     c = data.columns
     if "classes" in c:
-        return _notes_on_classes(request, c)
+        return _notes_on_classes(request, data)
     label = f", where {c['pos_label']!r} counts as 1" if c["pos_label"] is not None else ""
     notes = [f"Outcomes are in the column {c['label']!r}{label}; predictions in {', '.join(map(repr, c['proba']))}."]
-    return notes + _notes_on_other_columns(c, guessed=request.label is None or not request.proba)
+    guessed = data.facts.format is None and (request.label is None or not request.proba)
+    return notes + _notes_on_other_columns(data, guessed=guessed)
 
 
-def _notes_on_classes(request: Request, columns: dict[str, Any]) -> list[str]:
-    names = columns["proba"]
+def _notes_on_classes(request: Request, data: Data) -> list[str]:
+    names, label = data.columns["proba"], data.columns["label"]
     probabilities = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    note = f"The class of each row is in the column {columns['label']!r}; probabilities of classes in {probabilities}."
+    note = f"The class of each row is in the column {label!r}; probabilities of classes in {probabilities}."
     guessed = request.label is None or not (request.proba or request.proba_prefix)
-    return [note, *_notes_on_other_columns(columns, guessed=guessed)]
+    return [note, *_notes_on_other_columns(data, guessed=guessed)]
 
 
-def _notes_on_other_columns(columns: dict[str, Any], *, guessed: bool) -> list[str]:
-    weight, group = columns["weight"], columns.get("group")
+def _notes_on_other_columns(data: Data, *, guessed: bool) -> list[str]:
+    weight, group = data.columns["weight"], data.columns.get("group")
     notes = [f"Weights are in the column {weight!r}." if weight else "All rows have the same weight."]
     if group:
         notes.append(f"Rows with the same value of {group!r} belong together; other rows are independent.")
+    notes += data.facts.notes
     if guessed:
         notes.append("Columns not named in the command were guessed from the column names and the first rows.")
     return notes

@@ -16,6 +16,8 @@ def run(request: Request) -> int:
     sketch = loaded.sketch if loaded.table is None else loaded.table
     assert sketch is not None  # no rows were kept
     write_sketch(request, sketch, f"{loaded.n:,} rows of {data.where}")
+    for note in data.facts.notes:
+        print_message(request, note)
     return 0
 
 

@@ -49,8 +49,8 @@ def assess_classes(
     test = multiclass_test(rows, plan, cells, grouped)
     law = null_law_of(cells) if grouped is None else grouped.null_law()
     error, slope = multiclass_error_size(cells, level, groups), slope_of(rows, level, groups)
-    slopes = detectable_slopes(cells, law, alpha, _POWER)
-    classes = _class_table(rows, alpha, level, groups)
+    slopes = detectable_slopes(cells, law, alpha / 2.0, _POWER)  # the other half is for the classes
+    classes = _class_table(rows, alpha / 2.0, level, groups)
     value, brier = vector_atb_of(rows), multiclass_brier(rows)
     if grouped is None:
         own, one = 2.0 * float(np.sum(rows.w**2 * brier)) / rows.total**2, rows.one_row
@@ -111,8 +111,13 @@ def many_labels(rows: MultilabelInput, one: Assessment, alpha: float, level: flo
         )
         for label, column in columns.items()
     }
-    table = _table_of(sketches, alpha, level, "column")
-    return _from_binary(one, table, rows.labels, "multilabel", rows)
+    table = _table_of(sketches, alpha / 2.0, level, "column")
+    found = _from_binary(one, table, rows.labels, "multilabel", rows)
+    if not table.miscalibrated or one.test.greater <= alpha / 2.0:
+        return found
+    start = "Miscalibrated: errors of columns differ, so that all together show less."
+    lines = start, _word_error(found), word_classes(table.miscalibrated, table.noun)
+    return replace(found, kind="miscalibrated", verdict="\n".join(filter(None, lines)))
 
 
 def _from_binary(
@@ -160,7 +165,7 @@ def _table_of(sketches: dict[Any, Sketch], alpha: float, level: float, noun: str
 
 def _kind(found: MulticlassAssessment, cells: ClassCells, alpha: float) -> str:
     test, slopes = found.test, found.detectable_slopes or (math.nan, math.nan)
-    if test.greater <= alpha:
+    if found.pvalue <= alpha:
         return _direction(found, cells)
     if test.impossible:
         return "miscalibrated"
@@ -198,17 +203,17 @@ _WRONG = {
 def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
     test, rows = found.test, rows_in_groups(found.n, found.n_groups)
     rows = f"{rows} with {len(found.labels)} classes"
-    if found.kind == "miscalibrated" and test.impossible and test.greater > alpha:
+    if found.kind == "miscalibrated" and test.impossible and found.pvalue > alpha:
         return (
             f"Miscalibrated: {test.impossible:,} of {rows} had a class with a predicted probability of exactly 0.\n"
             "This cannot happen to a calibrated forecaster. "
-            f"Otherwise, miscalibration is not significant ({test.format_p(test.greater)})."
+            f"Otherwise, miscalibration is not significant ({test.format_p(found.pvalue)})."
         )
     if found.kind in _WRONG:
         confusion = "" if found.confusion is None else found.confusion.sentence
         lines = (
             f"{_WRONG[found.kind]}.",
-            word_error(found),
+            _word_error(found),
             word_classes(found.classes.miscalibrated, found.classes.noun),
             confusion,
         )
@@ -223,13 +228,13 @@ def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
     if test.information == 0.0:
         return f"Always right: one class has the probability 1 in every row, and none is wrong ({rows})."
     if found.kind == "unclear":
-        start = f"Unclear: miscalibration is not significant, but {word_error(found, 'the')}"
+        start = f"Unclear: miscalibration is not significant, but {_word_error(found, 'the')}"
         return "\n".join(filter(None, [start, word_slopes(found.detectable_slopes)]))
     start = f"Calibrated as far as {rows} can tell."
-    return "\n".join(filter(None, [start, word_error(found), word_slopes(found.detectable_slopes)]))
+    return "\n".join(filter(None, [start, _word_error(found), word_slopes(found.detectable_slopes)]))
 
 
-def word_error(found: MulticlassAssessment, the: str = "The") -> str:
+def _word_error(found: MulticlassAssessment, the: str = "The") -> str:
     """Word the size of the error for a verdict: an upper limit if it may be 0; nothing without an interval."""
     error, level = found.error, percent(found.error.confidence_level)
     if math.isnan(error.low):

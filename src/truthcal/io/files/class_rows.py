@@ -50,7 +50,7 @@ class ClassColumns:
 def load_classes(
     sources: list[Source], columns: ClassColumns, *, checksum: Checksum | None = None
 ) -> dict[str, Loaded]:
-    """Load rows with many classes in one pass; return those of each model by its name. There is no sketch of them.
+    """Load rows with many classes in one pass; return those of each model by its name.
 
     Labels are compared with the names of classes as text. Memory: 8 bytes for each row and class, twice that at the
     end. Raises if a row is invalid, if its class has no column, or if there are too many rows.
@@ -147,5 +147,5 @@ def _refuse_many_rows(n: int, columns: ClassColumns, where: str) -> None:
     size = (
         f"the limit is {MOST_NUMBERS:,} numbers, {8 * MOST_NUMBERS / 1e9:.2g} GB in memory and ten times that to assess"
     )
-    cure = "There is no sketch of many classes: pass a random sample of the rows, or one class against the rest."
+    cure = "Pass a random sample of the rows, or one class against the rest; MulticlassSketch in Python needs no rows."
     raise ValueError(f"{where} has at least {n:,} rows with {each}, {n * k * models:,} numbers; {size}. {cure}")

@@ -17,6 +17,7 @@ from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
 from truthcal.io.row_codes import code_of
+from truthcal.io.void_words import is_void
 
 _HEADER, _LONGEST_HEADER = 1 << 18, 1 << 26  # bytes in which to look for the header: at first, and at most
 _DELIMITERS = (",", "\t", ";", "|")
@@ -46,6 +47,8 @@ def read_csv(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> B
 def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tuple[dict[str, Any], dict[str, str]]:
     """Return how pyarrow should convert the requested columns of CSV, and the role of each column of numbers."""
     wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
+    if source.void:  # numbers or words such as "void", which the decoder knows
+        texts |= {roles.y_true, *roles.y_probas}
     numbers = {name: role for role, name in roles if role not in KEY_ROLES and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
     point, types = _csv_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
@@ -177,9 +180,12 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
         rows.extend(itertools.islice(lines, 1, enough + 1))
     if len(raw) == size and len(rows) < enough:
         del rows[-1:]  # cut off
+    fields: Iterable[Sequence[str]]
     fields = itertools.zip_longest(*rows, fillvalue="") if rows else itertools.repeat((), len(source.header))
     points = "." if source.delimiter == "," else ".,"
     # a line may have too many fields
+    if source.void:
+        fields = (["" if is_void(text) else text for text in texts] for texts in fields)
     return source, [_preview_texts(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
 
 

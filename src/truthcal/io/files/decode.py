@@ -20,12 +20,14 @@ from truthcal.io.errors import (
     refuse_other_type_of_label,
 )
 from truthcal.io.files.source import Source, arrow, errors_naming
+from truthcal.io.void_words import is_void
 
 _Rows = NDArray[Any]
 _MAX_LABELS = 100  # to remember beside the positive one, for the error if there is more than one
 _FEW_GROUPS = 1 << 10  # up to this number, it is not worth finding out which groups occur
 # Types that kernels are compiled for: compiling one more takes seconds at its first use on a machine.
 _KERNEL_TYPES = ("uint8", "int64", "float", "double")
+_TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 _array = np.from_dlpack  # without a copy; `to_numpy` would import pandas if installed, which takes 0.4 s
 
 
@@ -49,15 +51,15 @@ class BatchDecoder:
         with errors_naming(source):
             if source.format.name == "Arrow":  # memory-mapped, so that damage could crash Python
                 batch.validate(full=True)
-            ps = [_decoded(batch, name, "y_proba", source) for name in roles.y_probas]
+            ps = [_decoded(batch, name, "y_proba", source, first) for name in roles.y_probas]
             if not roles.has_outcomes:  # predictions are checked all the same
                 y = np.zeros(len(batch), np.uint8)
             elif roles.pos_label is None:
-                y = _decoded(batch, roles.y_true, "y_true", source)
+                y = _decoded(batch, roles.y_true, "y_true", source, first)
             else:
                 y = self._is_positive(storage(batch.column(roles.y_true)), source)
             weight = roles.sample_weight
-            w = _decoded(batch, weight, "sample_weight", source).astype(np.float64) if weight is not None else None
+            w = None if weight is None else _decoded(batch, weight, "sample_weight", source, first).astype(np.float64)
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
             segments = self._groups(batch, source) if roles.by else None
             return y, ps, w, segments, self._hashes(batch, roles.groups, source, first) if roles.groups else None
@@ -76,7 +78,7 @@ class BatchDecoder:
         encoded = decode_to_dictionary(column)
         values = encoded.dictionary.to_pylist()
         nulls = (None, "") if source.format.name == "CSV" else (None,)
-        missing = [value in nulls or value != value for value in values]
+        missing = [value in nulls or value != value or (source.void and is_void(value)) for value in values]
         if len(self._others) < _MAX_LABELS:  # a wrong column may have a different one in every row
             labels = itertools.compress(values, np.logical_not(missing))
             self._others |= {value for value in labels if value != positive}
@@ -198,7 +200,7 @@ def decode_to_dictionary(column: Any) -> Any:
     return column.dictionary_encode(null_encoding="encode")
 
 
-def _decoded(batch: Any, name: str, role: str, source: Source) -> _Rows:
+def _decoded(batch: Any, name: str, role: str, source: Source, first: int) -> _Rows:
     """Decode a column to plain numbers, without a copy where possible; nan where it is missing."""
     column = storage(batch.column(name))
     types, kind = arrow().types, column.type
@@ -206,6 +208,8 @@ def _decoded(batch: Any, name: str, role: str, source: Source) -> _Rows:
         return np.full(len(column), np.nan)
     if types.is_boolean(kind):
         column = column.cast(arrow().uint8())
+    elif source.void and role != "sample_weight" and decodes_to_text(kind):
+        return _numbers_of_text(column, name, role, source, first)
     elif not decodes_to_numbers(kind):
         refuse_column_type(name, role, f"{kind} in {source}", text=decodes_to_text(kind))
     if types.is_decimal(kind):
@@ -215,6 +219,23 @@ def _decoded(batch: Any, name: str, role: str, source: Source) -> _Rows:
     if column.null_count or str(column.type) not in _KERNEL_TYPES:
         column = column.cast(arrow().float64(), safe=False)
     return _array(column.fill_null(np.nan) if column.null_count else column)
+
+
+def _numbers_of_text(column: Any, name: str, role: str, source: Source, first: int) -> _Rows:
+    """Decode text to numbers; nan for words such as "void". Raises for other words."""
+    encoded = decode_to_dictionary(column)
+    texts, numbers = encoded.dictionary.to_pylist(), list[float]()
+    for place, text in enumerate(texts):
+        word = "" if text is None else text.strip()
+        if source.format.name == "CSV" and source.delimiter != ",":
+            word = word.replace(",", ".")  # a decimal comma
+        try:
+            truth = _TRUTH_VALUES.get(word.lower())
+            numbers.append(np.nan if is_void(text) else float(word) if truth is None else truth)
+        except ValueError:
+            row = first + int((_array(encoded.indices) == place).argmax())
+            refuse_column_type(name, role, f"text in {source} ({word[:40]!r} at row {row})", text=True, word=word)
+    return np.array(numbers)[_array(encoded.indices)] if numbers else np.empty(0)
 
 
 def decodes_to_numbers(kind: Any) -> bool:

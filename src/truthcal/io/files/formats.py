@@ -9,13 +9,23 @@ from truthcal.core.file_format import READERS
 from truthcal.io.files.csv import preview_csv, read_csv
 from truthcal.io.files.json import preview_json, read_json
 from truthcal.io.files.parquet_arrow import preview_arrow, preview_parquet, read_arrow, read_parquet
-from truthcal.io.files.source import SKETCH, FileFormat
+from truthcal.io.files.source import SKETCH, Batches, FileFormat, Source
 
 PARQUET = FileFormat("Parquet", (".parquet", ".pq"), (b"PAR1",), read_parquet, preview_parquet)
 CSV = FileFormat("CSV", (".csv", ".tsv", ".tab", ".txt"), (), read_csv, preview_csv)
 JSON = FileFormat("JSON lines", (".jsonl", ".ndjson", ".json"), (), read_json, preview_json)
+
+
+def _refuse_log(source: Source, *_: object) -> Batches:
+    raise ValueError(
+        f"{source}: is a log of Inspect, which only the commands of truthcal read: truthcal assess {source}"
+    )
+
+
+INSPECT = FileFormat("Inspect log", (".eval",), (), _refuse_log, lambda source, named: (source, _refuse_log(source)))
 _ARROW_EXTENSIONS, _ARROW_MAGIC = (".arrow", ".arrows", ".feather", ".ipc"), (b"ARROW1", b"\xff\xff\xff\xff")
-FORMATS = (PARQUET, CSV, JSON, FileFormat("Arrow", _ARROW_EXTENSIONS, _ARROW_MAGIC, read_arrow, preview_arrow))
+_ARROW = FileFormat("Arrow", _ARROW_EXTENSIONS, _ARROW_MAGIC, read_arrow, preview_arrow)
+FORMATS = (PARQUET, CSV, JSON, _ARROW, INSPECT)
 EXTENSIONS = {extension: format_ for format_ in FORMATS for extension in format_.extensions}
 
 

@@ -10,6 +10,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.decode import decodes_to_numbers, storage
 from truthcal.io.files.load import KeptRows
 from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.scan import BatchReader
 from truthcal.io.files.source import Checksum, Source, arrow
 
@@ -30,18 +31,27 @@ class Joined:
 
 
 def join_files(
-    a: Source, b: Source, key: str, roles_a: ColumnRoles, roles_b: ColumnRoles, *, checksum: Checksum | None = None
+    a: Source,
+    b: Source,
+    key: str,
+    roles_a: ColumnRoles,
+    roles_b: ColumnRoles,
+    *,
+    checksum: Checksum | None = None,
+    filters: tuple[RowFilter | None, RowFilter | None] = (None, None),
 ) -> Joined:
     """Join two files on a key: a column of text, numbers or dates with a unique value in each row.
 
     Groups of rows that belong together are those of the first file. If the second file does not have the column of
     outcomes or of weights that `roles_b` names, those of the first file count; if it does, they must be the same.
+    `filters` leave out rows of each file before they are joined.
     Memory grows with the files: 24 bytes a row and the keys.
     """
     import pyarrow.compute
 
     roles_b = _roles_in_second(b, key, roles_b)
-    rows_a, rows_b = _read_rows(a, key, replace(roles_a, by=()), checksum), _read_rows(b, key, roles_b, checksum)
+    rows_a = _read_rows(a, key, replace(roles_a, by=()), checksum, filters[0])
+    rows_b = _read_rows(b, key, roles_b, checksum, filters[1])
     keys_a, keys_b = _with_common_type(rows_a.keys, rows_b.keys, key, (a, b))
     place = pyarrow.compute.index_in(keys_a, value_set=keys_b)
     matched_a = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
@@ -81,19 +91,21 @@ def _roles_in_second(source: Source, key: str, roles: ColumnRoles) -> ColumnRole
     return replace(roles, sample_weight=weight, by=(), groups=None)
 
 
-def _read_rows(source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None) -> _FileRows:
+def _read_rows(
+    source: Source, key: str, roles: ColumnRoles, checksum: Checksum | None, row_filter: RowFilter | None
+) -> _FileRows:
     """Read the rows of one of the files to join."""
     if key in [name for role, name in roles if role != "groups"]:
         raise ValueError(f"the key {key!r} is also the column of outcomes, predictions or weights; use another key.")
     kept, chunks, groups = KeptRows(roles, None), [], list[_Rows]()
-    reader = BatchReader([source], roles, extra_columns=(key,), checksum=checksum)
+    reader = BatchReader([source], roles, extra_columns=(key,), checksum=checksum, row_filter=row_filter)
     for rows in reader:
         if rows.hashes is not None:
             groups.append(rows.hashes)
         kept.add(rows)
         keys = storage(rows.record.column(key))
         chunks.append(keys.cast(keys.type.value_type) if arrow().types.is_dictionary(keys.type) else keys)
-    y, (p,), w = kept.columns(reader)
+    y, (p,), w = kept.columns(reader)  # raises if there are no rows
     keys = arrow().chunked_array([chunk for chunk in chunks if not arrow().types.is_null(chunk.type)] or chunks)
     _check_join_keys(keys, key, source)
     assert y is not None

@@ -19,6 +19,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_more_labels, refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
 from truthcal.io.files.decode import KeyNumbers
+from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.scan import BatchReader, RowBatch, SketchBuilder
 from truthcal.io.files.source import Checksum, Source
 from truthcal.io.files.windows import TimeOptions, WindowBuilder
@@ -57,17 +58,20 @@ def load(
     exact_rows: int | None = EXACT_ROWS,
     checksum: Checksum | None = None,
     time: TimeOptions | None = None,
+    row_filter: RowFilter | None = None,
 ) -> dict[str, Loaded]:
     """Load the named columns of files in one pass; return the rows of each model by its prediction column.
 
     If there are more than `exact_rows` rows, they become a sketch of 16,384 buckets by default, and of 4096 for each
     group; None keeps all rows. With `time`, they also become a sketch for each window. `checksum` is updated with all
-    bytes of all files, in order. Outcomes and weights are the same arrays in all models. Memory, for each model: as for
-    `scan`, and at most 24 bytes for each kept row (16 without weights), twice that at the end: 50 MB with the default
-    `exact_rows`. With groups of rows that belong together, 16 bytes more for each kept row.
+    bytes of all files, in order. `row_filter` leaves out rows and counts them. Outcomes and weights are
+    the same arrays in all models. Memory, for each model: as for `scan`, and at most 24 bytes for each kept row (16
+    without weights), twice that at the end: 50 MB with the default `exact_rows`. With groups of rows that
+    belong together, 16 bytes more for each kept row.
     """
     extra = () if time is None else (time.column,)
-    reader, kept = BatchReader(sources, roles, extra_columns=extra, checksum=checksum), KeptRows(roles, exact_rows)
+    reader = BatchReader(sources, roles, extra_columns=extra, checksum=checksum, row_filter=row_filter)
+    kept = KeptRows(roles, exact_rows)
     windows = None if time is None else WindowBuilder(time, roles, _GROUP_BUCKETS)
     members, segments = list[_Rows](), KeyNumbers()
     # Rows are not added to buckets unless these are used: compiling that would take most of a first `assess`.

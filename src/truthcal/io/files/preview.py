@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from truthcal.io.files.source import Source, errors_naming
+from truthcal.io.void_words import first_void_word
 
 Kind = Literal["number", "bool", "text", "other", "nothing"]
 
@@ -26,6 +27,8 @@ class Column:
     values: tuple[Any, ...] = ()  # the first distinct values, at most three
     many: bool = False  # whether there are more distinct values
     in_path: bool = False  # whether it is part of the path, as in ``country=fr/part-0.parquet``: only for groups
+    repeats: bool = field(default=False, compare=False)  # whether a value occurs twice in these rows
+    void: str = field(default="", compare=False)  # the first word for a missing outcome, such as "void"
     numbers: tuple[float, ...] = field(default=(), repr=False, compare=False)  # row by row, if all are in [0, 1]
 
 
@@ -65,12 +68,13 @@ def preview_values(name: str, values: Iterable[Any], *, in_path: bool = False) -
     if not types:
         return Column(name, "nothing", in_path=in_path)
     distinct = list(dict.fromkeys(present)) if types <= {bool, int, float, Decimal, str} else []
-    first, many = tuple(distinct[:_DISTINCT]), len(distinct) > _DISTINCT
+    first, many, repeats = tuple(distinct[:_DISTINCT]), len(distinct) > _DISTINCT, len(distinct) < len(present)
     if types <= {int, float, Decimal}:
         low, high = float(min(present)), float(max(present))
         unit = 0.0 <= low <= high <= 1.0
         numbers = tuple(math.nan if value is None else float(value) for value in values) if unit else ()
-        return Column(name, "number", low, high, first, many, in_path, numbers)
+        return Column(name, "number", low, high, first, many, in_path, repeats, numbers=numbers)
     if types in ({bool}, {str}):
-        return Column(name, "bool" if types == {bool} else "text", None, None, first, many, in_path)
-    return Column(name, "other", in_path=in_path)
+        kind: Kind = "bool" if types == {bool} else "text"
+        return Column(name, kind, None, None, first, many, in_path, repeats, first_void_word(distinct))
+    return Column(name, "other", in_path=in_path, void=first_void_word(distinct))

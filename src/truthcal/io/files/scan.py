@@ -21,6 +21,7 @@ from truthcal.io.files.accumulate import BucketAccumulator
 from truthcal.io.files.decode import BatchDecoder, decode_to_dictionary, storage
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.parquet_arrow import check_parquet_footers
+from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.source import Checksum, Source, errors_naming
 from truthcal.io.row_order import RowOrder
 
@@ -134,7 +135,7 @@ class BatchReader:
     """All rows of these files, in batches, read once.
 
     The record batches also hold the `extra_columns`. `checksum`, an object of hashlib, is updated with all bytes of all
-    files.
+    files. `row_filter` leaves out rows and counts them.
     """
 
     def __init__(
@@ -144,8 +145,9 @@ class BatchReader:
         *,
         extra_columns: tuple[str, ...] = (),
         checksum: Checksum | None = None,
+        row_filter: RowFilter | None = None,
     ) -> None:
-        self._sources, self._checksum = sources, checksum
+        self._sources, self._checksum, self._roles, self._filter = sources, checksum, roles, row_filter
         self._wanted = replace(roles, by=(*roles.by, *extra_columns))
         self._decoder = BatchDecoder(roles)
 
@@ -155,14 +157,18 @@ class BatchReader:
             for i, source in enumerate(self._sources):
                 first = 0
                 for record, share in source.batches(self._wanted, self._checksum):
-                    yield RowBatch(*self._decoder.decode(record, source, first), first, source, record)
+                    rows = RowBatch(*self._decoder.decode(record, source, first), first, source, record)
+                    rows = rows if self._filter is None else self._filter.apply(rows, self._roles)
+                    if self._filter is None or len(rows.y):
+                        yield rows
                     first += len(record)
                     bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
 
     @property
     def where(self) -> str:
         """The files, for errors about all rows."""
-        return str(self._sources[0]) if len(self._sources) == 1 else f"each of these {len(self._sources)} files"
+        files = str(self._sources[0]) if len(self._sources) == 1 else f"each of these {len(self._sources)} files"
+        return files if self._filter is None else f"{files}, without the rows left out,"
 
     def other_labels(self) -> dict[str, list[Any]]:
         """Return the labels read so far but the positive one, as columns of a table of sums by code."""

@@ -50,6 +50,8 @@ class Source:
     name: str = ""  # the name in messages, if it is not the path
     delimiter: str = ""  # of a CSV file, once a preview has detected it
     header: tuple[str, ...] = ()  # column names, once a preview has read them
+    table: Any = None  # rows in memory that are read in place of the file (`tables.py`)
+    void: bool = False  # whether words such as "void" are missing outcomes
 
     def __str__(self) -> str:
         return self.name or str(self.path)

@@ -1,0 +1,189 @@
+"""Options about the input: formats of evaluation files, rows to leave out, and one forecast per question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from truthcal.cli.named_columns import flagged
+from truthcal.cli.output import print_message
+from truthcal.cli.request import Request
+from truthcal.core.group_sums import FEWEST_GROUPS
+from truthcal.io.evals.options import EvalOptions
+from truthcal.io.evals.prepare import Prepared, prepare_sources
+from truthcal.io.files.forecasts import ForecastColumns, choose_forecasts, parse_horizon
+from truthcal.io.files.preview import Column
+from truthcal.io.files.row_filter import RowFilter
+from truthcal.io.files.source import Source
+
+# Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
+_GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
+_FRACTIONAL = ("measures", "sketch")
+# Names of columns, in lower case, that identify a question which several rows may answer.
+_QUESTIONS = (
+    "question",
+    "question_id",
+    "questionid",
+    "qid",
+    "doc_id",
+    "market_id",
+    "event_id",
+    "match_id",
+    "game_id",
+    "prompt_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFacts:
+    """Facts about the input that every output states: its format, notes in words, and numbers of rows left out."""
+
+    format: str | None = None
+    rule: str | None = None
+    notes: tuple[str, ...] = ()
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"format": self.format, "rule": self.rule, "notes": list(self.notes), "dropped": self.dropped}
+
+
+def refuse_input_options(request: Request) -> None:
+    """Reject options about the input that are invalid or do not fit each other, before any file is read."""
+    if request.fractional == "keep" and request.command not in _FRACTIONAL:
+        problem = (
+            f"--fractional keep is not possible in `{request.command}`: tests and intervals need outcomes of 0 and 1"
+        )
+        raise ValueError(f"{problem}. Use --fractional drop, or `truthcal measures --fractional keep`.")
+    parts = {"--question": request.question, "--close": request.close, "--horizon": request.horizon}
+    if not any(parts.values()):
+        return
+    parts["--time"] = request.time
+    missing = [flag for flag, value in parts.items() if value is None]
+    if missing:
+        problem = f"one forecast per question needs --question, --time, --close and --horizon; {missing[0]} is missing"
+        raise ValueError(f"{problem}. To use all forecasts of a question, name its column with --group.")
+    if request.key is not None:
+        raise ValueError("--horizon cannot be combined with --key; choose the forecasts of each file first.")
+    if not str(request.horizon).strip().isdecimal():
+        parse_horizon(str(request.horizon))
+
+
+def prepare_inputs(request: Request, sources: list[Source]) -> tuple[Request, Prepared]:
+    """Convert evaluation files; return the request with the columns that their format determines, too."""
+    extra = (request.weight, *request.by, request.group, request.key, request.time)
+    options = EvalOptions(
+        request.input_format,
+        request.rule,
+        request.answers,
+        request.percent,
+        request.proba,
+        request.label,
+        tuple(name for name in extra if name is not None),
+        request.missing == "drop",
+    )
+    prepared = prepare_sources(sources, options)
+    request = _with_columns(request, prepared)
+    if prepared.group is not None and request.group is None and request.command in _GROUPED:
+        request = _grouped_by_question(request, prepared, prepared.group)
+    return request, prepared
+
+
+def _with_columns(request: Request, prepared: Prepared) -> Request:
+    """Return the request with the format and columns that the content determines, and say which these are."""
+    chosen: dict[str, str] = {"--format": prepared.format} if request.input_format is None and prepared.format else {}
+    chosen |= {"--label": prepared.label} if request.label is None and prepared.label else {}
+    chosen |= {"--proba": prepared.proba[0]} if not request.proba and prepared.proba else {}
+    if chosen:
+        flags = " ".join(flagged(flag, value) for flag, value in chosen.items())
+        print_message(request, f"the content determines, as if you had typed: {flags}")
+    return replace(request, proba=request.proba or prepared.proba, label=request.label or prepared.label)
+
+
+def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> Request:
+    """Group the rows by question, and say so. Raises if there are too few questions."""
+    if request.time is not None and request.horizon is None:
+        message = f"rows with the same {column!r} answer the same question, but --time takes rows as independent"
+        print_message(request, message)
+        return request
+    questions = [value for source in prepared.sources for value in source.table.column(column).to_pylist()]
+    name, n = "doc_id" if prepared.format == "lm-eval" else repr(column), len(set(questions))
+    if n < FEWEST_GROUPS and request.command != "sketch":
+        top = "; or use --answers top, one row per question" if prepared.format == "lm-eval" else ""
+        problem = f"{prepared.sources[0]}: several rows answer the same question, and there are only {n} questions"
+        cure = f"At least {FEWEST_GROUPS} are needed for a verdict: collect more{top}. `truthcal measures` needs none."
+        raise ValueError(f"{problem}. {cure}")
+    rows = f"{len(questions):,} rows of {n:,} questions"
+    print_message(request, f"rows are grouped by {name}: {rows}, as if you had typed: --group {column}")
+    return replace(request, group=column)
+
+
+def row_filter_of(request: Request, sources: list[Source], proba: str) -> tuple[RowFilter | None, tuple[str, ...]]:
+    """Return the filter of rows that the request asks for, None if it asks for none, and notes about it."""
+    wanted = request.missing, request.fractional, request.horizon
+    if wanted == (None, None, None) and request.command != "measures":
+        return None, ()
+    row_filter, notes = RowFilter(request.missing == "drop", request.fractional), tuple[str, ...]()
+    if request.horizon is not None:
+        names = [str(name) for name in (request.question, request.time, request.close, request.horizon)]
+        columns = ForecastColumns(names[0], names[1], names[2], names[3], request.time_unit)
+        choice = choose_forecasts(sources, proba, columns)
+        row_filter.chosen, notes = choice.chosen, (choice.note(columns),)
+        if not choice.chosen.any():
+            problem = f"{sources[0]}: no question has a forecast at least {names[3]} before {names[2]!r}"
+            raise ValueError(f"{problem}; use a shorter --horizon.")
+    return row_filter, notes
+
+
+def input_facts(
+    request: Request, prepared: Prepared, filters: Sequence[RowFilter | None] = (), notes: Sequence[str] = ()
+) -> InputFacts:
+    """Collect the facts about the input, after all rows were read."""
+    used = [row_filter for row_filter in filters if row_filter is not None]
+    lines = [*prepared.notes, *notes, *(note for row_filter in used for note in _filter_notes(request, row_filter))]
+    dropped = {
+        "missing_outcomes": sum(x.n_missing_outcomes for x in used),
+        "missing_probabilities": prepared.missing + sum(x.n_missing_probabilities for x in used),
+        "fractional": sum(x.n_fractional for x in used if x.fractional == "drop"),
+        "other_forecasts": sum(int((~x.chosen).sum()) for x in used if x.chosen is not None),
+    }
+    rule = (request.rule or "softmax") if prepared.format == "lm-eval" else None
+    return InputFacts(prepared.format, rule, tuple(lines), dropped)
+
+
+def _filter_notes(request: Request, row_filter: RowFilter) -> list[str]:
+    """Say in words which rows a filter has left out."""
+    n, notes = row_filter.n_rows if row_filter.chosen is None else int(row_filter.chosen.sum()), []
+    counts = {"outcome": row_filter.n_missing_outcomes, "probability": row_filter.n_missing_probabilities}
+    for what, count in counts.items():
+        if count:
+            notes.append(f"{_share(count, n)} have no {what} (missing or void) and are left out (--missing drop).")
+    if row_filter.n_fractional and row_filter.fractional == "drop":
+        notes.append(
+            f"{_share(row_filter.n_fractional, n)} have a fractional outcome and are left out (--fractional drop)."
+        )
+    elif row_filter.n_fractional:
+        notes.append(
+            f"{_share(row_filter.n_fractional, n)} have a fractional outcome, which is taken as a true probability."
+        )
+    return notes
+
+
+def _share(count: int, n: int) -> str:
+    return (
+        f"{count:,} of {n:,} rows ({count / n:.2g})"
+        if count / n < 0.001
+        else f"{count:,} of {n:,} rows ({count / n:.1%})"
+    )
+
+
+def warn_of_repeated_questions(request: Request, columns: Sequence[Column]) -> None:
+    """Print a message if a column looks like the id of questions that several rows answer, and has no role."""
+    if request.group is not None or request.question is not None or request.command not in _GROUPED:
+        return
+    used = {*request.by, request.key, request.time, request.label, *request.proba}
+    for column in columns:
+        if column.name.casefold() in _QUESTIONS and column.repeats and column.many and column.name not in used:
+            problem = f"values of {column.name!r} are repeated; if rows of one {column.name!r} share their outcome"
+            one = f"--question {column.name} --time ... --close ... --horizon 7d"
+            print_message(request, f"{problem}, add --group {column.name}, or use one forecast of each: {one}")
+            return

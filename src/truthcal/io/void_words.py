@@ -1,0 +1,19 @@
+"""Words for a missing outcome or probability, as forecasting platforms and language models write them."""
+
+from typing import Any
+
+# Compared without case and surrounding spaces.
+_VOID_WORDS = {"", "-", "n/a", "na", "nan", "none", "null", "missing"}
+_VOID_WORDS |= {"void", "voided", "annulled", "cancelled", "canceled", "ambiguous", "unresolved", "pending"}
+
+
+def is_void(value: Any) -> bool:
+    """Whether a value stands for no outcome or no probability: null, nan, or a word such as "void"."""
+    if isinstance(value, str):
+        return value.strip().casefold() in _VOID_WORDS
+    return value is None or bool(value != value)
+
+
+def first_void_word(values: Any) -> str:
+    """Return the first text that stands for no outcome, other than an empty one; "" if there is none."""
+    return next((value for value in values if isinstance(value, str) and value.strip() and is_void(value)), "")
