@@ -50,7 +50,7 @@ def _samples(source: Source) -> list[dict[str, Any]]:
         raise ImportError(
             f"{source}: reading logs of Inspect needs inspect-ai: pip install 'truthcal[inspect]'."
         ) from None
-    columns = [SampleColumn("id", path="id", required=True, type=str), SampleColumn("epoch", path="epoch")]
+    columns: list[Any] = [SampleColumn("id", path="id", required=True, type=str), SampleColumn("epoch", path="epoch")]
     columns += [SampleColumn("metadata_*", path="metadata"), *SampleScores]
     try:
         # The log itself: samples_df skips paths whose names are not those that Inspect gives to logs.
