@@ -93,6 +93,12 @@ class ClassRows:
         tasks = [partial(_decreasing, column) for column in columns]
         return run_tasks(tasks, self.p.size)
 
+    def errors(self) -> _Array:
+        """The error c = p - y of each row, a column for each class."""
+        c = self.p.copy()
+        c[np.arange(self.n), self.y] -= 1.0
+        return c
+
     def one_against_rest(self, k: int) -> Checked:
         """Rows of one class against all others, as binary outcomes."""
         y = read_only((self.y == k).view(np.uint8))
