@@ -107,16 +107,17 @@ class ClassCells:
 
     def vectors(self, errors: _Array) -> _Array:
         """Coordinates of sums of w c by cell in the space where the kernel is the inner product, divided by W."""
-        parts = [root.T @ errors[..., a:b, :] for root, a, b in self._classes()]
+        parts = [root.T @ errors[..., a:b, :] for root, a, b in self.classes()]
         return np.asarray(np.concatenate(parts, axis=-2) * (self.scale / self.rows.total))
 
     def sums_of(self, vectors: _Array) -> _Array:
         """Transpose of `vectors`: from coordinates to cells."""
         vectors = vectors * (self.scale / self.rows.total)
-        parts = [root @ vectors[a:b] for root, a, b in self._classes()]
+        parts = [root @ vectors[a:b] for root, a, b in self.classes()]
         return np.concatenate(parts)
 
-    def _classes(self) -> "list[tuple[_Array, int, int]]":
+    def classes(self) -> "list[tuple[_Array, int, int]]":
+        """Root, first cell and end of each class."""
         return [(root, int(a), int(b)) for root, a, b in zip(self.roots, self.starts, self.starts[1:], strict=False)]
 
     def statistic(self, errors: _Array) -> _Array:
@@ -130,12 +131,16 @@ class ClassCells:
             np.add.at(out, (self.cell[some, k], y[some]), self.rows.w[some])
         return out
 
+    def class_weights(self) -> _Array:
+        """Weight of the squared error of each class l in a row's own part of the statistic: sum over k of r_kl s_k."""
+        others = 1.0 / math.sqrt(self.rows.n_classes - 1.0)
+        shares = np.array([float(root[0] @ root[0]) for root in self.roots])
+        return others + (1.0 - others) * shares
+
     def noise_floor(self) -> float:
         """Expected statistic of calibrated predictions."""
-        rows, others = self.rows, 1.0 / math.sqrt(self.rows.n_classes - 1.0)
-        own = np.array([float(root[0] @ root[0]) for root in self.roots])  # s_k
-        variance = rows.p * (1.0 - rows.p)
-        of_rows = others * variance.sum(axis=1) + (1.0 - others) * (variance @ own)
+        rows = self.rows
+        of_rows = (rows.p * (1.0 - rows.p)) @ self.class_weights()
         return float(np.sum(rows.w**2 * of_rows)) / rows.total**2
 
 
