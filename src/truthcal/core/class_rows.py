@@ -17,6 +17,7 @@ from truthcal.core.checks import (
     refuse_missing_values,
     refuse_no_weight,
     refuse_unlike,
+    refuse_wide_weight,
     row_of_first,
 )
 from truthcal.core.parallel import run_tasks
@@ -142,6 +143,7 @@ def check_class_rows(
     w = check_weights(raw)
     kept = w > 0
     refuse_no_weight(int(kept.sum()))
+    refuse_wide_weight(w[kept])
     return ClassRows(p, y, w, names) if kept.all() else ClassRows(p[kept], y[kept], w[kept], names, kept)
 
 
