@@ -155,7 +155,7 @@ def test_the_classes_that_are_confused_most():
     p = rng.dirichlet(np.ones(4), 2000)
     y = draw(rng, p)
     wrong = np.where((y == 2) & (rng.random(2000) < 0.4), 3, y)  # class 2 is called 3
-    found = confusion_of(check_class_rows(wrong, p, None, ["a", "b", "c", "d"]), 0.05)
+    found = confusion_of(check_class_rows(np.array(list("abcd"))[wrong], p), 0.05)
     assert found.worst == (2, 3)
     assert found.sentence.startswith("Most confused: where c is predicted, d happens more often: ")
     assert confusion_of(check_class_rows(y, p), 0.05).worst is None
