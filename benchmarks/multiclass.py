@@ -169,8 +169,9 @@ def grouped_sizes(k: int, n_groups: int, repeats: int) -> list[float]:
         shared = rng.random(len(p)) < 0.5
         luck = np.where(shared, rng.random(n_groups)[groups], rng.random(len(p)))[:, None]
         y = np.minimum((luck >= np.cumsum(p, axis=1)).sum(axis=1), k - 1)
-        both = tc.calibration_test(y, p, groups=groups, labels=range(k)), tc.calibration_test(
-            y, p, labels=range(k), n_resamples=EXACT_DRAWS
+        both = (
+            tc.calibration_test(y, p, groups=groups, labels=range(k)),
+            tc.calibration_test(y, p, labels=range(k), n_resamples=EXACT_DRAWS),
         )
         found.append([test.pvalue for test in both])
     return [*shares([row[0] for row in found]), *shares([row[1] for row in found])]
@@ -320,9 +321,7 @@ def page(repeats: int, processes: int) -> str:
     start = INTRODUCTION.format(many, *errors_at[:2], few * 3 // 2, *errors_at[2:], repeats, EXACT_DRAWS)
     header = "| classes | rows | predictions | information | auto | asymptotic, 5% | 1% | exact, 5% | 1% |"
     parts = [start, *table(header, lines)]
-    lines = [
-        [f"{k}", f"{n:,} groups of 5", *map(number, row)] for (k, n), row in zip(of_groups, grouped, strict=True)
-    ]
+    lines = [[f"{k}", f"{n:,} groups of 5", *map(number, row)] for (k, n), row in zip(of_groups, grouped, strict=True)]
     parts += [GROUPS, *table("| classes | rows | 5% | 1% | no groups, 5% | 1% |", lines)]
     lines = [
         [f"{k}", f"{n:,}", design, truth, *map(number, row)]

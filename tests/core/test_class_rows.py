@@ -183,7 +183,11 @@ def test_errors_of_classes():
     fails("`y_true` must contain the class of each row; found inf at row 1 (1 of 4 rows).", [0, np.inf, 2, 0])
     fails("`y_true` has a missing value (nan) at row 3 (1 of 4 rows).", [0, 1, 2, np.nan])
     fails("`y_true` has a missing value (None or NA) at row 0", [None, "a", "b", "c"])
-    fails("`y_true` has labels of different types, which cannot be ordered.", np.array([1, "a", 2, 3], object), error=TypeError)
+    fails(
+        "`y_true` has labels of different types, which cannot be ordered.",
+        np.array([1, "a", 2, 3], object),
+        error=TypeError,
+    )
     fails("`y_true` has 3 rows but `y_proba` has 4; they must match row by row.", [0, 1, 2])
 
 
@@ -226,25 +230,29 @@ def test_scores_that_are_no_probabilities():
 
 def test_rows_that_do_not_add_up_to_1():
     start = "`y_proba` must add up to 1 in each row (within 0.001); found"
-    fails(f"{start} 0.99 at row 0 (4 of 4 rows). Rounded probabilities? Divide each row by its sum.", p=[[0.33] * 3] * 4)
+    fails(
+        f"{start} 0.99 at row 0 (4 of 4 rows). Rounded probabilities? Divide each row by its sum.", p=[[0.33] * 3] * 4
+    )
     missing = "Are columns missing? If columns are independent events, pass multilabel=True."
     fails(f"{start} 0.6 at row 1 (1 of 4 rows). {missing}", p=[P[0], [0.2, 0.3, 0.1], P[1], P[2]])
     fails(f"{start} 1.5 at row 0 (4 of 4 rows). {missing}", p=[[0.5, 0.5, 0.5]] * 4)
     tc.multiclass_atb(Y, P.round(3))
-    tc.multiclass_atb(Y, P + [0.0009, 0.0, 0.0])
+    tc.multiclass_atb(Y, P + np.array([0.0009, 0.0, 0.0]))
 
 
 def test_values_that_are_no_numbers():
     numbers = "`y_proba` must contain probabilities"
     fails(f"{numbers}; got dtype <U3. Pass numbers.", p=np.array([["0.5", "0.3", "0.2"]] * 4), error=TypeError)
     fails(f"{numbers}; got dtype complex128", p=P.astype(complex), error=TypeError)
-    fails(f"{numbers}, but has values that are not numbers.", p=np.array([[0.5, 0.3, "x"]] * 4, object), error=TypeError)
+    fails(
+        f"{numbers}, but has values that are not numbers.", p=np.array([[0.5, 0.3, "x"]] * 4, object), error=TypeError
+    )
     fails("`y_proba` has a missing value (None or NA) at row 1 (1 of 4 rows).", p=[P[0], [0.5, 0.5, None], P[1], P[2]])
     fails("`y_proba` has a missing value (nan) at row 1 (1 of 4 rows).", p=[P[0], [0.5, 0.5, np.nan], P[1], P[2]])
 
 
 def test_shapes():
-    with pytest.raises(TypeError, match="could not be read as a matrix .* Pass an array of shape"):
+    with pytest.raises(TypeError, match=r"could not be read as a matrix .* Pass an array of shape"):
         tc.multiclass_atb(Y, [[0.5, 0.5], [1.0], [0.2, 0.8], [0.5, 0.5]])
     for p, match in (
         (P[:, 0], "must have shape (n, k), a column for each class; got shape (4,)."),
@@ -254,7 +262,9 @@ def test_shapes():
     ):
         with pytest.raises(ValueError, match=re.escape(f"`y_proba` {match}")):
             tc.multiclass_atb(Y, p)
-    with pytest.raises(ValueError, match=r"`y_proba` must be one-dimensional; got shape \(4, 1\). Pass the column itself"):
+    with pytest.raises(
+        ValueError, match=r"`y_proba` must be one-dimensional; got shape \(4, 1\). Pass the column itself"
+    ):
         tc.assess([0, 1, 1, 0], P[:, :1])
 
 

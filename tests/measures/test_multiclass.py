@@ -120,7 +120,9 @@ def test_common_properties(definition, rows, data):
     assert 0.0 <= found <= largest * (1 + 1e-12)
     same = {"rel": 1e-9, "abs": 1e-15}
     order = data.draw(st.permutations(range(len(y))))
-    assert value([y[i] for i in order], [p[i] for i in order], [w[i] for i in order], definition) == close(found, **same)
+    assert value([y[i] for i in order], [p[i] for i in order], [w[i] for i in order], definition) == close(
+        found, **same
+    )
     assert value(y, p, [1e200 * x for x in w], definition) == close(found, **same)
     nothing = [*w, 0.0]
     assert value([*y, 0], [*p, [1.0] + [0.0] * (len(p[0]) - 1)], nothing, definition) == close(found, **same)
@@ -223,7 +225,10 @@ def values_of(definition, reports):
         top = reports.argmax(axis=2)[:, None]
         return binary_values(reports.max(axis=2)[:, None] + np.zeros((1, 27, 1)), OUTCOMES[None] == top)
     if definition == "classwise":
-        both = np.broadcast_to(p, (len(reports), 27, 3, 3)).swapaxes(2, 3), np.broadcast_to(y, p.shape[:1] + y.shape[1:])
+        both = (
+            np.broadcast_to(p, (len(reports), 27, 3, 3)).swapaxes(2, 3),
+            np.broadcast_to(y, p.shape[:1] + y.shape[1:]),
+        )
         return binary_values(both[0], both[1].swapaxes(2, 3)).mean(axis=2)
     distance = np.abs(reports[:, :, None] - reports[:, None])
     kernel = 1.0 - distance.sum(axis=3) / 2.0 if definition == "vector" else np.prod(1.0 - distance, axis=3)

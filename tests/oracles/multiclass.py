@@ -82,9 +82,7 @@ DEFINITIONS = {"vector": vector, "classwise": classwise, "canonical": canonical,
 def influence(y, p, w):
     """(1/W) sum over j of w_j <c_i, c_j> times the kernel, for each row."""
     c = errors(y, p)
-    return [
-        sum(w[j] * dot(c[i], c[j]) * overlap(p[i], p[j]) for j in range(len(y))) / sum(w) for i in range(len(y))
-    ]
+    return [sum(w[j] * dot(c[i], c[j]) * overlap(p[i], p[j]) for j in range(len(y))) / sum(w) for i in range(len(y))]
 
 
 def brier(y, p):
@@ -120,7 +118,10 @@ def information_positions(cell, p_k, w):
     if total == 0:
         return [0.0] * len(v)
     return [
-        (sum(vj for vj, c in zip(v, cell, strict=True) if c < ci) + sum(vj for vj, c in zip(v, cell, strict=True) if c == ci) / 2)
+        (
+            sum(vj for vj, c in zip(v, cell, strict=True) if c < ci)
+            + sum(vj for vj, c in zip(v, cell, strict=True) if c == ci) / 2
+        )
         / total
         for ci in cell
     ]

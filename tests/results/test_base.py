@@ -139,7 +139,9 @@ def test_frame_is_of_the_first_library_that_is_installed(monkeypatch):
         compute("AtbSummary").frame()
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "Assessment", "MulticlassAssessment", "MeasureTable", "SegmentTable", "Audit", "BoundedArray"])
+@pytest.mark.parametrize(
+    "name", [*COLUMNS, "Assessment", "MulticlassAssessment", "MeasureTable", "SegmentTable", "Audit", "BoundedArray"]
+)
 def test_repr_of_large_results_is_what_is_printed(name):
     assert repr(compute(name)) == str(compute(name))
 

@@ -29,7 +29,9 @@ def calibrated():
 
 def test_calibrated(calibrated):
     assert calibrated.kind == "calibrated"
-    assert calibrated.verdict.startswith("Calibrated as far as 1,500 rows with 3 classes can tell.\nThe error is at most")
+    assert calibrated.verdict.startswith(
+        "Calibrated as far as 1,500 rows with 3 classes can tell.\nThe error is at most"
+    )
     assert "Detectable with 80% power: slopes of 0." in calibrated.verdict
     assert calibrated.labels == ("cat", "dog", "owl")
     assert set(calibrated.classes) == {"cat", "dog", "owl"}
@@ -53,7 +55,17 @@ def test_numbers_of_the_evidence(calibrated):
     assert str(calibrated.error) == str(tc.error_size(NAMES[Y], P))
     assert calibrated.n_effective == 1500
     names = [line.name for line in calibrated.evidence()]
-    assert names == ["error", "vector ATB", "miscalibrated?", "too good?", "slope", "detectable", "classes", "Brier score", "rows"]
+    assert names == [
+        "error",
+        "vector ATB",
+        "miscalibrated?",
+        "too good?",
+        "slope",
+        "detectable",
+        "classes",
+        "Brier score",
+        "rows",
+    ]
 
 
 @pytest.mark.parametrize(("slope", "kind"), [(0.6, "overconfident"), (1.6, "underconfident")])
@@ -127,7 +139,9 @@ def test_certain_classes():
     assert right.verdict.startswith("Always right: one class has the probability 1 in every row, and none is wrong")
     wrong = tc.assess((Y[:50] + 1) % 3, hard, hard=True)
     assert wrong.kind == "miscalibrated"
-    assert wrong.verdict.startswith("Miscalibrated: 50 of 50 rows with 3 classes had a class with a predicted probability")
+    assert wrong.verdict.startswith(
+        "Miscalibrated: 50 of 50 rows with 3 classes had a class with a predicted probability"
+    )
 
 
 def test_warnings():
@@ -137,7 +151,9 @@ def test_warnings():
     y = Y[:200].copy()
     y[0] = 3
     impossible = tc.assess(y, p, labels=range(4))
-    assert any(x.startswith("1 row had a class with a predicted probability of exactly 0;") for x in impossible.warnings)
+    assert any(
+        x.startswith("1 row had a class with a predicted probability of exactly 0;") for x in impossible.warnings
+    )
     many = tc.assess([0, 1] * 30, np.full((60, 9), 1 / 9), labels=range(9))
     assert "7 columns have no rows of that class: 2, 3, 4, 5, 6, ..." in many.warnings[0]
     uneven = tc.assess(Y[:200], P[:200], sample_weight=np.r_[np.full(20, 50.0), np.ones(180)])

@@ -83,7 +83,9 @@ def test_two_classes_have_twice_the_binary_statistic():
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [[[0.5, 0.3, 0.2], [0.1, 0.7, 0.2], [0.25, 0.25, 0.5]], [[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]]])
+@pytest.mark.parametrize(
+    "p", [[[0.5, 0.3, 0.2], [0.1, 0.7, 0.2], [0.25, 0.25, 0.5]], [[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]]]
+)
 def test_redraws_against_all_outcomes(p):
     p = np.array(p)
     n = len(p)
@@ -95,7 +97,10 @@ def test_redraws_against_all_outcomes(p):
     value = float(cells.statistic(cells.errors))
     test = tc.calibration_test(observed, p, labels=range(3), method="exact", n_resamples=19_999, rng=1)
     assert test.statistic == pytest.approx(value)
-    for side, expected in (("greater", chances[values >= value - 1e-12].sum()), ("less", chances[values <= value + 1e-12].sum())):
+    for side, expected in (
+        ("greater", chances[values >= value - 1e-12].sum()),
+        ("less", chances[values <= value + 1e-12].sum()),
+    ):
         spread = math.sqrt(expected * (1.0 - expected) / test.n_resamples)
         assert abs(getattr(test, side) - expected) <= 4.5 * spread + 2.0 / test.n_resamples
     assert test.null_mean == pytest.approx(chances @ values, rel=0.03)

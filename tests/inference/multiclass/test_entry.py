@@ -24,7 +24,9 @@ def fails(match, function, *args, error=ValueError, **options):
 def test_options_that_do_not_fit(function):
     cure = "For one class against the rest, pass `y_true == label` and its column."
     fails(f"`pos_label` cannot be combined with several columns of predictions. {cure}", function, Y, P, pos_label=1)
-    one = "is for predictions with a column for each class, an array of shape (n, k); `y_proba` has one column. Omit it."
+    one = (
+        "is for predictions with a column for each class, an array of shape (n, k); `y_proba` has one column. Omit it."
+    )
     fails(f"`labels` {one}", function, Y == 1, P[:, 1], labels=[0, 1])
     if function in (tc.assess, tc.check):
         fails(f"`multilabel` {one}", function, Y == 1, P[:, 1], multilabel=True)
@@ -36,9 +38,22 @@ def test_options_that_do_not_fit(function):
 def test_options_of_one_function():
     many = "must be 'information_atb' for predictions with many classes; got 'atb'."
     fails(f"`measure` {many} For one class against", tc.calibration_test, Y, P, measure="atb")
-    fails("`method` for many classes must be one of 'auto', 'exact', 'asymptotic'", tc.calibration_test, Y, P, method="bound")
+    fails(
+        "`method` for many classes must be one of 'auto', 'exact', 'asymptotic'",
+        tc.calibration_test,
+        Y,
+        P,
+        method="bound",
+    )
     fails("`n_bins` is for predictions of one event; with many classes it is chosen.", tc.error_size, Y, P, n_bins=5)
-    fails("`measure` must be 'atb' for predictions with many classes; got 'information_atb'", tc.compare, Y, P, P, measure="information_atb")
+    fails(
+        "`measure` must be 'atb' for predictions with many classes; got 'information_atb'",
+        tc.compare,
+        Y,
+        P,
+        P,
+        measure="information_atb",
+    )
     fails("`y_proba_b` must have as many columns as `y_proba_a`.", tc.compare, Y, P, P[:, 0])
     two = np.column_stack([P[:, 0], 1.0 - P[:, 0]])
     fails("`y_proba_b` must have as many columns as `y_proba_a`.", tc.compare, (Y > 1).astype(int), two, P)
@@ -77,17 +92,32 @@ def test_independent_columns_with_weights_and_groups():
 
 def test_errors_of_independent_columns():
     options = {"multilabel": True}
-    fails("`pos_label` cannot be combined with multilabel=True: `y_true` holds 0 and 1.", tc.assess, MANY, P, pos_label=1, **options)
+    fails(
+        "`pos_label` cannot be combined with multilabel=True: `y_true` holds 0 and 1.",
+        tc.assess,
+        MANY,
+        P,
+        pos_label=1,
+        **options,
+    )
     fails("`y_true` must have shape (n, k), a column for each class; got shape (60,).", tc.assess, Y, P, **options)
-    shape = "`y_true` has shape (60, 2), but `y_proba` has shape (60, 3); with multilabel=True both have a column for each"
+    shape = (
+        "`y_true` has shape (60, 2), but `y_proba` has shape (60, 3); with multilabel=True both have a column for each"
+    )
     fails(shape, tc.assess, MANY[:, :2], P, **options)
     only = "`y_true` must contain only 0 and 1 with multilabel=True, a column for each event."
     fails(only, tc.assess, MANY * 2, P, **options)
     fails(only, tc.assess, MANY * 0.5, P, **options)
     fails("`y_true` has a missing value (nan) at row 0", tc.assess, MANY * np.nan, P, **options)
-    fails("`labels` must hold 3 different names, one for each column.", tc.assess, MANY, P, labels=["a", "b"], **options)
-    fails("`labels` must hold 3 different names, one for each column.", tc.assess, MANY, P, labels=list("aab"), **options)
+    fails(
+        "`labels` must hold 3 different names, one for each column.", tc.assess, MANY, P, labels=["a", "b"], **options
+    )
+    fails(
+        "`labels` must hold 3 different names, one for each column.", tc.assess, MANY, P, labels=list("aab"), **options
+    )
     fails("`y_proba` has 5 rows; multilabel=True needs at least 20.", tc.assess, MANY[:5], P[:5], **options)
-    fails("`sample_weight` must contain numbers", tc.assess, MANY, P, sample_weight=["a"] * 60, error=TypeError, **options)
+    fails(
+        "`sample_weight` must contain numbers", tc.assess, MANY, P, sample_weight=["a"] * 60, error=TypeError, **options
+    )
     fails("`sample_weight` has a missing value (nan)", tc.assess, MANY, P, sample_weight=[np.nan] * 60, **options)
     fails("`sample_weight` has 3 rows but `y_proba` has 60", tc.assess, MANY, P, sample_weight=[1] * 3, **options)

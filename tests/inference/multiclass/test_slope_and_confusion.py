@@ -39,7 +39,10 @@ def test_slope_has_the_largest_likelihood(seed, slope, weighted):
     rows = make(seed, 80, 4, slope, weighted)
     found = slope_of(rows, 0.95)
     best = optimize.minimize_scalar(
-        lambda b: -oracle.log_likelihood(b, rows.y, rows.p, rows.w), bounds=(-5, 15), method="bounded", options={"xatol": 1e-9}
+        lambda b: -oracle.log_likelihood(b, rows.y, rows.p, rows.w),
+        bounds=(-5, 15),
+        method="bounded",
+        options={"xatol": 1e-9},
     )
     assert found.estimate == pytest.approx(best.x, abs=1e-5)
 
@@ -54,7 +57,9 @@ def test_standard_error_of_the_slope():
 
     h, b = 1e-4, found.estimate
     scores = np.array([(log_likelihood(b + h, i) - log_likelihood(b - h, i)) / 2 / h for i in range(500)])
-    second = sum(log_likelihood(b + h, i) - 2 * log_likelihood(b, i) + log_likelihood(b - h, i) for i in range(500)) / h**2
+    second = (
+        sum(log_likelihood(b + h, i) - 2 * log_likelihood(b, i) + log_likelihood(b - h, i) for i in range(500)) / h**2
+    )
     reach = stats.norm.ppf(0.975) * math.sqrt(np.sum(scores**2)) / -second
     assert found.high - found.estimate == pytest.approx(reach, rel=0.01)
     assert found.estimate - found.low == pytest.approx(found.high - found.estimate)
@@ -145,7 +150,10 @@ def test_confusion_of_groups():
     rows = make(6, 120, 3)
     alone, one = confusion_of(rows, 0.05), confusion_of(rows, 0.05, np.arange(120))
     c = rows.errors()
-    np.testing.assert_allclose(one.z[0, 1], (alone.observed - alone.predicted)[0, 1] * rows.p[:, 0].sum() / np.sqrt(np.sum((rows.p[:, 0] * c[:, 1]) ** 2)))
+    np.testing.assert_allclose(
+        one.z[0, 1],
+        (alone.observed - alone.predicted)[0, 1] * rows.p[:, 0].sum() / np.sqrt(np.sum((rows.p[:, 0] * c[:, 1]) ** 2)),
+    )
     repeated = rows.take(np.repeat(np.arange(120), 3))
     np.testing.assert_allclose(confusion_of(repeated, 0.05, np.repeat(np.arange(120), 3)).z, one.z, rtol=1e-9)
 
@@ -181,5 +189,7 @@ def test_impossible_and_constant_classes_in_confusion():
 @pytest.mark.simulation
 @pytest.mark.parametrize(("k", "n", "concentration"), [(3, 200, 1.0), (10, 500, 0.3), (30, 1000, 0.05)])
 def test_calibrated_classes_are_rarely_confused(k, n, concentration):
-    false = sum(confusion_of(make([24, i], n, k, concentration=concentration), 0.05).worst is not None for i in range(REPEATS))
+    false = sum(
+        confusion_of(make([24, i], n, k, concentration=concentration), 0.05).worst is not None for i in range(REPEATS)
+    )
     assert stats.binom.sf(false - 1, REPEATS, 0.05) > 1e-3, false

@@ -57,7 +57,9 @@ def test_compare_and_check():
     y, q = (rng.random(300) < p).astype(int), 0.5 * p + 0.2
     pair = np.column_stack([1.0 - p, p]), np.column_stack([1.0 - q, q])
     assert str(tc.compare(y, *pair)) == str(tc.compare(y, p, q))
-    assert tc.compare(y, *pair, measure="information_atb").pvalue == tc.compare(y, p, q, measure="information_atb").pvalue
+    assert (
+        tc.compare(y, *pair, measure="information_atb").pvalue == tc.compare(y, p, q, measure="information_atb").pvalue
+    )
     assert tc.check(y, pair[1]).status == tc.check(y, q).status
     groups = np.arange(300) // 5
     assert tc.calibration_test(y, pair[0], groups=groups) == tc.calibration_test(y, p, groups=groups)

@@ -9,9 +9,9 @@ p_k on the information axis of class k, rounded to cells of equal information. s
 information. r_kl weights the error of class l where class k is predicted: 1 for k = l, and 1 / (K - 1) for each of
 the other K - 1 classes, so that both parts have about the same spread under calibration. (The error of class l at
 positions of p_k is nearly the same variable for all k, so that averaging over k removes no noise of the second part.
-With weights of 1 / sqrt(K - 1) its spread is 4 times that of the first for 10 classes, and a slope of 1.3 that the first
-part detects with a power of 0.9 is not detected.) For two classes the statistic is twice `information_atb`, up to the
-rounding to cells.
+With weights of 1 / sqrt(K - 1) its spread is 4 times that of the first for 10 classes, and a slope of 1.3 that the
+first part detects with a power of 0.9 is not detected.) For two classes the statistic is twice `information_atb`, up to
+the rounding to cells.
 """
 
 import math
