@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from oracles import multiclass as oracle
+from support.classes import draw_classes
 
 import truthcal as tc
 from truthcal.inference.multiclass.slope import tempered
@@ -15,8 +16,7 @@ NAMES = np.array(["cat", "dog", "owl"])
 
 
 def draw(q, seed=0):
-    uniform = np.random.default_rng(seed).random((len(q), 1))
-    return np.minimum((uniform >= np.cumsum(q, axis=1)).sum(axis=1), q.shape[1] - 1)
+    return draw_classes(np.random.default_rng(seed), q)
 
 
 Y = draw(P)

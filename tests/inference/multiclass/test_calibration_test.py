@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import multiclass as oracle
 from scipy import stats
+from support.classes import draw_classes
 from support.simulation import REPEATS
 from support.strategies import examples
 
@@ -18,17 +19,13 @@ from truthcal.inference.multiclass.cells import ClassCells
 from truthcal.inference.multiclass.null_law import GroupedClasses, NullLaw, null_law_of
 
 
-def draw(rng, q):
-    return np.minimum((rng.random((len(q), 1)) >= np.cumsum(q, axis=1)).sum(axis=1), q.shape[1] - 1)
-
-
 def make(seed, n=40, k=3, *, tied=False, weighted=False, concentration=1.0):
     """Rows with many classes, in cells."""
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(k, concentration), n)
     p = rng.multinomial(10, p) / 10 if tied else p
     w = rng.integers(1, 5, n).astype(float) if weighted else None
-    return ClassCells.of(check_class_rows(draw(rng, p), p, w, range(k)))
+    return ClassCells.of(check_class_rows(draw_classes(rng, p), p, w, range(k)))
 
 
 @examples(40)
@@ -226,7 +223,7 @@ def test_law_of_some_of_many_groups(monkeypatch):
 def test_methods_agree():
     rng = np.random.default_rng(8)
     p = rng.dirichlet(np.ones(4), 800)
-    y = draw(rng, p)
+    y = draw_classes(rng, p)
     exact = tc.calibration_test(y, p, method="exact", rng=0)
     asymptotic = tc.calibration_test(y, p, method="asymptotic")
     assert exact.statistic == asymptotic.statistic
@@ -243,7 +240,7 @@ def test_methods_agree():
 def test_row_order_class_order_and_weights():
     rng = np.random.default_rng(9)
     p = rng.dirichlet(np.ones(4), 500)
-    y, w = draw(rng, p), rng.integers(0, 3, 500)
+    y, w = draw_classes(rng, p), rng.integers(0, 3, 500)
     options = {"method": "asymptotic", "labels": range(4)}
     test = tc.calibration_test(y, p, **options)
     order, classes = rng.permutation(500), rng.permutation(4)
@@ -260,11 +257,11 @@ def test_row_order_class_order_and_weights():
 def test_errors_are_detected():
     rng = np.random.default_rng(10)
     p = rng.dirichlet(np.ones(3), 1000)
-    assert tc.calibration_test(draw(rng, p[:, [1, 2, 0]]), p).pvalue < 1e-10
+    assert tc.calibration_test(draw_classes(rng, p[:, [1, 2, 0]]), p).pvalue < 1e-10
     assert tc.calibration_test(np.argmax(p, axis=1), p).pvalue < 1e-6
     fitted = np.clip(p, 0.05, 1.0)
     fitted /= fitted.sum(axis=1, keepdims=True)
-    assert tc.calibration_test(draw(rng, fitted), fitted, groups=np.arange(1000) // 10).pvalue > 0.001
+    assert tc.calibration_test(draw_classes(rng, fitted), fitted, groups=np.arange(1000) // 10).pvalue > 0.001
 
 
 @pytest.mark.parametrize("groups", [False, True])
@@ -280,7 +277,7 @@ def test_hostile_rows(groups):
         "tiny": np.c_[z[:, :2] / z[:, :2].sum(axis=1, keepdims=True), np.full(60, 1e-300)],
     }
     for name, p in cases.items():
-        y = draw(rng, p)
+        y = draw_classes(rng, p)
         options = {"groups": np.arange(60) // 2} if groups else {"method": "asymptotic"}
         for w in (None, 10.0 ** rng.uniform(-6, 6, 60)):
             test = tc.calibration_test(y, p, labels=range(p.shape[1]), sample_weight=w, **options)
@@ -314,9 +311,11 @@ def test_size(k, n, concentration):
     found = []
     for _ in range(10):
         p = rng.dirichlet(np.full(k, concentration), n)
-        cells = ClassCells.of(check_class_rows(draw(rng, p), p, None, range(k)))
+        cells = ClassCells.of(check_class_rows(draw_classes(rng, p), p, None, range(k)))
         law = null_law_of(cells)
-        found += [law.tails(float(cells.statistic(cells.errors_of(draw(rng, p))))).greater for _ in range(REPEATS)]
+        found += [
+            law.tails(float(cells.statistic(cells.errors_of(draw_classes(rng, p))))).greater for _ in range(REPEATS)
+        ]
     assert_size(found)
 
 

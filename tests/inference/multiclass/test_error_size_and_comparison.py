@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import multiclass as oracle
+from support.classes import draw_classes
 from support.simulation import REPEATS, assert_covered
 from support.strategies import examples
 
@@ -16,11 +17,6 @@ from truthcal.inference.multiclass.cells import ClassCells
 from truthcal.inference.multiclass.error_size import _Bins, multiclass_error_size
 from truthcal.inference.multiclass.slope import tempered
 
-
-def draw(rng, q):
-    return np.minimum((rng.random((len(q), 1)) >= np.cumsum(q, axis=1)).sum(axis=1), q.shape[1] - 1)
-
-
 # --- size of the error ------------------------------------------------------------------------------------------------
 
 
@@ -29,7 +25,7 @@ def draw(rng, q):
 def test_estimate_against_the_definition(seed, n, k, weighted):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(k), n)
-    y, w = draw(rng, tempered(p, 0.5)), rng.integers(1, 4, n).astype(float)
+    y, w = draw_classes(rng, tempered(p, 0.5)), rng.integers(1, 4, n).astype(float)
     rows = check_class_rows(y, p, w if weighted else None, range(k))
     cells = ClassCells.of(rows)
     found, bins = multiclass_error_size(cells, 0.95), _Bins.of(cells, 1.0)
@@ -43,7 +39,7 @@ def test_covariance_of_bins():
     """Of the sums w c / W of bins, if classes have given probabilities: from all pairs of a row's bins."""
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 50)
-    rows = check_class_rows(draw(rng, p), p, rng.random(50) + 0.5, range(3))
+    rows = check_class_rows(draw_classes(rng, p), p, rng.random(50) + 0.5, range(3))
     bins = _Bins.of(ClassCells.of(rows), 1.0)
     q, expected = tempered(p, 0.7), np.zeros((len(bins.weight), len(bins.weight)))
     for i in range(50):
@@ -56,13 +52,13 @@ def test_known_errors():
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(3), 20_000)
     shifted = 0.7 * p + 0.3 * p[:, [1, 2, 0]]
-    found = tc.error_size(draw(rng, shifted), p)
+    found = tc.error_size(draw_classes(rng, shifted), p)
     order, total = np.argsort(p, axis=0), 0.0
     for k in range(3):
         error = (p - shifted)[order[:, k], k].reshape(100, -1).mean(axis=1)
         total += np.mean(error**2)
     assert found.low < math.sqrt(total / 2) < found.high
-    assert tc.error_size(draw(rng, p), p).low == 0.0
+    assert tc.error_size(draw_classes(rng, p), p).low == 0.0
 
 
 def test_no_events_are_no_certainty():
@@ -78,17 +74,17 @@ def test_intervals_that_do_not_exist():
     assert "an interval needs two rows" in str(one)
     rng = np.random.default_rng(2)
     p = rng.dirichlet(np.ones(3), 100)
-    uneven = tc.error_size(draw(rng, p), p, sample_weight=10.0 ** rng.uniform(-6, 6, 100))
+    uneven = tc.error_size(draw_classes(rng, p), p, sample_weight=10.0 ** rng.uniform(-6, 6, 100))
     assert "a few rows have nearly all of the weight" in str(uneven)
     groups = np.r_[np.arange(20), np.zeros(80)]
-    heavy = tc.error_size(draw(rng, p), p, sample_weight=np.r_[1000.0, np.ones(99)], groups=groups)
+    heavy = tc.error_size(draw_classes(rng, p), p, sample_weight=np.r_[1000.0, np.ones(99)], groups=groups)
     assert "a few groups have nearly all of the weight" in str(heavy)
 
 
 def test_groups_of_one_row_change_little():
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.ones(4), 600)
-    y = draw(rng, tempered(p, 0.6))
+    y = draw_classes(rng, tempered(p, 0.6))
     alone, one = tc.error_size(y, p), tc.error_size(y, p, groups=np.arange(600))
     assert one.estimate == pytest.approx(alone.estimate, rel=1e-9)
     assert (one.low, one.high) == pytest.approx((alone.low, alone.high), abs=0.01)
@@ -110,7 +106,7 @@ def test_coverage_of_error_size(slope):
     truth, hits = math.sqrt(total / 2), 0
     for _ in range(REPEATS):
         some = rng.choice(len(p), 600)
-        hits += truth in tc.error_size(draw(rng, q[some]), p[some], labels=range(3))
+        hits += truth in tc.error_size(draw_classes(rng, q[some]), p[some], labels=range(3))
     assert_covered(hits, REPEATS, f"slope {slope}", 0.93)
 
 
@@ -122,7 +118,7 @@ def test_coverage_of_error_size(slope):
 def test_values_of_a_comparison(seed, weighted):
     rng = np.random.default_rng(seed)
     a, b = rng.dirichlet(np.ones(3), 25), rng.dirichlet(np.ones(3), 25)
-    y, w = draw(rng, a), rng.integers(1, 4, 25).astype(float) if weighted else np.ones(25)
+    y, w = draw_classes(rng, a), rng.integers(1, 4, 25).astype(float) if weighted else np.ones(25)
     found = tc.compare(y, a, b, sample_weight=w if weighted else None, labels=range(3))
     expected = [oracle.vector(y, p, w) for p in (a, b)]
     assert (found.a, found.b, found.difference) == pytest.approx((*expected, expected[0] - expected[1]))
@@ -137,7 +133,7 @@ def test_values_of_a_comparison(seed, weighted):
 def test_brier_interval_is_that_of_paired_differences():
     rng = np.random.default_rng(4)
     a = rng.dirichlet(np.ones(3), 2000)
-    b, y = tempered(a, 1.5), draw(rng, a)
+    b, y = tempered(a, 1.5), draw_classes(rng, a)
     found = tc.compare(y, a, b)
     differences = np.array(oracle.brier(y, a)) - oracle.brier(y, b)
     reach = 1.96 * differences.std(ddof=1) / math.sqrt(2000)
@@ -147,7 +143,7 @@ def test_brier_interval_is_that_of_paired_differences():
 def test_comparison_of_equal_forecasters_and_of_one_row():
     rng = np.random.default_rng(5)
     p = rng.dirichlet(np.ones(3), 100)
-    same = tc.compare(draw(rng, p), p, p)
+    same = tc.compare(draw_classes(rng, p), p, p)
     assert same.difference == same.brier_difference == 0.0
     assert same.low <= 0.0 <= same.high
     one = tc.compare([0], p[:1], p[1:2], labels=range(3))
@@ -158,7 +154,7 @@ def test_comparison_of_equal_forecasters_and_of_one_row():
 def test_comparison_with_groups():
     rng = np.random.default_rng(6)
     a = rng.dirichlet(np.ones(3), 300)
-    b, y = tempered(a, 2.0), draw(rng, a)
+    b, y = tempered(a, 2.0), draw_classes(rng, a)
     alone, one = tc.compare(y, a, b), tc.compare(y, a, b, groups=np.arange(300))
     assert one.n_groups == 300
     assert (one.brier_low, one.brier_high) == pytest.approx((alone.brier_low, alone.brier_high))
@@ -189,7 +185,7 @@ def test_coverage_of_a_comparison(slopes):
     hits = np.zeros(2, int)
     for _ in range(REPEATS):
         q = truth[rng.choice(len(truth), n)]
-        found = tc.compare(draw(rng, q), tempered(q, slopes[0]), tempered(q, slopes[1]), labels=range(3))
+        found = tc.compare(draw_classes(rng, q), tempered(q, slopes[0]), tempered(q, slopes[1]), labels=range(3))
         hits += [found.low <= difference[0] <= found.high, found.brier_low <= difference[1] <= found.brier_high]
     assert_covered(hits[0], REPEATS, "vector ATB")
     assert_covered(hits[1], REPEATS, "Brier score", 0.93)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import multiclass as oracle
 from scipy import optimize, stats
+from support.classes import draw_classes
 from support.simulation import REPEATS, assert_covered
 from support.strategies import examples
 
@@ -19,15 +20,11 @@ from truthcal.inference.multiclass.null_law import null_law_of
 from truthcal.inference.multiclass.slope import slope_of, tempered
 
 
-def draw(rng, q):
-    return np.minimum((rng.random((len(q), 1)) >= np.cumsum(q, axis=1)).sum(axis=1), q.shape[1] - 1)
-
-
 def make(seed, n=200, k=3, slope=1.0, weighted=False, concentration=1.0):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(k, concentration), n)
     w = rng.integers(1, 4, n).astype(float) if weighted else None
-    return check_class_rows(draw(rng, tempered(p, slope)), p, w, range(k))
+    return check_class_rows(draw_classes(rng, tempered(p, slope)), p, w, range(k))
 
 
 # --- slope ------------------------------------------------------------------------------------------------------------
@@ -126,7 +123,7 @@ def test_power_at_detectable_slopes(k, n, concentration):
     law = null_law_of(cells)
     for slope in detectable_slopes(cells, law, 0.05, 0.8):
         truth = tempered(rows.p, slope)
-        values = [float(cells.statistic(cells.errors_of(draw(rng, truth)))) for _ in range(REPEATS)]
+        values = [float(cells.statistic(cells.errors_of(draw_classes(rng, truth)))) for _ in range(REPEATS)]
         power = np.mean([law.tails(value).greater <= 0.05 for value in values])
         assert 0.7 < power < 0.97, (slope, power)
 
@@ -161,7 +158,7 @@ def test_confusion_of_groups():
 def test_the_classes_that_are_confused_most():
     rng = np.random.default_rng(7)
     p = rng.dirichlet(np.ones(4), 2000)
-    y = draw(rng, p)
+    y = draw_classes(rng, p)
     wrong = np.where((y == 2) & (rng.random(2000) < 0.4), 3, y)  # class 2 is called 3
     found = confusion_of(check_class_rows(np.array(list("abcd"))[wrong], p), 0.05)
     assert found.worst == (2, 3)
