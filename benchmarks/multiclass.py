@@ -294,6 +294,20 @@ def cost_section() -> list[str]:
     return [COST, *table("| rows x classes | call | seconds | / argsort | peak MB |", lines)]
 
 
+SLOPES = [("Dirichlet(1)", 3, 500), ("Dirichlet(0.3)", 10, 1000), ("peaked", 10, 2000), ("rare", 10, 2000)]
+
+
+def slope_section(repeats: int, processes: int) -> list[str]:
+    """Write the section on detectable slopes."""
+    with ProcessPoolExecutor(processes) as pool:
+        found = list(pool.map(detected, *zip(*SLOPES, strict=True), [repeats] * len(SLOPES)))
+    lines = [
+        [f"{k}", f"{n:,}", design, *(number(x, 2) for x in row)]
+        for (design, k, n), row in zip(SLOPES, found, strict=True)
+    ]
+    return [DETECTABLE, *table("| classes | rows | predictions | below | above | power below | above |", lines)]
+
+
 def page(repeats: int, processes: int) -> str:
     """Write the page."""
     few, many = max(repeats // 5, 40), 5 * repeats
@@ -304,14 +318,12 @@ def page(repeats: int, processes: int) -> str:
     settings = (("Dirichlet(1)", 3, 1000), ("Dirichlet(0.3)", 10, 1000), ("peaked", 10, 5000), ("rare", 10, 2000))
     of_power = [(*setting, truth) for setting in settings for truth in errors]
     of_power += [("Dirichlet(0.3)", 100, 5000, truth) for truth in ("slope 1.3", "too high")]
-    of_slopes = [("Dirichlet(1)", 3, 500), ("Dirichlet(0.3)", 10, 1000), ("peaked", 10, 2000), ("rare", 10, 2000)]
     covers = [("Dirichlet(1)", 3, 500), ("Dirichlet(1)", 3, 3000), ("Dirichlet(0.3)", 10, 2000), ("rare", 10, 2000)]
     covers = [(*setting, truth) for setting in covers for truth in ("calibrated", "slope 0.8", "too high")]
     with ProcessPoolExecutor(processes) as pool:
         found = list(pool.map(sizes, *zip(*of_size, strict=True), counts))
         grouped = list(pool.map(grouped_sizes, *zip(*of_groups, strict=True), [repeats] * len(of_groups)))
         power = list(pool.map(powers, *zip(*of_power, strict=True), [repeats] * len(of_power)))
-        slopes = list(pool.map(detected, *zip(*of_slopes, strict=True), [many] * len(of_slopes)))
         covered = list(pool.map(coverage, *zip(*covers, strict=True), [repeats] * len(covers)))
     lines = []
     for (design, k, n), row in zip(of_size, found, strict=True):
@@ -328,11 +340,7 @@ def page(repeats: int, processes: int) -> str:
         for (design, k, n, truth), row in zip(of_power, power, strict=True)
     ]
     parts += [POWER, *table("| classes | rows | predictions | truth | all classes | smallest of classes |", lines)]
-    lines = [
-        [f"{k}", f"{n:,}", design, *(number(x, 2) for x in row)]
-        for (design, k, n), row in zip(of_slopes, slopes, strict=True)
-    ]
-    parts += [DETECTABLE, *table("| classes | rows | predictions | below | above | power below | above |", lines)]
+    parts += slope_section(many, processes)
     lines = [
         [f"{k}", f"{n:,}", design, truth, *map(number, row)]
         for (design, k, n, truth), row in zip(covers, covered, strict=True)
@@ -347,12 +355,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
+    parser.add_argument("--slopes", action="store_true", help="write only the section on detectable slopes")
     parser.add_argument("--cost", nargs=3, metavar=("CALL", "N", "K"), help="measure one call only")
     arguments = parser.parse_args()
     if arguments.cost:
         print_cost(arguments.cost[0], int(arguments.cost[1]), int(arguments.cost[2]))
         return
-    text = page(arguments.repeats, arguments.processes)
+    if arguments.slopes:
+        before, _, after = PAGE.read_text(encoding="utf-8").partition(DETECTABLE)
+        rest = after[after.index(COVERAGE) :]
+        text = "\n".join([before[:-1], *slope_section(5 * arguments.repeats, arguments.processes)]) + "\n" + rest
+    else:
+        text = page(arguments.repeats, arguments.processes)
     if arguments.show:
         print(text)
     else:

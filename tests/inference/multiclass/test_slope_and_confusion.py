@@ -121,11 +121,15 @@ def test_power_at_detectable_slopes(k, n, concentration):
     rows = make(5, n, k, concentration=concentration)
     cells = ClassCells.of(rows)
     law = null_law_of(cells)
-    for slope in detectable_slopes(cells, law, 0.05, 0.8):
+
+    def power(slope):
         truth = tempered(rows.p, slope)
         values = [float(cells.statistic(cells.errors_of(draw_classes(rng, truth)))) for _ in range(REPEATS)]
-        power = np.mean([law.tails(value).greater <= 0.05 for value in values])
-        assert 0.7 < power < 0.97, (slope, power)
+        return np.mean([law.tails(value).greater <= 0.05 for value in values])
+
+    for slope in detectable_slopes(cells, law, 0.05, 0.8):
+        assert power(slope) > 0.72, slope  # not overstated; 0.78 to 0.98 in docs/benchmarks/multiclass.md
+        assert power(math.sqrt(slope)) < 0.72, slope
 
 
 # --- confusion --------------------------------------------------------------------------------------------------------
