@@ -43,6 +43,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/best_response.py
 	$(BIN)/python benchmarks/segments.py
 	$(BIN)/python benchmarks/change.py
+	$(BIN)/python benchmarks/multiclass.py
 	$(BIN)/python benchmarks/cli.py
 
 bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md, goals.md and monitor.md; PEERS_ARGS=--quick to try

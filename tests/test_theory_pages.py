@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "theory").glob("*.md"))
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
-STATEMENT = re.compile(r"^\*\*(?:Definition|Lemma|Theorem|Corollary|Proposition|Remark) ([FAMI])(\d+)\b", re.MULTILINE)
+STATEMENT = re.compile(r"^\*\*(?:Definition|Lemma|Theorem|Corollary|Proposition|Remark) ([FAMIK])(\d+)\b", re.MULTILINE)
 
 
 def numbers(letter):
@@ -16,7 +16,7 @@ def numbers(letter):
     return [int(n) for text in TEXTS.values() for found, n in STATEMENT.findall(text) if found == letter]
 
 
-@pytest.mark.parametrize("letter", "FAMI")
+@pytest.mark.parametrize("letter", "FAMIK")
 def test_statements_are_numbered_without_gaps(letter):
     found = numbers(letter)
     assert found == list(range(1, len(found) + 1))
@@ -24,7 +24,7 @@ def test_statements_are_numbered_without_gaps(letter):
 
 def test_statements_that_are_referred_to_exist():
     for name, text in TEXTS.items():
-        for letter, n in re.findall(r"\b([FAMI])(\d+)\b", text):
+        for letter, n in re.findall(r"\b([FAMIK])(\d+)\b", text):
             assert int(n) in numbers(letter), f"{name} refers to {letter}{n}"
 
 

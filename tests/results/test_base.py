@@ -18,6 +18,8 @@ from truthcal.results.base import Result, to_plain
 rng = np.random.default_rng(5)
 P = rng.random(200)
 Y = rng.random(200) < P
+CLASSES = rng.dirichlet(np.ones(3), 60)
+CLASS = np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
 
 
 def table_of(*keys):
@@ -57,6 +59,10 @@ MAKERS = {
     "Audit": lambda: tc.audit([0.2, 0.7], ["atb", "smcal"]),
     "AuditRow": lambda: tc.audit([0.2, 0.7], ["atb", "smcal"])["atb"],
     "BestResponse": lambda: tc.best_response([0.5, 0.5], setting="sequential", grid=[0.25]),
+    "MulticlassAssessment": lambda: tc.assess(CLASS, CLASSES, n_resamples=199),
+    "two classes": lambda: tc.assess(Y, np.column_stack([1.0 - P, P]), labels=[False, True]),
+    "multilabel": lambda: tc.assess(CLASSES > 0.5, CLASSES, multilabel=True),
+    "Confusion": lambda: compute("MulticlassAssessment").confusion,
     "ExpectedScore": lambda: tc.expected_score([0.2, 0.7], [0.2, 0.7], "atb"),
 }
 # Results with a table of several rows -> number of rows.
@@ -133,7 +139,9 @@ def test_frame_is_of_the_first_library_that_is_installed(monkeypatch):
         compute("AtbSummary").frame()
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "Assessment", "MeasureTable", "SegmentTable", "Audit", "BoundedArray"])
+@pytest.mark.parametrize(
+    "name", [*COLUMNS, "Assessment", "MulticlassAssessment", "MeasureTable", "SegmentTable", "Audit", "BoundedArray"]
+)
 def test_repr_of_large_results_is_what_is_printed(name):
     assert repr(compute(name)) == str(compute(name))
 

@@ -17,6 +17,7 @@ from truthcal.core.checks import (
     refuse_missing_values,
     refuse_no_weight,
     refuse_unlike,
+    refuse_wide_weight,
     row_of_first,
 )
 from truthcal.core.parallel import run_tasks
@@ -35,7 +36,7 @@ _SHOWN_LABELS = 6
 def has_classes(y_proba: object) -> bool:
     """Whether predictions have a column for each class: a matrix, or a data frame of several columns."""
     shape = getattr(y_proba, "shape", None)
-    if shape is None and isinstance(y_proba, list | tuple) and len(y_proba) and isinstance(y_proba[0], list | tuple):
+    if shape is None and isinstance(y_proba, list | tuple) and len(y_proba) and np.ndim(y_proba[0]) == 1:
         return len(y_proba[0]) > 1
     return shape is not None and len(shape) == 2 and int(shape[1]) > 1
 
@@ -93,6 +94,12 @@ class ClassRows:
         tasks = [partial(_decreasing, column) for column in columns]
         return run_tasks(tasks, self.p.size)
 
+    def errors(self) -> _Array:
+        """The error c = p - y of each row, a column for each class."""
+        c = self.p.copy()
+        c[np.arange(self.n), self.y] -= 1.0
+        return c
+
     def one_against_rest(self, k: int) -> Checked:
         """Rows of one class against all others, as binary outcomes."""
         y = read_only((self.y == k).view(np.uint8))
@@ -136,6 +143,7 @@ def check_class_rows(
     w = check_weights(raw)
     kept = w > 0
     refuse_no_weight(int(kept.sum()))
+    refuse_wide_weight(w[kept])
     return ClassRows(p, y, w, names) if kept.all() else ClassRows(p[kept], y[kept], w[kept], names, kept)
 
 
@@ -155,7 +163,8 @@ def check_class_proba(y_proba: object, name: str = "y_proba", *, exclusive: bool
         raise invalid(name, f"must contain probabilities; got dtype {p.dtype}. Pass numbers.", TypeError)
     p = np.ascontiguousarray(p, dtype=np.float64)
     _refuse_missing(p, name)
-    low, high, sums = float(p.min()), float(p.max()), p.sum(axis=1)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        low, high, sums = float(p.min()), float(p.max()), p.sum(axis=1)
     if low < 0.0 or high > 1.0:
         row, column = np.unravel_index(int(np.argmax((p < 0.0) | (p > 1.0))), p.shape)
         found = f"found {p[row, column].item()!r} at row {row}, column {column}"
@@ -238,7 +247,7 @@ def _label_column(y_true: object) -> NDArray[Any]:
         refuse_missing_values(is_missing_object(raw), "y_true", "None or NA")
     if raw.dtype.kind == "f":
         refuse_missing_values(np.isnan(raw), "y_true", "nan")
-        whole = raw == np.floor(raw)
+        whole = np.isfinite(raw) & (raw == np.floor(raw))
         if not whole.all():
             found = f"found {raw[int(np.argmin(whole))].item()!r} {row_of_first(~whole)}"
             raise invalid("y_true", f"must contain the class of each row; {found}.")
@@ -255,15 +264,32 @@ def _class_labels(labels: object, truth: NDArray[Any], y_proba: object, n_classe
         if len(given) != n_classes:
             raise invalid("labels", f"has {len(given)} labels, but `{name}` has {n_classes} columns.")
         return given
-    columns = getattr(y_proba, "columns", None)
-    if columns is not None and set(present) <= set(columns := list(columns)):
-        return tuple(columns)
+    columns = column_names(y_proba)
+    if columns is not None:
+        return _labels_of_columns(columns, present, name)
     if len(present) == n_classes:
         return tuple(present)  # increasing, as scikit-learn orders the columns of predict_proba
     # Numbers from 0. Without a 0, classes may be numbered from 1.
     if 0 in present and all(isinstance(label, int) and 0 <= label < n_classes for label in present):
         return tuple(range(n_classes))
     found = f"`y_true` has {len(present)} different labels ({_listed(present)}), but `{name}` has {n_classes} columns."
+    raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
+
+
+def column_names(y_proba: object) -> list[Any] | None:
+    """Names of the columns of a data frame; None without names. The numbers that pandas gives by default are none."""
+    columns = getattr(y_proba, "column_names", None)  # pyarrow, where `columns` are the values
+    columns = getattr(y_proba, "columns", None) if columns is None else columns
+    return None if columns is None or type(columns).__name__ == "RangeIndex" else list(columns)
+
+
+def _labels_of_columns(columns: list[Any], present: list[Any], name: str) -> tuple[Any, ...]:
+    """Labels of named columns: their names, where a label and its text are the same. Never by position."""
+    of_text = {str(label): label for label in present}
+    labels = tuple(of_text.get(str(column), column) for column in columns)
+    if len(set(labels)) == len(columns) and not set(present).isdisjoint(labels):
+        return labels
+    found = f"`y_true` has the labels {_listed(present)}, but `{name}` has the columns {_listed(columns)}."
     raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
 
 

@@ -100,8 +100,9 @@ def multiclass_atb(
         - "top_label": the ATB of the most probable class and whether it is right. It is not truthful: the other three
           are smallest, in expectation, for the true probabilities; this one can be made smaller by a lie.
     labels : array-like of shape (k,), optional
-        The class of each column. Default: the columns of a data frame if they are the labels in `y_true`; else the
-        labels in `y_true` in increasing order (as scikit-learn orders the columns of ``predict_proba``), or 0 to k - 1.
+        The class of each column. Default: the names of the columns of a data frame, which must be the labels in
+        `y_true`; without names, the labels in `y_true` in increasing order (as scikit-learn orders the columns of
+        ``predict_proba``), or 0 to k - 1.
     sample_weight : array-like of shape (n,), optional
         Weights, finite and not negative.
 

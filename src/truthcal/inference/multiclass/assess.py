@@ -224,7 +224,7 @@ def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
             "Possible causes: they were fitted on these rows, or the sample was stratified by class."
         )
     if found.kind == "too few rows":
-        return f"Too few rows: {rows} carry too little information to detect errors."
+        return f"Too few rows: {rows} {plural(found.n, 'carries', 'carry')} too little information to detect errors."
     if test.information == 0.0:
         return f"Always right: one class has the probability 1 in every row, and none is wrong ({rows})."
     if found.kind == "unclear":

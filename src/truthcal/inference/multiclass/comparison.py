@@ -78,8 +78,7 @@ def _quadratic_variance(rows: ClassRows, groups: _Ints | None) -> float:
     """
     if groups is None:
         return 2.0 * float(np.sum(rows.w**2 * uncertainty(rows.p)) / rows.total**2) ** 2 * _largest_share(rows)
-    errors = rows.p.copy()
-    errors[np.arange(rows.n), rows.y] -= 1.0
+    errors = rows.errors()
     sums = np.stack([np.bincount(groups, rows.w * column) for column in errors.T])
     return 2.0 * (float(np.sum(sums**2)) / rows.total**2) ** 2
 

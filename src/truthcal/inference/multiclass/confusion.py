@@ -9,17 +9,15 @@ from truthcal.results.multiclass import Confusion
 
 _Array = NDArray[np.float64]
 
-# With a smaller skewness, the normal distribution is used.
-_SYMMETRIC = 1e-3
-
 
 def confusion_of(rows: ClassRows, alpha: float, groups: NDArray[np.int64] | None = None) -> Confusion:
     """Compare predicted and observed frequencies of each class, weighted by the probability of each other class.
 
-    For classes k and l the sum of w p_k (y_l - p_l) has the mean 0 under calibration, and the variance
-    sum of w^2 p_k^2 p_l (1 - p_l); with groups, that of the sums of groups. A pair is significant, with Bonferroni's
-    correction, by the tail of a gamma distribution with the same skewness, and without its largest row: one unlikely
-    row is no confusion.
+    For classes k and l the sum x of w p_k (y_l - p_l) has the mean 0 under calibration, and the variance V =
+    sum of w^2 p_k^2 p_l (1 - p_l); with groups, that of the sums of groups. No row (or group) adds more than M, the
+    largest w p_k: the upper tail is taken to be that of a Poisson variable with the jump M and the variance V, the
+    worst case. If V / M^2 is large, it is that of a normal variable; if class l is rare where k is predicted, a single
+    surprise is not significant, although it may be many standard errors.
     """
     p, w = rows.p, rows.w
     weight = w @ p
@@ -31,11 +29,9 @@ def confusion_of(rows: ClassRows, alpha: float, groups: NDArray[np.int64] | None
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(variance > 0.0, excess / np.sqrt(variance), 0.0)
         rates = [np.where(weight[:, None] > 0.0, table / weight[:, None], np.nan) for table in (predicted, actual)]
-        without = np.where(variance > 0.0, (excess - _largest_by_class(rows, p * w[:, None])) / np.sqrt(variance), 0.0)
-    third = ((p * w[:, None]) ** 3).T @ (p * (1.0 - p) * (1.0 - 2.0 * p))
-    limit = alpha / (rows.n_classes * (rows.n_classes - 1))
-    surplus = (excess > 0.0) & ~np.eye(rows.n_classes, dtype=bool)
-    significant = (_upper_tails(without, variance, third) < limit) & surplus
+    pairs = rows.n_classes * (rows.n_classes - 1)
+    tail = _upper_tail(excess, variance, _largest(rows, groups))
+    significant = (tail < alpha / pairs) & ~np.eye(rows.n_classes, dtype=bool)
     gain = np.where(significant, excess, 0.0)
     worst = None
     if gain.max(initial=0.0) > 0.0:
@@ -68,30 +64,12 @@ def _sums_by_class(rows: ClassRows, values: _Array) -> _Array:
     return out
 
 
-def _largest_by_class(rows: ClassRows, values: _Array) -> _Array:
-    """Largest row of `values` among those of each class that happened: a column for each class."""
-    out = np.zeros((values.shape[1], rows.n_classes))
-    for j in np.unique(rows.y):
-        out[:, j] = values[rows.y == j].max(axis=0)
-    return out
-
-
-def _upper_tails(z: _Array, variance: _Array, third: _Array) -> _Array:
-    """Upper tails at z standard deviations of gamma distributions with these variances and third central moments."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = np.where(variance > 0.0, third / variance**1.5, 0.0)
-        shape = 4.0 / np.maximum(skewness, _SYMMETRIC) ** 2
-        gamma = special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0.0))
-    return np.asarray(np.where(skewness > _SYMMETRIC, gamma, special.ndtr(-z)))
-
-
 def _variance_of_groups(rows: ClassRows, groups: NDArray[np.int64]) -> _Array:
     """Variance of the confusion of two classes from the sums of groups, one class at a time."""
     variance = np.empty((rows.n_classes, rows.n_classes))
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    errors = -rows.p.copy()
-    errors[np.arange(rows.n), rows.y] += 1.0
+    errors = rows.errors()
     for k in range(rows.n_classes):
         sums = np.add.reduceat((rows.w * rows.p[:, k])[order, None] * errors[order], starts)
         variance[k] = np.sum(sums**2, axis=0)

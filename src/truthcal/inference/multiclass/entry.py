@@ -6,8 +6,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import as_vector, invalid, read_only, refuse_missing_values, refuse_unlike
-from truthcal.core.class_rows import ClassRows, as_matrix, check_class_proba, check_class_rows, has_classes
+from truthcal.core.checks import as_vector, check_weights, invalid, read_only, refuse_missing_values, refuse_unlike
+from truthcal.core.class_rows import (
+    ClassRows,
+    as_matrix,
+    check_class_proba,
+    check_class_rows,
+    column_names,
+    has_classes,
+)
 from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import FEWEST_GROUPS
 
@@ -93,7 +100,7 @@ class MultilabelInput:
             problem = f"has shape {truth.shape}, but `y_proba` has shape {p.shape}"
             raise invalid("y_true", f"{problem}; with multilabel=True both have a column for each event.")
         y = _zeros_and_ones(truth)
-        names = _column_names(labels, y_proba, p.shape[1])
+        names = _names_of_columns(labels, y_proba, p.shape[1])
         if groups is None and len(p) < FEWEST_GROUPS:
             raise invalid("y_proba", f"has {len(p)} rows; multilabel=True needs at least {FEWEST_GROUPS}.")
         numbers = check_groups(np.arange(len(p)) if groups is None else groups, p[:, 0], None)
@@ -101,7 +108,7 @@ class MultilabelInput:
         if sample_weight is not None:
             raw = as_vector(sample_weight, "sample_weight")
             refuse_unlike(sample_weight, raw, "sample_weight", p, "y_proba", y_proba)
-            w = np.asarray(raw, np.float64)
+            w = check_weights(raw)
         return cls(p, y, w, names, numbers)
 
     @property
@@ -128,9 +135,9 @@ def _zeros_and_ones(truth: NDArray[Any]) -> NDArray[np.uint8]:
     return read_only(truth.astype(np.uint8))
 
 
-def _column_names(labels: object, y_proba: object, n_columns: int) -> tuple[Any, ...]:
+def _names_of_columns(labels: object, y_proba: object, n_columns: int) -> tuple[Any, ...]:
     if labels is None:
-        columns = getattr(y_proba, "columns", None)
+        columns = column_names(y_proba)
         return tuple(range(n_columns)) if columns is None else tuple(columns)
     given = tuple(as_vector(labels, "labels").tolist())
     if len(given) != n_columns or len(set(given)) != len(given):

@@ -56,8 +56,7 @@ class _Bins:
         place = _bins_of_cells(cells, design_effect)
         bins = place[cells.cell]
         w = rows.w / rows.total
-        errors = rows.p.copy()
-        errors[np.arange(rows.n), rows.y] -= 1.0
+        errors = rows.errors()
         size = int(place[-1]) + 1
 
         def sums(values: _Array) -> _Array:
@@ -99,8 +98,7 @@ class _Bins:
         rows, size = self.rows, len(self.weight)
         key = (groups[:, None] * size + self.bin).ravel()
         w = np.repeat(rows.w / rows.total, rows.n_classes)
-        errors = rows.p.copy()
-        errors[np.arange(rows.n), rows.y] -= 1.0
+        errors = rows.errors()
         shape, many = (int(groups.max()) + 1, size), (int(groups.max()) + 1) * size
         z, h = (np.bincount(key, values, many).astype(np.float64) for values in (w * errors.ravel(), w))
         return z.reshape(shape), h.reshape(shape)
@@ -144,13 +142,18 @@ def multiclass_error_size(
         return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why_not)
     unit = 1.0 / np.sqrt(2.0 * bins.weight)
     if groups is None:
-        covariance = bins.covariance(bins.truth())
+        covariance, calibrated = bins.covariance(bins.truth()), bins.covariance(rows.p)
     else:
         noise = (z - h * bins.rate) / np.sqrt(np.where(known, 1.0 - one, 1.0))
-        covariance = noise.T @ noise * student_factor(1.0 / clusters, confidence_level)
-    axes = Axes.of(bins.bias * unit, unit[:, None] * covariance * unit)
-    chance = (1.0 - confidence_level) / 2.0
-    low = axes.least_length(chance, lambda _: axes)
+        covariance = calibrated = noise.T @ noise * student_factor(1.0 / clusters, confidence_level)
+
+    def axes_at(share: float) -> Axes:
+        """The principal axes if this share of the error is true: noise is between those of no error and of all."""
+        mixed = share * covariance + (1.0 - share) * calibrated if share < 1.0 else covariance
+        return Axes.of(bins.bias * unit, unit[:, None] * mixed * unit)
+
+    axes, chance = axes_at(1.0), (1.0 - confidence_level) / 2.0
+    low = axes.least_length(chance, axes_at if groups is None else lambda _: axes)
     high = axes.largest_length(chance, _UNUSUALLY_SMALL)
     low, high = min(low, estimate), min(max(high, estimate), 1.0)
     of = f"{count(rows.n, 'row')}" if groups is None else f"{int(groups.max()) + 1:,} groups of rows"
@@ -160,8 +163,7 @@ def multiclass_error_size(
 
 def _design_effect(rows: ClassRows, groups: NDArray[np.int64]) -> float:
     """Variance of the mean errors of all classes, divided by that of independent rows; at least 1."""
-    errors = rows.p.copy()
-    errors[np.arange(rows.n), rows.y] -= 1.0
+    errors = rows.errors()
     errors = (rows.w / rows.total)[:, None] * (errors - rows.w @ errors / rows.total)
     of_groups = sum(float(np.sum(np.bincount(groups, column) ** 2)) for column in errors.T)
     return max(of_groups / max(float(np.sum(errors**2)), 1e-300), 1.0)
