@@ -44,10 +44,10 @@ def test_names_stay_on_one_line():
 
 def test_confusion_in_words():
     table = np.array([[0.5, 0.2], [0.3, 0.7]])
-    none = Confusion(("x", "y"), table, table, np.zeros((2, 2)), None)
+    none = Confusion(("x", "y"), table, table, np.zeros((2, 2)), None, np.zeros((2, 2), bool))
     assert none.sentence == ""
     assert str(none) == "No two classes are confused significantly."
-    some = Confusion(("x", "y"), table, table[::-1], np.zeros((2, 2)), (0, 1))
+    some = Confusion(("x", "y"), table, table[::-1], np.zeros((2, 2)), (0, 1), np.eye(2)[::-1] > 0)
     assert some.sentence == "Most confused: where x is predicted, y happens more often: 70% instead of 20%."
 
 
@@ -55,7 +55,7 @@ def test_slopes_in_words():
     assert word_slopes(None) == ""
     assert word_slopes((math.nan, math.nan)) == ""
     assert word_slopes((0.5, math.nan)) == "Detectable with 80% power: slopes of 0.5 or less."
-    assert word_slopes((0.5, 2.0)) == "Detectable with 80% power: slopes of 0.5 or less or of 2 or more."
+    assert word_slopes((0.5, 2.0)) == "Detectable with 80% power: slopes of 0.5 or less or 2 or more."
 
 
 def test_classes_in_words():
@@ -66,13 +66,13 @@ def test_classes_in_words():
     assert len(found.classes.miscalibrated) > 5
     assert found.classes.verdict.startswith("8 of 8 classes are miscalibrated")
     assert "more" in word_classes(found.classes.miscalibrated, "class")
-    assert "more classes; `.classes` has all of them" in str(found)
+    assert "... and 3 more (`.classes` and --json have all of them)" in str(found)
 
 
 def test_many_labels_in_words():
     happened = rng.random((400, 3)) < 0.5 * P
     found = tc.assess(happened, P, multilabel=True)
-    assert "By column (Holm): too high: " in found.verdict
+    assert found.verdict.endswith("are too high (Holm).")
     assert found.classes.noun == "column"
     names = [line.name for line in found.evidence()]
     assert "ATB" in names

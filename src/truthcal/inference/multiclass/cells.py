@@ -68,7 +68,8 @@ class ClassCells:
         variance = rows.w[:, None] * rows.p * (1.0 - rows.p)
         information = np.maximum(variance.sum(axis=0), 0.0)
         useful = np.clip(information / rows.total / rows.one_row, _FEWEST_CELLS, at_most).astype(np.int64)
-        shares = information / max(float(information.sum()), 1e-300)
+        known = float(information.sum())
+        shares = information / known if known > 0.0 else np.full(rows.n_classes, 1.0 / rows.n_classes)
         tents = MultiscaleInformation().shares()
         tent = TentKernel(np.array(list(tents)), np.array(list(tents.values())), True)
         cell, starts, roots = np.empty(rows.p.shape, np.int32), [0], []
@@ -152,8 +153,9 @@ def _equal_information(p: _Array, information: _Array, at_most: int) -> tuple[ND
     Return the cell of each row, and the position of each cell on the information axis. Ties stay together.
     """
     total = float(information.sum())
-    if total <= 0.0:
-        return np.zeros(len(p), np.int64), np.zeros(1)
+    if total <= 0.0:  # all predictions are 0 or 1
+        positions, place = np.unique(p, return_inverse=True)
+        return place.astype(np.int64), positions
     starts = np.flatnonzero(np.diff(p, prepend=-1.0) > 0.0)
     of_ties = np.add.reduceat(information, starts)
     place = np.minimum(information_axis(p[starts], of_ties) * at_most, at_most - 1).astype(np.int64)

@@ -23,8 +23,9 @@ from truthcal.results.text import count
 
 _Array = NDArray[np.float64]
 
-# Bins of each class: half of the root of six times its information, at most the first number; of all classes together
-# at most the second, since the covariance of all bins is decomposed.
+# Bins of each class: half of the root of six times its information, at least two (errors of opposite sign must not
+# share a bin) and at most the first number; of all classes together at most the second, since the covariance of all bins
+# is decomposed.
 _MOST_BINS, _ALL_BINS = 40, 400
 # Products that the covariance of bins may take; beyond, it is estimated from some of the rows.
 _WORK = 200_000_000
@@ -111,7 +112,7 @@ def _bins_of_cells(cells: ClassCells, design_effect: float) -> NDArray[np.int64]
     at_most = max(_ALL_BINS // rows.n_classes, 2)
     for k in range(rows.n_classes):
         n_cells = int(cells.starts[k + 1] - cells.starts[k])
-        wanted = int(np.clip(round(math.sqrt(6.0 * float(information[k])) / 2.0), 1, min(_MOST_BINS, at_most)))
+        wanted = int(np.clip(round(math.sqrt(6.0 * float(information[k])) / 2.0), 2, min(_MOST_BINS, at_most)))
         place = np.unique(np.arange(n_cells) * min(wanted, n_cells) // n_cells, return_inverse=True)[1]
         numbers.append(first + place)
         first += int(place[-1]) + 1
