@@ -70,7 +70,8 @@ its interval can miss on one side only, so that the target is 0.975 or more."""
 COST = """
 ## Time and memory
 
-On one core. Time divided by that of `np.argsort` of all columns in the same run, and peak memory of the process."""
+On all cores of a busy machine, `np.argsort` on one. Time divided by that of `np.argsort` of all columns in the same
+run, and peak memory of the process."""
 
 
 def peaked(rng: np.random.Generator, n: int, k: int) -> Array:

@@ -135,7 +135,7 @@ def row_kernels(cell, p, w):
     for k in range(n_classes):
         u = information_positions(list(cell[:, k]), list(p[:, k]), list(w))
         tables.append(np.array([[tents(a, b) for b in u] for a in u]) * information[k] / sum(information))
-    others = 1 / (n_classes - 1)
+    others = 1 / (n_classes - 1) ** 1.5
     return [sum(table * (1 if k == j else others) for k, table in enumerate(tables)) for j in range(n_classes)]
 
 

@@ -6,12 +6,12 @@ The statistic of the calibration test of many classes is
 
 where c = p - y is the vector of errors of a row, T the mixture of tents of `information_atb`, and u_k the position of
 p_k on the information axis of class k, rounded to cells of equal information. s_k is the share of class k in the
-information. r_kl weights the error of class l where class k is predicted: 1 for k = l, and 1 / (K - 1) for each of
-the other K - 1 classes, so that both parts have about the same spread under calibration. (The error of class l at
-positions of p_k is nearly the same variable for all k, so that averaging over k removes no noise of the second part.
-With weights of 1 / sqrt(K - 1) its spread is 4 times that of the first for 10 classes, and a slope of 1.3 that the
-first part detects with a power of 0.9 is not detected.) For two classes the statistic is twice `information_atb`, up to
-the rounding to cells.
+information. r_kl weights the error of class l where class k is predicted: 1 for k = l, and 1 / (K - 1)^1.5 for each of
+the other K - 1 classes. The error of class l at positions of p_k is nearly the same variable for all k, so that
+averaging over k removes no noise of this second part: with weights of 1 / (K - 1) both parts have about the same
+spread, and a slope of 1.3 that the first part alone detects with a power of 0.97 (10 classes, 1,000 rows) is detected
+with 0.68. With these weights it is about 0.9, and errors that only the second part shows are still detected. For two
+classes the statistic is twice `information_atb`, up to the rounding to cells.
 """
 
 import math
@@ -78,7 +78,7 @@ class ClassCells:
             cell[order[::-1], k] = starts[-1] + place
             starts.append(starts[-1] + len(x))
             roots.append(np.sqrt(shares[k]) * tent.axes(x))
-        others = 1.0 / math.sqrt(rows.n_classes - 1.0)
+        others = math.sqrt(_weight_of_others(rows.n_classes))
         scale = np.full((starts[-1], rows.n_classes), others)
         for k in range(rows.n_classes):
             scale[starts[k] : starts[k + 1], k] = 1.0
@@ -136,7 +136,7 @@ class ClassCells:
 
     def class_weights(self) -> _Array:
         """Weight of the squared error of each class l in a row's own part of the statistic: sum over k of r_kl s_k."""
-        others = 1.0 / (self.rows.n_classes - 1.0)
+        others = _weight_of_others(self.rows.n_classes)
         shares = np.array([float(root[0] @ root[0]) for root in self.roots])
         return others + (1.0 - others) * shares
 
@@ -145,6 +145,11 @@ class ClassCells:
         rows = self.rows
         of_rows = (rows.p * (1.0 - rows.p)) @ self.class_weights()
         return float(np.sum(rows.w**2 * of_rows)) / rows.total**2
+
+
+def _weight_of_others(n_classes: int) -> float:
+    """The weight r_kl of classes l other than k."""
+    return float((n_classes - 1.0) ** -1.5)
 
 
 def _equal_information(p: _Array, information: _Array, at_most: int) -> tuple[NDArray[np.int64], _Array]:

@@ -24,8 +24,8 @@ from truthcal.results.text import count
 _Array = NDArray[np.float64]
 
 # Bins of each class: half of the root of six times its information, at least two (errors of opposite sign must not
-# share a bin) and at most the first number; of all classes together at most the second, since the covariance of all bins
-# is decomposed.
+# share a bin) and at most the first number; of all classes together at most the second, since the covariance of all
+# bins is decomposed.
 _MOST_BINS, _ALL_BINS = 40, 400
 # Products that the covariance of bins may take; beyond, it is estimated from some of the rows.
 _WORK = 200_000_000
