@@ -231,7 +231,7 @@ def test_methods_agree():
     assert exact.null_sd == pytest.approx(asymptotic.null_sd, rel=0.05)
     assert tc.calibration_test(y, p).method == "asymptotic"
     assert tc.calibration_test(y[:50], p[:50]).method == "exact"
-    assert exact.why.startswith(f"4 classes: {exact.n_resamples:,} random outcomes, each row with the predicted")
+    assert exact.why.startswith(f"4 classes: {exact.n_resamples:,} outcomes drawn with the predicted")
     assert tc.calibration_test(y, p, alternative="less").pvalue == asymptotic.less
     two_sided = tc.calibration_test(y, p, alternative="two-sided").pvalue
     assert two_sided == pytest.approx(min(1.0, 2.0 * min(asymptotic.greater, asymptotic.less)))

@@ -46,28 +46,19 @@ def assess_classes(
     """Assess rows with three classes or more. `groups`: numbers of the groups of rows that belong together."""
     cells = ClassCells.of(rows)
     grouped = None if groups is None else GroupedClasses.of(cells, groups)
-    test = multiclass_test(rows, plan, cells, grouped)
     law = null_law_of(cells) if grouped is None else grouped.null_law()
-    error, slope = multiclass_error_size(cells, level, groups), slope_of(rows, level, groups)
-    slopes = detectable_slopes(cells, law, alpha / 2.0, _POWER)  # the other half is for the classes
-    classes = _class_table(rows, alpha / 2.0, level, groups)
-    value, brier = vector_atb_of(rows), multiclass_brier(rows)
-    if grouped is None:
-        own, one = 2.0 * float(np.sum(rows.w**2 * brier)) / rows.total**2, rows.one_row
-    else:
-        own, one = grouped.own_atb, grouped.one_group
+    test = multiclass_test(rows, plan, cells, grouped, law)
+    # Half of the level is for all classes together, and half for each class.
+    slopes, classes = detectable_slopes(cells, law, alpha / 2.0, _POWER), _class_table(rows, alpha / 2.0, level, groups)
     found = MulticlassAssessment(
         kind="",
         verdict="",
         definition="vector",
-        error=error,
-        atb=value,
-        noise_floor=multiclass_noise_floor(rows) if grouped is None else own,
-        excess=excess(value, own, one),
-        brier=float(rows.w @ brier) / rows.total,
+        error=multiclass_error_size(cells, level, groups),
+        **_values(rows, grouped),
         test=test,
         pvalue_too_good=test.less,
-        slope=slope,
+        slope=slope_of(rows, level, groups),
         detectable_slopes=slopes,
         classes=classes,
         confusion=confusion_of(rows, alpha, groups),
@@ -80,9 +71,19 @@ def assess_classes(
         _rows=rows,
         _groups=groups,
     )
-    kind = _kind(found, cells, alpha)
-    found = replace(found, kind=kind)
+    found = replace(found, kind=_kind(found, cells, alpha))
     return replace(found, verdict=_verdict_text(found, alpha), warnings=tuple(_warnings(found, rows)))
+
+
+def _values(rows: ClassRows, grouped: GroupedClasses | None) -> dict[str, float]:
+    """Vector ATB, its noise floor and excess, and the Brier score, by field of an assessment."""
+    value, brier = vector_atb_of(rows), multiclass_brier(rows)
+    own, one = 2.0 * float(np.sum(rows.w**2 * brier)) / rows.total**2, rows.one_row
+    noise_floor = multiclass_noise_floor(rows)
+    if grouped is not None:
+        own, one, noise_floor = grouped.own_atb, grouped.one_group, grouped.own_atb
+    brier_score = float(rows.w @ brier) / rows.total
+    return {"atb": value, "noise_floor": noise_floor, "excess": excess(value, own, one), "brier": brier_score}
 
 
 def two_classes(

@@ -12,7 +12,7 @@ from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice
 from truthcal.inference.laws.redraw import Tails, block_of, simulate_tails
 from truthcal.inference.multiclass.cells import ClassCells
-from truthcal.inference.multiclass.null_law import GroupedClasses, null_law_of
+from truthcal.inference.multiclass.null_law import GroupedClasses, NullLaw, null_law_of
 from truthcal.inference.statistic import Plan
 from truthcal.kernels import multiclass as kernel
 from truthcal.measures.multiclass import top_label, uncertainty
@@ -43,20 +43,23 @@ def refuse_other_measures(measure: str) -> None:
 
 
 @one_blas_thread()
-def multiclass_test(rows: ClassRows, plan: Plan, cells: ClassCells, grouped: GroupedClasses | None) -> CalibrationTest:
-    """Test whether the classes are plausible if the predictions are calibrated; `grouped`: rows belong together."""
+def multiclass_test(
+    rows: ClassRows, plan: Plan, cells: ClassCells, grouped: GroupedClasses | None, law: NullLaw | None = None
+) -> CalibrationTest:
+    """Test whether the classes are plausible if the predictions are calibrated.
+
+    `grouped`: sums of groups, if rows belong together. `law`: the null distribution, if it is known already.
+    """
     method = check_choice(plan.method, "method", _METHODS, " for many classes")
     observed, information = float(cells.statistic(cells.errors)), information_of(rows)
     if grouped is not None:
-        method, tails = "asymptotic", grouped.null_law().tails(observed)
+        method, tails = "asymptotic", (law or grouped.null_law()).tails(observed)
         why = f"distribution if the errors of whole groups change sign at random; {grouped.n_groups:,} groups of rows"
     elif method == "exact" or (method == "auto" and _needs_redraws(rows, information)):
         method, tails = "exact", _redraw(cells, observed, plan)
-        why = (
-            f"{tails.draws:,} random outcomes, each row with the predicted probabilities; valid for any number of rows"
-        )
+        why = f"{tails.draws:,} outcomes drawn with the predicted probabilities; valid for any number of rows"
     else:
-        method, tails = "asymptotic", null_law_of(cells).tails(observed)
+        method, tails = "asymptotic", (law or null_law_of(cells)).tails(observed)
         why = f"weighted sum of chi-squares; the sum of (1 - |p|^2) / 2 is {information:.4g}"
     sides = {"greater": tails.greater, "less": tails.less}
     return CalibrationTest(

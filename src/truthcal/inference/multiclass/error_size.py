@@ -5,8 +5,9 @@ sum over classes of the mean squared errors: for two classes, the root mean squa
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,15 +95,57 @@ class _Bins:
         of_bins = np.bincount(self.bin[some].ravel(), (w[:, None] ** 2 * q[some]).ravel(), len(self.weight))
         return np.asarray(np.diag(of_bins) - (table.T @ table).toarray())
 
-    def of_groups(self, groups: NDArray[np.int64]) -> tuple[_Array, _Array]:
-        """Sums of w c / W and of w / W of each group in each bin."""
-        rows, size = self.rows, len(self.weight)
-        key = (groups[:, None] * size + self.bin).ravel()
+    def of_groups(self, groups: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Sums of w c / W and of w / W of each group (row) in each bin (column), as sparse matrices."""
+        from scipy import sparse
+
+        rows, shape = self.rows, (int(groups.max()) + 1, len(self.weight))
         w = np.repeat(rows.w / rows.total, rows.n_classes)
-        errors = rows.errors()
-        shape, many = (int(groups.max()) + 1, size), (int(groups.max()) + 1) * size
-        z, h = (np.bincount(key, values, many).astype(np.float64) for values in (w * errors.ravel(), w))
-        return z.reshape(shape), h.reshape(shape)
+        places = np.repeat(groups, rows.n_classes), self.bin.ravel()
+        z, h = (sparse.csr_matrix((values, places), shape) for values in (w * rows.errors().ravel(), w))
+        return z, h
+
+
+class _Noise(NamedTuple):
+    """The noise of bins: their squared errors from pairs of the same row or group, and the sums of squared shares.
+
+    `clusters`: one over the effective number of rows or groups. `least`: bins in which one has a larger share of the
+    weight are left out. `why_not`: reason why there is no interval. `covariances`: those of the biases of bins, if
+    errors are those observed and if there are none.
+    """
+
+    own: _Array
+    one: _Array
+    clusters: float
+    least: float
+    why_not: str
+    covariances: Callable[[], tuple[_Array, _Array]]
+
+    @classmethod
+    def of_rows(cls, bins: _Bins) -> Self:
+        """The noise of independent rows."""
+        rows = bins.rows
+        own, one = bins.self_pairs / bins.weight**2, bins.one_row / bins.weight**2
+        why_not = why_no_interval(rows.n, rows.one_row)
+        return cls(
+            own, one, rows.one_row, _ONE_ROW, why_not, lambda: (bins.covariance(bins.truth()), bins.covariance(rows.p))
+        )
+
+    @classmethod
+    def of_groups(cls, bins: _Bins, groups: NDArray[np.int64], level: float) -> Self:
+        """The noise of rows that belong together, from the differences between groups."""
+        z, h = bins.of_groups(groups)
+        own, one = (np.asarray(x.multiply(x).sum(axis=0)).ravel() / bins.weight**2 for x in (z, h))
+        clusters = float(np.sum(np.bincount(groups, bins.rows.w / bins.rows.total) ** 2))
+        why_not = "a few groups have nearly all of the weight" if clusters > _MOST_OF_ONE else ""
+
+        def covariances() -> tuple[_Array, _Array]:
+            scale = 1.0 / np.sqrt(np.where(one < _MOST_OF_ONE, 1.0 - one, 1.0))
+            noise = (z - h.multiply(bins.rate)).multiply(scale).tocsr()
+            covariance = (noise.T @ noise).toarray() * student_factor(1.0 / clusters, level)
+            return covariance, covariance
+
+        return cls(own, one, clusters, _MOST_OF_ONE, why_not, covariances)
 
 
 def _bins_of_cells(cells: ClassCells, design_effect: float) -> NDArray[np.int64]:
@@ -126,40 +169,34 @@ def multiclass_error_size(
     """The size of the error, with a confidence interval."""
     rows = cells.rows
     bins = _Bins.of(cells, 1.0 if groups is None else _design_effect(rows, groups))
-    if groups is None:
-        own, one = bins.self_pairs / bins.weight**2, bins.one_row / bins.weight**2
-        why_not, clusters = why_no_interval(rows.n, rows.one_row), rows.one_row
-    else:
-        z, h = bins.of_groups(groups)
-        own, one = (np.sum(x**2, axis=0) / bins.weight**2 for x in (z, h))
-        clusters = float(np.sum(np.bincount(groups, rows.w / rows.total) ** 2))
-        why_not = "a few groups have nearly all of the weight" if clusters > _MOST_OF_ONE else ""
-    known = one < (_ONE_ROW if groups is None else _MOST_OF_ONE)
-    squares = np.where(known, excess(bins.rate**2, own, np.where(known, one, 0.0)), 0.0)
+    noise = _Noise.of_rows(bins) if groups is None else _Noise.of_groups(bins, groups, confidence_level)
+    known = noise.one < noise.least
+    squares = np.where(known, excess(bins.rate**2, noise.own, np.where(known, noise.one, 0.0)), 0.0)
     share = float(np.sum(bins.weight[known])) / float(np.sum(bins.weight))
     mean_square = float(np.sum(squares * bins.weight)) / max(share, 1e-9) / 2.0
     estimate = min(math.sqrt(max(mean_square, 0.0)), 1.0)
-    if why_not:
-        return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", why_not)
+    if noise.why_not:
+        return ConfidenceInterval(math.nan, math.nan, confidence_level, "error", estimate, "none", noise.why_not)
+    low, high = _interval(bins, noise, (1.0 - confidence_level) / 2.0)
+    low, high = min(low, estimate), min(max(high, estimate), 1.0)
+    of = f"{count(rows.n, 'row')}" if groups is None else f"{int(groups.max()) + 1:,} groups of rows"
+    why = f"approximation: all sizes of the error that are consistent with {of}, in {count(len(bins.weight), 'bin')}"
+    return ConfidenceInterval(low, high, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
+
+
+def _interval(bins: _Bins, noise: _Noise, chance: float) -> tuple[float, float]:
+    """All sizes of the error that neither tail rejects."""
     unit = 1.0 / np.sqrt(2.0 * bins.weight)
-    if groups is None:
-        covariance, calibrated = bins.covariance(bins.truth()), bins.covariance(rows.p)
-    else:
-        noise = (z - h * bins.rate) / np.sqrt(np.where(known, 1.0 - one, 1.0))
-        covariance = calibrated = noise.T @ noise * student_factor(1.0 / clusters, confidence_level)
+    covariance, calibrated = noise.covariances()
 
     def axes_at(share: float) -> Axes:
         """The principal axes if this share of the error is true: noise is between those of no error and of all."""
         mixed = share * covariance + (1.0 - share) * calibrated if share < 1.0 else covariance
         return Axes.of(bins.bias * unit, unit[:, None] * mixed * unit)
 
-    axes, chance = axes_at(1.0), (1.0 - confidence_level) / 2.0
-    low = axes.least_length(chance, axes_at if groups is None else lambda _: axes)
-    high = axes.largest_length(chance, _UNUSUALLY_SMALL)
-    low, high = min(low, estimate), min(max(high, estimate), 1.0)
-    of = f"{count(rows.n, 'row')}" if groups is None else f"{int(groups.max()) + 1:,} groups of rows"
-    why = f"approximation: all sizes of the error that are consistent with {of}, in {count(len(bins.weight), 'bin')}"
-    return ConfidenceInterval(low, high, confidence_level, "error", estimate, "quadratic", why, noise_removed=True)
+    axes = axes_at(1.0)
+    low = axes.least_length(chance, (lambda _: axes) if calibrated is covariance else axes_at)
+    return low, axes.largest_length(chance, _UNUSUALLY_SMALL)
 
 
 def _design_effect(rows: ClassRows, groups: NDArray[np.int64]) -> float:
