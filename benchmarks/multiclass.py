@@ -45,7 +45,7 @@ class above 0.9 in most rows; "rare" has one class with a probability of 1 in 50
 ## Size of the test
 
 Share of calibrated samples that are rejected. `calibration_test` chooses the method in the column "auto"; exact tests
-have {7} redraws here."""
+have {7} redraws here, and half as many simulations."""
 GROUPS = """
 ## Size with groups
 
