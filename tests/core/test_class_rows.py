@@ -193,7 +193,7 @@ def test_errors_of_classes():
 
 @pytest.mark.parametrize("y", [np.eye(3)[Y], pd.DataFrame(np.eye(3)[Y])])
 def test_one_hot_classes(y):
-    fails("`y_true` must be one-dimensional; got shape (4, 3). Pass the class of each row, for example", y)
+    fails("`y_true` must be one-dimensional; got shape (4, 3). Pass the class of each row, np.asarray", y)
 
 
 def test_one_hot_classes_in_lists():
@@ -233,7 +233,7 @@ def test_rows_that_do_not_add_up_to_1():
     fails(
         f"{start} 0.99 at row 0 (4 of 4 rows). Rounded probabilities? Divide each row by its sum.", p=[[0.33] * 3] * 4
     )
-    missing = "Are columns missing? If columns are independent events, pass multilabel=True."
+    missing = "Are columns missing? If columns are independent events, use assess(..., multilabel=True)."
     fails(f"{start} 0.6 at row 1 (1 of 4 rows). {missing}", p=[P[0], [0.2, 0.3, 0.1], P[1], P[2]])
     fails(f"{start} 1.5 at row 0 (4 of 4 rows). {missing}", p=[[0.5, 0.5, 0.5]] * 4)
     tc.multiclass_atb(Y, P.round(3))

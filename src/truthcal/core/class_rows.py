@@ -228,7 +228,7 @@ def _refuse_sums(sums: _Array, name: str) -> None:
     if np.abs(sums - 1.0).max() < 0.05:
         cure = "Rounded probabilities? Divide each row by its sum."
     else:
-        cure = "Are columns missing? If columns are independent events, pass multilabel=True."
+        cure = "Are columns missing? If columns are independent events, use assess(..., multilabel=True)."
     raise invalid(name, f"{problem} {cure}")
 
 
@@ -239,7 +239,7 @@ def _label_column(y_true: object) -> NDArray[Any]:
     shape = np.shape(y_true) if isinstance(y_true, np.ndarray) else getattr(y_true, "shape", ())
     if len(shape) == 2 and shape[1] > 1:
         cure = (
-            "Pass the class of each row, for example y_true.argmax(axis=1), or multilabel=True for independent columns."
+            "Pass the class of each row, np.asarray(y_true).argmax(axis=1), or multilabel=True for independent columns."
         )
         raise invalid("y_true", f"must be one-dimensional; got shape {tuple(shape)}. {cure}")
     raw = as_vector(y_true, "y_true")
@@ -263,6 +263,10 @@ def _class_labels(labels: object, truth: NDArray[Any], y_proba: object, n_classe
             raise invalid("labels", f"must be different from each other; got {_listed(given)}.")
         if len(given) != n_classes:
             raise invalid("labels", f"has {len(given)} labels, but `{name}` has {n_classes} columns.")
+        order = column_order(y_proba, given)
+        if order is not None and (order != np.arange(n_classes)).any():
+            names = f"the columns of `{name}` are called {_listed(column_names(y_proba))}, in this order"
+            raise invalid("labels", f"is {_listed(given)}, but {names}. Omit it: named columns are matched by name.")
         return given
     columns = column_names(y_proba)
     if columns is not None:
@@ -280,7 +284,18 @@ def column_names(y_proba: object) -> list[Any] | None:
     """Names of the columns of a data frame; None without names. The numbers that pandas gives by default are none."""
     columns = getattr(y_proba, "column_names", None)  # pyarrow, where `columns` are the values
     columns = getattr(y_proba, "columns", None) if columns is None else columns
-    return None if columns is None or type(columns).__name__ == "RangeIndex" else list(columns)
+    if columns is None or (type(columns).__name__ == "RangeIndex" and list(columns) == list(range(len(columns)))):
+        return None
+    return list(columns)
+
+
+def column_order(frame: object, labels: Any) -> _Ints | None:
+    """Places of the columns of a data frame that are called as the labels, as text; None if others are, or none."""
+    names = [str(name) for name in column_names(frame) or ()]
+    wanted = [str(label) for label in labels]
+    if len(set(names)) != len(names) or sorted(names) != sorted(wanted):
+        return None
+    return np.array([names.index(label) for label in wanted])
 
 
 def _labels_of_columns(columns: list[Any], present: list[Any], name: str) -> tuple[Any, ...]:

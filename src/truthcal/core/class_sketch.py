@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid, refuse_weights_between
-from truthcal.core.class_rows import check_class_rows
+from truthcal.core.class_rows import as_matrix, check_class_rows, column_order
 from truthcal.core.file_format import BinaryFile
 from truthcal.core.grid import MAX_BUCKETS
 from truthcal.core.params import check_power_of_two, shown
@@ -101,7 +101,8 @@ class MulticlassSketch(BinaryFile):
         Parameters
         ----------
         y_true, y_proba
-            As for `multiclass_atb`: labels, and an array with a column for each class.
+            As for `multiclass_atb`: labels, and an array with a column for each class, in the order of `labels`.
+            Columns of a data frame that are called as the labels are matched by name.
         sample_weight : array-like, optional
             Weights, zero or between 1e-70 and 1e70.
 
@@ -110,6 +111,9 @@ class MulticlassSketch(BinaryFile):
         MulticlassSketch
             The sketch itself.
         """
+        order = column_order(y_proba, self.labels)
+        if order is not None:
+            y_proba = as_matrix(y_proba, "y_proba")[:, order]
         rows = check_class_rows(y_true, y_proba, sample_weight, list(self.labels))
         w = np.ldexp(rows.w, rows.exponent)
         if w.min() < SMALLEST_WEIGHT or w.max() > LARGEST_WEIGHT:

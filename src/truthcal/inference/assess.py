@@ -277,6 +277,8 @@ def _verdict_text(found: Assessment, alpha: float) -> str:
         return _join_lines(f"{_WRONG[kind]}.", _word_error(found), _word_ratio(found), worst)
     if kind == "too good":
         return f"Unusually close: predictions are closer to the outcomes than chance allows.\n{_CAUSES}"
+    if kind == "too few rows" and found.n_groups is not None and found.noise_floor == 0.0:
+        return f"Nothing to test: the errors of each group cancel by construction ({rows})."
     if kind == "too few rows":
         return f"Too few rows: {_word_shortage(found)}."
     if test.information == 0.0:

@@ -176,7 +176,8 @@ def _gate_test_failures(
         return []
     test, failures = whole.test, []
     if whole.pvalue <= limits.used_alpha:
-        evidence = f"{whole.kind}, {test.format_p(whole.pvalue)}"
+        p = test.format_p(test.greater) if whole.pvalue == test.greater else p_value(whole.pvalue)
+        evidence = p if whole.kind == "miscalibrated" else f"{whole.kind}, {p}"
         failures.append(f"significant miscalibration ({evidence}) at level {limits.level_text}")
     if test.impossible:
         failures.append(f"{count(test.impossible, 'outcome')} had a predicted probability of exactly 0")

@@ -34,6 +34,8 @@ _STEEPEST = math.log(10.0)
 # The search of a detectable error starts at this share of one standard error of the mean of the outcomes. It ends where
 # the power is within 0.003 of the wanted one, or after so many steps.
 _FIRST, _NO_GAP, _SECANTS = 0.01, 0.01, 12
+# A variance of the bias below this is rounding.
+_NO_NOISE = 1e-20
 # A constant prediction of at most this many rows has a binomial number of events.
 _MOST_TRIALS = 20_000
 # Largest number of rows that is planned for.
@@ -278,6 +280,8 @@ def detectable_of(
             search(lambda size: design.tilted(-size), _STEEPEST),
             search(lambda size: design.tilted(size), _STEEPEST),
         ]
+        if sums is not None and sums.bias_variance <= _NO_NOISE:  # options that exclude each other have no bias
+            shifts = [(math.nan, math.nan)] * 2
         if sums is None and len(points) == 1 and points.equal_weights and points.rows <= _MOST_TRIALS:
             shifts = [_binomial_shift(points, power, alpha, sign) for sign in (1.0, -1.0)]
     return DetectableError(
@@ -325,7 +329,10 @@ def _detectable(
     above = next((k for k, strength in enumerate(strengths) if nearly(strength) >= 0.0), 0)
     if above == 0:
         return math.nan, math.nan
-    start = math.log(find_root(nearly, strengths[above - 1], strengths[above], rtol=1e-2))
+    root = find_root(nearly, strengths[above - 1], strengths[above], rtol=1e-2)
+    if not root > 0.0:  # no noise in this direction: errors of groups cancel by construction
+        return math.nan, math.nan
+    start = math.log(root)
     strength = math.exp(_secant_root(missing, start, start + 0.05))
     if not strength <= strongest:
         return math.nan, math.nan

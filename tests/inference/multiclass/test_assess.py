@@ -124,12 +124,58 @@ def test_few_rows():
 
 
 def test_unclear():
-    found = next(
-        assessment
-        for seed in range(40)
-        if (assessment := tc.assess(draw(tempered(P[:400], 0.75), seed), P[:400])).kind == "unclear"
+    found = [tc.assess(draw(tempered(P[:400], 0.75), seed), P[:400]) for seed in range(12)]
+    start = "Unclear: miscalibration is not significant, but "
+    for one in found:
+        excluded = one.error.low > 0.0 or not one.slope.low <= 1.0 <= one.slope.high
+        assert (one.kind == "unclear") == (one.pvalue > 0.05 and excluded)
+        if one.kind == "unclear":
+            because = "the error is about " if one.error.low > 0.0 else "predictions seem overconfident (slope 0."
+            assert one.verdict.startswith(start + because)
+    assert {one.error.low > 0.0 for one in found if one.kind == "unclear"} == {True, False}
+
+
+def test_uniform_predictions_have_no_slope_but_are_assessed():
+    found = tc.assess(np.arange(20_000) * 7 % 10, np.full((20_000, 10), 0.1))
+    assert found.kind in ("calibrated", "too good")
+    y = np.random.default_rng(0).integers(0, 3, 20_000)
+    assert tc.assess(y, np.full((20_000, 3), 1 / 3)).kind == "calibrated"
+    assert tc.check(y, np.full((20_000, 3), 1 / 3)).status == "pass"
+    assert "slope           unknown" in str(found)
+
+
+def test_options_that_exclude_each_other_have_no_error_to_test():
+    y = np.eye(3)[np.random.default_rng(0).integers(0, 3, 300)]
+    found = tc.assess(y, np.full((300, 3), 1 / 3), multilabel=True)
+    assert found.test.greater == 1.0
+    assert (
+        found.verdict == "Nothing to test: the errors of each group cancel by construction (900 entries in 300 rows)."
     )
-    assert found.verdict.startswith("Unclear: miscalibration is not significant, but the error is about ")
+    varied = np.random.default_rng(1).dirichlet(np.ones(3), 300)
+    alone = tc.assess(y.ravel(), varied.ravel(), groups=np.repeat(np.arange(300), 3))
+    assert math.isnan(alone.detectable.shift_high)
+    assert not math.isnan(alone.detectable.slope_high)
+
+
+def test_columns_of_data_frames_are_matched_by_name():
+    pd = pytest.importorskip("pandas")
+    truth = np.random.default_rng(2).random((400, 3))
+    y = pd.DataFrame(np.random.default_rng(3).random((400, 3)) < truth, columns=list("abc"))
+    p = pd.DataFrame(truth, columns=list("abc"))
+    assert tc.assess(y, p[["c", "a", "b"]], multilabel=True).kind == "calibrated"
+    with pytest.raises(
+        ValueError, match="`y_true` has the columns 'x', 'b', 'c', but those of the predictions are called"
+    ):
+        tc.assess(y.rename(columns={"a": "x"}), p, multilabel=True)
+    with pytest.raises(ValueError, match="`labels` has the names of the columns of `y_proba` in another order"):
+        tc.assess(y, p, multilabel=True, labels=list("cba"))
+    frame = pd.DataFrame(P, columns=NAMES)
+    names, backwards = NAMES[Y], list(NAMES[::-1])
+    assert tc.multiclass_atb(names, frame[backwards]) == pytest.approx(tc.multiclass_atb(names, frame))
+    sketch = tc.MulticlassSketch(NAMES.tolist()).update(names, frame[backwards])
+    assert tc.multiclass_atb(names, frame) in sketch.atb()
+    with pytest.raises(ValueError, match=r"in this order\. Omit it: named columns are matched by name"):
+        tc.assess(names, frame[backwards], labels=NAMES)
 
 
 def test_certain_classes():

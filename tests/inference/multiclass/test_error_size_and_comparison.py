@@ -189,3 +189,11 @@ def test_coverage_of_a_comparison(slopes):
         hits += [found.low <= difference[0] <= found.high, found.brier_low <= difference[1] <= found.brier_high]
     assert_covered(hits[0], REPEATS, "vector ATB")
     assert_covered(hits[1], REPEATS, "Brier score", 0.93)
+
+
+def test_a_forecaster_compared_with_itself_has_no_difference():
+    p = np.random.default_rng(5).dirichlet(np.ones(4), 200)
+    y = np.random.default_rng(6).integers(0, 4, 200)
+    for groups in (None, np.repeat(np.arange(50), 4)):
+        found = tc.compare(y, p, p, groups=groups)
+        assert (found.low, found.high, found.pvalue) == (0.0, 0.0, 1.0)

@@ -71,7 +71,7 @@ def test_slopes_without_an_interval():
     assert math.isnan(slope_of(uniform, 0.95).low)
     always_right = check_class_rows([0, 1, 2] * 10, 0.7 * np.eye(3)[[0, 1, 2] * 10] + 0.1)
     assert math.isnan(slope_of(always_right, 0.95).low)
-    assert slope_of(always_right, 0.95).estimate > 10
+    assert math.isnan(slope_of(always_right, 0.95).estimate)
     assert math.isnan(slope_of(make(1, 1), 0.95).low)
 
 

@@ -25,6 +25,8 @@ _Array = NDArray[np.float64]
 # Share of the variance of the weighted sum of squares that is left for pairs of different groups, at least. It is less
 # only if one or two groups have nearly all of the weight.
 _LEAST_SHARE = 0.05
+# Squared lengths below this share of those of rows are rounding.
+_ROUNDING = 1e-20
 # Up to this many groups the eigenvalues without the diagonal are computed: 50 ms for 512.
 _FEW_GROUPS = 512
 
@@ -52,6 +54,9 @@ class SignFlips(NamedTuple):
         """Find the distribution of the squared length of the mean of c phi, for coordinates `phi` of each cell."""
         total = sums.cells.bias @ phi
         scales = np.maximum(np.linalg.eigvalsh(phi.T @ sums.errors @ phi), 0.0)
+        rounding = _ROUNDING * float(np.sum(sums.cells.wwcc))
+        if max(float(np.sum(scales)), float(total @ total)) <= rounding:  # errors cancel in each group by construction
+            return cls(0.0, np.zeros(1), 1.0)
         own, squares = sums.group_squares(phi), float(np.sum(scales**2))
         share = 1.0 if own is None or squares == 0.0 else 1.0 - float(np.sum(own**2)) / squares
         pairs = None

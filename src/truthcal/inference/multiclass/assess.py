@@ -124,7 +124,11 @@ def many_labels(rows: MultilabelInput, one: Assessment, alpha: float, level: flo
 def _from_binary(
     one: Assessment, table: SegmentTable, labels: tuple[Any, ...], definition: str, rows: Any
 ) -> MulticlassAssessment:
-    verdict = "\n".join(filter(None, [one.verdict, word_classes(table.miscalibrated, table.noun)]))
+    # The rows of that assessment are the entries of the matrix, and its groups the rows, unless the user has groups.
+    entries = one.verdict.replace(" rows in ", " entries in ")
+    if one.n_groups == one.n // len(labels):
+        entries = entries.replace(f"in {one.n_groups:,} groups", f"in {one.n_groups:,} rows")
+    verdict = "\n".join(filter(None, [entries, word_classes(table.miscalibrated, table.noun)]))
     return MulticlassAssessment(
         kind=one.kind,
         verdict=one.verdict if definition == "vector" else verdict,
@@ -172,17 +176,23 @@ def _kind(found: MulticlassAssessment, cells: ClassCells, alpha: float) -> str:
         return "miscalibrated"
     if test.less <= alpha / _STRICTER:
         return "too good"
-    if all(map(math.isnan, slopes)) and test.information > 0.0:
+    no_limit = not found.error.high <= found.notable_error  # also without an interval
+    if all(map(math.isnan, slopes)) and no_limit and test.information > 0.0:
         return "too few rows"
-    return "unclear" if found.error.low > 0.0 else "calibrated"
+    return "unclear" if found.error.low > 0.0 or _slope_differs(found) else "calibrated"
+
+
+def _slope_differs(found: MulticlassAssessment) -> bool:
+    """Whether the interval of the slope excludes 1."""
+    slope = found.slope
+    return slope is not None and not math.isnan(slope.low) and not slope.low <= 1.0 <= slope.high
 
 
 def _direction(found: MulticlassAssessment, cells: ClassCells) -> str:
     """Whether a significant error is mostly one of confidence: a slope must explain half of it."""
-    slope = found.slope
-    if slope is None or math.isnan(slope.low) or slope.low <= 1.0 <= slope.high:
+    slope, rows = found.slope, cells.rows
+    if slope is None or not _slope_differs(found):
         return "miscalibrated"
-    rows = cells.rows
     # In the same cells, so that both values are comparable.
     left = cells.with_rows(rows.with_proba(tempered(rows.p, slope.estimate)))
     before = found.test.statistic - found.test.null_mean
@@ -229,10 +239,19 @@ def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
     if test.information == 0.0:
         return f"Always right: one class has the probability 1 in every row, and none is wrong ({rows})."
     if found.kind == "unclear":
-        start = f"Unclear: miscalibration is not significant, but {_word_error(found, 'the')}"
+        start = f"Unclear: miscalibration is not significant, but {_word_doubt(found)}"
         return "\n".join(filter(None, [start, word_slopes(found.detectable_slopes)]))
     start = f"Calibrated as far as {rows} can tell."
     return "\n".join(filter(None, [start, _word_error(found), word_slopes(found.detectable_slopes)]))
+
+
+def _word_doubt(found: MulticlassAssessment) -> str:
+    """Word why a verdict is unclear: an interval that excludes no error, or a slope of 1."""
+    slope = found.slope
+    if found.error.low > 0.0 or slope is None:
+        return _word_error(found, "the")
+    seem = "overconfident" if slope.estimate < 1.0 else "underconfident"
+    return f"predictions seem {seem} (slope {slope.size(2)}, {percent(slope.confidence_level)}: {slope.ends(2)})."
 
 
 def _word_error(found: MulticlassAssessment, the: str = "The") -> str:

@@ -12,11 +12,14 @@ from truthcal.core.parallel import one_blas_thread
 from truthcal.inference.intervals import student_factor
 from truthcal.inference.multiclass.cells import ClassCells
 from truthcal.inference.multiclass.error_size import multiclass_error_size
-from truthcal.measures.multiclass import multiclass_brier, top_label, uncertainty, vector_influence_of
+from truthcal.measures.multiclass import multiclass_brier, top_label, vector_influence_of
 from truthcal.results.comparison import Comparison
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
+
+# Rows between which all products are taken.
+_MOST_PAIRED = 1500
 
 
 @one_blas_thread()
@@ -24,12 +27,11 @@ def compare_classes(a: ClassRows, b: ClassRows, level: float, groups: _Ints | No
     """Compare two forecasters of the same rows with many classes.
 
     The difference of the vector ATBs is that of the means of each row's influence. Its variance has a linear part, from
-    the influences of rows (or groups), and a quadratic part, which is what remains if both are calibrated. The second
-    is bounded by the sum of both forecasters' own.
+    the influences of rows (or groups), and a quadratic part, which is what remains if both are calibrated.
     """
     influences = [vector_influence_of(rows) for rows in (a, b)]
     values = [float(rows.w @ influence) / rows.total for rows, influence in zip((a, b), influences, strict=True)]
-    quadratic = sum(_quadratic_variance(rows, groups) for rows in (a, b))
+    quadratic = _quadratic_variance(a, b, groups)
     calibration = _interval(a, 2.0 * (influences[0] - influences[1]), values[0] - values[1], quadratic, level, groups)
     scores = [multiclass_brier(rows) for rows in (a, b)]
     briers = [float(rows.w @ score) / rows.total for rows, score in zip((a, b), scores, strict=True)]
@@ -70,29 +72,40 @@ def _one_cluster(rows: ClassRows, groups: _Ints | None) -> float:
     return rows.one_row if groups is None else float(np.sum(np.bincount(groups, rows.w / rows.total) ** 2))
 
 
-def _quadratic_variance(rows: ClassRows, groups: _Ints | None) -> float:
-    """Upper bound on the variance of the quadratic part of the vector ATB: twice the sum of squared products of pairs.
+def _quadratic_variance(a: ClassRows, b: ClassRows, groups: _Ints | None) -> float:
+    """Variance of the quadratic part of the difference, from the differences of products of pairs of rows or groups.
 
-    Products of two rows have the variance tr(V V') k^2 with k <= 1, and tr(V V') <= u u' where u = 1 - |p|^2. Errors of
-    groups are added up first.
+    A pair of rows adds w w' (<c, c'> k - <d, d'> l) with the errors c, d and the kernels k, l of both forecasters. The
+    part of it that is linear in one row is removed by centring. Some rows are drawn if there are many.
     """
-    if groups is None:
-        return 2.0 * float(np.sum(rows.w**2 * uncertainty(rows.p)) / rows.total**2) ** 2 * _largest_share(rows)
-    errors = rows.errors()
-    sums = np.stack([np.bincount(groups, rows.w * column) for column in errors.T])
-    return 2.0 * (float(np.sum(sums**2)) / rows.total**2) ** 2
+    from scipy.spatial.distance import cdist
+
+    groups = np.arange(a.n) if groups is None else groups
+    some = _drawn_rows(groups)
+    products = np.zeros((len(some), len(some)))
+    for rows, sign in ((a, 1.0), (b, -1.0)):
+        p, errors = rows.p[some], rows.errors()[some]
+        products += sign * (errors @ errors.T) * (1.0 - cdist(p, p, "cityblock") / 2.0)
+    products *= np.outer(a.w[some], a.w[some]) / a.total**2
+    starts = np.flatnonzero(np.diff(groups[some], prepend=-1))
+    pairs = np.add.reduceat(np.add.reduceat(products, starts, axis=0), starts, axis=1)
+    centred = pairs - pairs.mean(axis=0) - pairs.mean(axis=1)[:, None] + pairs.mean()
+    many, all_groups = len(starts), int(groups.max()) + 1
+    if many < 2:
+        return 0.0
+    np.fill_diagonal(centred, 0.0)
+    return 2.0 * float(np.sum(centred**2)) * (all_groups * (all_groups - 1.0)) / (many * (many - 1.0))
 
 
-def _largest_share(rows: ClassRows) -> float:
-    """Sum of squared products of pairs over the square of their sum, if the kernel were 1: tr(V^2) / tr(V)^2.
-
-    V is the mean of the covariances of rows: diag(p) - p p'.
-    """
-    squares = rows.w**2
-    mean = (squares[:, None] * rows.p).T @ rows.p
-    covariance = np.diag(squares @ rows.p) - mean
-    trace = float(np.trace(covariance))
-    return float(np.sum(covariance**2)) / trace**2 if trace > 0.0 else 0.0
+def _drawn_rows(groups: _Ints) -> _Ints:
+    """The rows of some groups, always the same ones, sorted by group: so many rows, or those of two groups."""
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+    drawn = np.random.default_rng(0).permutation(len(sizes))
+    few = max(int(np.searchsorted(np.cumsum(sizes[drawn]), _MOST_PAIRED, side="right")), 2)
+    wanted = np.zeros(len(sizes), np.bool_)
+    wanted[drawn[:few]] = True
+    return order[wanted[groups[order]]]
 
 
 def _interval(

@@ -13,6 +13,7 @@ from truthcal.core.class_rows import (
     check_class_proba,
     check_class_rows,
     column_names,
+    column_order,
     has_classes,
 )
 from truthcal.core.group_column import check_groups
@@ -99,8 +100,8 @@ class MultilabelInput:
         if truth.shape != p.shape:
             problem = f"has shape {truth.shape}, but `y_proba` has shape {p.shape}"
             raise invalid("y_true", f"{problem}; with multilabel=True both have a column for each event.")
-        y = _zeros_and_ones(truth)
         names = _names_of_columns(labels, y_proba, p.shape[1])
+        y = _zeros_and_ones(_in_order_of(names, y_true, truth))
         if groups is None and len(p) < FEWEST_GROUPS:
             raise invalid("y_proba", f"has {len(p)} rows; multilabel=True needs at least {FEWEST_GROUPS}.")
         numbers = check_groups(np.arange(len(p)) if groups is None else groups, p[:, 0], None)
@@ -135,13 +136,27 @@ def _zeros_and_ones(truth: NDArray[Any]) -> NDArray[np.uint8]:
     return read_only(truth.astype(np.uint8))
 
 
+def _in_order_of(names: tuple[Any, ...], y_true: object, truth: NDArray[Any]) -> NDArray[Any]:
+    """Outcomes whose columns are those of the predictions: by name if they have names, else by position."""
+    columns = column_names(y_true)
+    order = column_order(y_true, names)
+    if columns is not None and order is None:
+        problem = f"has the columns {', '.join(map(repr, columns[:6]))}"
+        found = f"but those of the predictions are called {', '.join(map(repr, names[:6]))}"
+        raise invalid("y_true", f"{problem}, {found}. Rename them, or pass .to_numpy() of both in the same order.")
+    return truth if order is None else truth[:, order]
+
+
 def _names_of_columns(labels: object, y_proba: object, n_columns: int) -> tuple[Any, ...]:
+    columns = column_names(y_proba)
     if labels is None:
-        columns = column_names(y_proba)
         return tuple(range(n_columns)) if columns is None else tuple(columns)
     given = tuple(as_vector(labels, "labels").tolist())
     if len(given) != n_columns or len(set(given)) != len(given):
         raise invalid("labels", f"must hold {n_columns} different names, one for each column.")
+    order = column_order(y_proba, given)
+    if order is not None and (order != np.arange(n_columns)).any():
+        raise invalid("labels", "has the names of the columns of `y_proba` in another order. Omit it.")
     return given
 
 

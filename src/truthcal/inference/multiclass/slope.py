@@ -48,7 +48,8 @@ def slope_of(rows: ClassRows, level: float, groups: NDArray[np.int64] | None = N
     clusters = rows.one_row if groups is None else float(np.sum(np.bincount(groups, w) ** 2))
     name, why = "slope", "maximum likelihood; standard error from the scores of rows or groups"
     if spread <= 1e-12 or abs(slope) >= _LARGEST_SLOPE or clusters >= 0.5:
-        return ConfidenceInterval(math.nan, math.nan, level, name, slope, "none", "predictions say too little about it")
+        why_not = "the rows do not determine it"
+        return ConfidenceInterval(math.nan, math.nan, level, name, math.nan, "none", why_not)
     factor = student_factor(1.0 / clusters, level) / (1.0 - clusters)
     reach = float(special.ndtri((1.0 + level) / 2.0)) * math.sqrt(float(scores @ scores) * factor) / spread
     return ConfidenceInterval(slope - reach, slope + reach, level, name, slope, "likelihood", why)
