@@ -128,3 +128,9 @@ def test_meanings(read, name, meaning):
 def test_files_that_are_refused(read, rows, options, message):
     with pytest.raises(ValueError, match=message):
         read(*rows, **options)
+
+
+def test_percent_is_refused_for_numbers_below_1(read):
+    rows = [{"confidence": confidence, "correct": True} for confidence in (0.2, 0.9, 85, "40%", 0.7)]
+    with pytest.raises(ValueError, match=r"3 of 4 numbers in 'confidence' are below 1, so they are not percentages"):
+        read(*rows, percent=True)

@@ -74,6 +74,8 @@ def convert_answers(
     converted = []
     for source, rows in zip(sources, files, strict=True):
         parsed = [_parse_row(row, i, probas, correct, str(source), options) for i, row in enumerate(rows)]
+        if options.percent:
+            _refuse_small_percentages(rows, probas, str(source))
         present = [row for row in parsed if all(row.get(name) is not None for name in probas)]
         columns = {name: [row.get(name) for row in present] for name in names}
         missing = len(rows) - len(present)
@@ -110,6 +112,18 @@ def _question_column(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> st
     repeated = [name for name in repeated if repeats([row[name] for row in rows])]
     alike = len({tuple(row[name] for name in repeated) for row in rows})
     return repeated[0] if repeated and all(len({row[name] for row in rows}) == alike for name in repeated) else None
+
+
+def _refuse_small_percentages(rows: Sequence[dict[str, Any]], probas: Sequence[str], where: str) -> None:
+    """Reject --percent for numbers most of which are below 1: they are probabilities already."""
+    for name in probas:
+        numbers = [value for row in rows if isinstance(value := row.get(name), int | float) and value not in (0, 1)]
+        small = sum(value < 1.0 for value in numbers)
+        if 2 * small > len(numbers):
+            problem = (
+                f"{where}: {small:,} of {len(numbers):,} numbers in {name!r} are below 1, so they are not percentages"
+            )
+            raise ValueError(f'{problem}. Omit --percent, and write the others as text such as "85%".')
 
 
 def _parse_row(
