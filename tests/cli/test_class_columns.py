@@ -265,7 +265,7 @@ def test_digits_get_a_report_from_the_command_line(quick, write, tmp_path):
     proba = GaussianNB().fit(features[::2], digit[::2]).predict_proba(features[1::2])
     columns = {"digit": digit[1::2].tolist(), **{f"p_{k}": proba[:, k].tolist() for k in range(10)}}
     done = quick("assess", write("digits.csv", **columns), "--report", "digits.html", check=0)
-    assert done.out.startswith("Miscalibrated: predictions are off, and not only in how extreme they are.")
+    assert done.out.startswith("Overconfident: predictions are too extreme.")
     assert max(len(line) for line in done.out.splitlines() if not line.startswith("!")) <= 100
     assert "--label digit --proba-prefix p_" in done.err
     page = (tmp_path / "digits.html").read_text()
@@ -282,3 +282,12 @@ def test_report_of_two_models_compares_them(quick, file, tmp_path):
     page = (tmp_path / "two.html").read_text()
     assert "p has the better vector ATB and the better Brier score" in page
     assert "were guessed" not in page
+
+
+def test_the_error_of_a_missing_value_names_no_option_that_many_classes_refuse(quick, tmp_path):
+    path = tmp_path / "empty.csv"
+    rows = ["cat,0.5,0.3,0.2", "dog,0.2,,0.3", "owl,0.1,0.2,0.7"] * 20
+    path.write_text("\n".join(["kind,p_cat,p_dog,p_owl", *rows]))
+    done = quick("assess", path, "--proba-prefix", "p_", "--label", "kind", check=2)
+    assert "missing" in done.err
+    assert "--missing" not in done.err

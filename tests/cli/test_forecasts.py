@@ -80,7 +80,7 @@ def test_fractions_cannot_be_kept_in_tests(quick, write, games):
     assert "--fractional keep is not possible in `assess`: tests and intervals need outcomes of 0 and 1" in done.err
 
 
-@pytest.mark.parametrize("word", ["void", "annulled", "N/A", ""])
+@pytest.mark.parametrize("word", ["void", "annulled", "postponed", "N/A", ""])
 def test_void_questions(quick, write, games, word):
     outcome = [word if y == 0.5 else y for y in games["result"]]
     path = write(prob=games["prob"], outcome=outcome)

@@ -5,6 +5,7 @@ from typing import Any
 # Compared without case and surrounding spaces.
 _VOID_WORDS = {"", "-", "n/a", "na", "nan", "none", "null", "missing"}
 _VOID_WORDS |= {"void", "voided", "annulled", "cancelled", "canceled", "ambiguous", "unresolved", "pending"}
+_VOID_WORDS |= {"abandoned", "postponed"}
 
 
 def is_void(value: Any) -> bool:

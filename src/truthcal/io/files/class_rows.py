@@ -63,7 +63,11 @@ def load_classes(
     for rows in reader:
         n += len(rows.y)
         _refuse_many_rows(n, columns, reader.where)
-        refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.first, roles, str(rows.source))
+        try:
+            refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.first, roles, str(rows.source))
+        except (ValueError, TypeError) as error:
+            vars(error).pop("cause", None)  # rows with many classes cannot be left out by an option
+            raise
         y.append(_class_codes(rows, columns, codes))
         for name, matrix in _matrices(rows, columns).items():
             matrices[name].append(matrix)
