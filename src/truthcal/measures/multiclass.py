@@ -129,9 +129,9 @@ def multiclass_atb(
     >>> y = ["cat", "dog", "owl", "dog"]
     >>> p = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5], [0.5, 0.5, 0.0]]
     >>> round(tc.multiclass_atb(y, p), 6)
-    0.049375
+    0.042
     >>> round(tc.multiclass_atb(y, p, definition="top_label"), 6)
-    0.020625
+    0.014875
     """
     check_choice(definition, "definition", tuple(DEFINITIONS))
     return multiclass_atb_of(check_class_rows(y_true, y_proba, sample_weight, labels), definition)

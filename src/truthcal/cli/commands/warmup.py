@@ -79,7 +79,18 @@ def _warmup_many(y: Any, p: Any) -> list[Callable[[], Any]]:
     steps += [partial(measure, y, p) for measure in (tc.smece, tc.subsampled_smcal)]
     steps.append(partial(tc.atb, y, p, sample_weight=p + 0.5))
     steps += [partial(_warmup_groups, y, column) for column in (p, p.astype(np.float32))]
+    steps += [_warmup_classes]
     return [*steps, partial(tc.reliability_curve, y, p, strategy="quantile")]
+
+
+def _warmup_classes() -> None:
+    """All functions of predictions with many classes."""
+    y, p = np.arange(60) % 3, np.random.default_rng(0).dirichlet(np.ones(3), 60)
+    tc.calibration_test(y, p, method="exact", n_resamples=9)
+    tc.compare(y, p, p)
+    for definition in ("vector", "canonical"):
+        tc.multiclass_atb(y, p, definition=definition)
+    tc.MulticlassSketch(range(3)).update(y, p).atb()
 
 
 def _warmup_groups(y: Any, p: Any) -> None:
