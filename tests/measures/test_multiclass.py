@@ -302,7 +302,7 @@ def test_definitions_say_what_they_mean():
     assert {row.name for row in tc.DEFINITIONS.values() if not row.truthful} == {"top_label"}
     assert "by not telling the truth" in tc.DEFINITIONS["top_label"].meaning
     assert all(row.cost.startswith("O(") for row in tc.DEFINITIONS.values())
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="does not support item assignment"):
         tc.DEFINITIONS["other"] = tc.DEFINITIONS["vector"]
 
 
