@@ -87,6 +87,7 @@ from .measures.ubse import shifted_grid_ubse as shifted_grid_ubse
 from .measures.ubse import ubse as ubse
 from .monitoring.monitor import Monitor as Monitor
 from .monitoring.segments import MonitorTable as MonitorTable
+from .recalibration.recalibration import Recalibration as Recalibration
 from .reports.build import Report as Report
 from .reports.build import report as report
 from .results.assessment import Assessment as Assessment
@@ -122,10 +123,13 @@ from .results.over_time import TimeWindow as TimeWindow
 from .results.power import DetectableError as DetectableError
 from .results.power import Validity as Validity
 from .results.power import ValidityCurve as ValidityCurve
+from .results.recalibration import Candidate as Candidate
+from .results.recalibration import RecalibrationComparison as RecalibrationComparison
 from .results.segments import Segment as Segment
 from .results.segments import SegmentTable as SegmentTable
 from .results.tests import CalibrationTest as CalibrationTest
 from .results.tests import LinearTimeTest as LinearTimeTest
 from .results.worst_stretch import WorstStretch as WorstStretch
+from .sklearn.recalibrate import recalibrate as recalibrate
 
 __version__: str

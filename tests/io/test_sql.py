@@ -15,7 +15,8 @@ from support.servers import database
 
 import truthcal as tc
 from truthcal.io.row_codes import CHECKS, OTHERS, UNWEIGHTED, WEIGHTED
-from truthcal.io.sql import _DIALECTS, sketch_sql
+from truthcal.io.sql import sketch_sql
+from truthcal.io.sql_dialects import DIALECTS
 
 NAN, INF = math.nan, math.inf
 ROLES = {"y_true": "y", "y_proba": "p"}
@@ -404,7 +405,7 @@ def test_table_names_are_quoted_part_by_part():
 # --- databases that do not run here -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dialect", _DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("label", [None, "it's \\ a", 2, 0.5, True])
 def test_text_parses_in_its_dialect(dialect, label):
     sqlglot = pytest.importorskip("sqlglot")
@@ -427,7 +428,7 @@ def test_text_parses_in_its_dialect(dialect, label):
         }
 
 
-@pytest.mark.parametrize("dialect", _DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_labels_never_end_the_string_that_holds_them(dialect):
     sqlglot = pytest.importorskip("sqlglot")
     for label in HOSTILE:

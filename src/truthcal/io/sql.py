@@ -6,172 +6,13 @@ from dataclasses import dataclass
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
 from truthcal.core.grid import MAX_BUCKETS, Grid
-from truthcal.core.params import check_choice, check_power_of_two, shown
+from truthcal.core.params import check_power_of_two, shown
 from truthcal.io import row_codes
 from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.row_codes import Check, RowRule, error_codes, rules_for
+from truthcal.io.sql_dialects import Dialect, dialect_of, escape_in_sql
 
 _RESERVED = ("code", *row_codes.WEIGHTED, *row_codes.OTHERS, *row_codes.CHECKS)  # column names of the result
-_HUGE = "1.7976931348623157E308"  # the largest float
-
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """Differences between databases. In templates {x} is a column or an expression; line breaks are kept."""
-
-    # A column as a double. Text must fail in the database instead of being converted: adding 0 is an error for text in
-    # databases that do not convert implicitly, and makes 0.0 of -0.0.
-    number: str
-    outcome: str = ""  # the same for outcomes, booleans too; "": `number` takes booleans, or no expression does
-    boolean: str = ""  # a boolean as 1 or 0 for pos_label=True; "": one of the above does it
-    quotes: str = '""'  # around identifiers; the closing one is doubled inside
-    text: str = "VARCHAR"
-    backslash: bool = True  # whether it may be an escape in strings: then it is doubled, so that it never ends a string
-    apostrophe: str = "''"  # inside a string
-    string: str = "'{x}'"
-    constant: str = "{x}"  # a double; {x} is its text
-    # True for nan and infinity. This form holds whether nan is larger than all numbers or not comparable.
-    nonfinite: str = f"NOT ({{x}} BETWEEN -{_HUGE} AND {_HUGE})"
-    floor: str = "CAST(FLOOR({x}) AS BIGINT)"
-    counted: str = "CASE WHEN code >= 0 THEN {x} ELSE 0.0 END"  # a prediction or bias where the row counts
-    count: str = "COUNT(*)"
-    # Ends a subquery that would otherwise be merged into the next one, and each column computed wherever it is used,
-    # which took PostgreSQL 5 times as long and SQLite 20 times. DuckDB and Spark reuse computed columns.
-    fence: str = ""
-
-
-_PLUS_ZERO = "CAST({x} + 0 AS DOUBLE PRECISION)"
-_IF_TRUE = "CASE WHEN {x} THEN 1 WHEN NOT {x} THEN 0 END"
-
-# These databases raise if a product of doubles underflows, and squares of weights and biases are multiplied below.
-# Weights are at least 1e-70, so the values set to 0 here could not change any sum.
-_NO_UNDERFLOW = "CASE WHEN code < 0 THEN 0.0 WHEN ABS({x}) < CAST('1E-50' AS DOUBLE PRECISION) THEN 0.0 ELSE {x} END"
-
-# `x = '1'` compares both booleans and numbers with the text, converted to their type; no cast accepts both. COALESCE
-# with NULL makes a domain its base type. A real must stay one, or 0.1 would not be the same number as elsewhere.
-_POSTGRES_OUTCOME = """\
-CASE
-    WHEN pg_typeof(COALESCE({x}, NULL)) NOT IN (
-        'boolean'::regtype, 'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype,
-        'numeric'::regtype, 'real'::regtype, 'double precision'::regtype
-    ) THEN CAST('neither number nor boolean: ' || CAST({x} AS TEXT) AS DOUBLE PRECISION)
-    WHEN {x} = '0' THEN 0
-    WHEN {x} = '1' THEN 1
-    WHEN pg_typeof(COALESCE({x}, NULL)) = 'real'::regtype THEN CAST(CAST({x} AS TEXT) AS REAL)
-    ELSE CAST(CAST({x} AS TEXT) AS DOUBLE PRECISION)
-END"""
-
-# A column may hold any type, and CAST('abc' AS REAL) is 0. SQLite cannot raise in a query, but a bad JSON path does.
-_SQLITE_NUMBER = """\
-CASE typeof({x})
-    WHEN 'real' THEN {x}
-    WHEN 'integer' THEN CAST({x} AS REAL)
-    WHEN 'null' THEN NULL
-    ELSE json_extract('[]', 'not a number: ' || quote({x}))
-END"""
-
-_SPARK_NUMBER = """\
-CASE
-    WHEN typeof({x}) IN ('boolean', 'tinyint', 'smallint', 'int', 'bigint', 'float', 'double', 'void')
-        OR substring(typeof({x}), 1, 7) = 'decimal' THEN CAST({x} AS DOUBLE)
-    ELSE CAST(raise_error(concat('not a number: ', CAST({x} AS STRING))) AS DOUBLE)
-END"""
-
-_SNOWFLAKE_NUMBER = """\
-CASE
-    WHEN STARTSWITH(SYSTEM$TYPEOF({x}), 'VARCHAR') THEN CAST('not a number: ' || {x} AS DOUBLE)
-    ELSE CAST({x} AS DOUBLE)
-END"""
-
-_TRINO_NUMBER = """\
-CASE
-    WHEN strpos(typeof({x}), 'char') > 0 THEN CAST('not a number: ' || CAST({x} AS VARCHAR) AS DOUBLE)
-    ELSE CAST({x} AS DOUBLE)
-END"""
-
-# A COERCIBILITY below 5 means text. MySQL would read it as a number up to the first letter; a query cannot raise an
-# error of its own, but EXP does if its result is too large.
-_MYSQL_NUMBER = """\
-CASE
-    WHEN COERCIBILITY({x}) < 5 THEN EXP(710 + LENGTH({x}))
-    ELSE {x} + 0E0
-END"""
-
-_TSQL_NUMBER = """\
-CASE
-    WHEN {x} IS NULL THEN NULL
-    WHEN SQL_VARIANT_PROPERTY({x}, 'BaseType') IN (
-        'bit', 'tinyint', 'smallint', 'int', 'bigint', 'decimal', 'numeric', 'real', 'float', 'money', 'smallmoney'
-    ) THEN CAST({x} AS FLOAT)
-    ELSE CAST(CONCAT(N'not a number: ', {x}) AS FLOAT)
-END"""
-
-_SPARK = _Dialect(number=_SPARK_NUMBER, quotes="``", text="STRING", apostrophe="\\'")
-
-_DIALECTS = {
-    "duckdb": _Dialect(
-        # In a CASE with a number, booleans are converted to numbers, and text is an error.
-        number="CAST(CASE WHEN TRUE THEN {x} ELSE 0 END + 0 AS DOUBLE)",
-        backslash=False,
-        nonfinite="NOT isfinite({x})",  # comparisons and isnan are answered from Parquet statistics, which ignore nan
-    ),
-    "sqlite": _Dialect(
-        number=_SQLITE_NUMBER,
-        quotes="``",  # in double quotes, a column that does not exist would be text
-        text="TEXT",
-        backslash=False,
-        nonfinite="{x} IN (9E999, -9E999)",  # infinity has no other literal, and nan is stored as NULL
-        floor="CAST({x} AS INTEGER)",  # truncates; FLOOR is not in every build
-        fence="LIMIT -1",
-    ),
-    "postgres": _Dialect(
-        number=_PLUS_ZERO,
-        outcome=_POSTGRES_OUTCOME,
-        text="TEXT",
-        string="E'{x}'",  # independent of the setting standard_conforming_strings
-        constant="CAST('{x}' AS DOUBLE PRECISION)",
-        nonfinite="{x} IN ('NaN', 'Infinity', '-Infinity')",
-        counted=_NO_UNDERFLOW,
-        fence="OFFSET 0",
-    ),
-    "bigquery": _Dialect(
-        number="CAST({x} + 0 AS FLOAT64)",
-        boolean=_IF_TRUE,
-        quotes="``",
-        text="STRING",
-        apostrophe="\\'",
-        nonfinite="(IS_NAN({x}) OR IS_INF({x}))",
-        floor="CAST(FLOOR({x}) AS INT64)",
-    ),
-    "snowflake": _Dialect(
-        number=_SNOWFLAKE_NUMBER,
-        boolean=_IF_TRUE,
-        constant="CAST('{x}' AS DOUBLE)",
-        nonfinite="{x} IN (CAST('NaN' AS DOUBLE), CAST('inf' AS DOUBLE), CAST('-inf' AS DOUBLE))",
-    ),
-    "spark": _SPARK,
-    "databricks": _SPARK,
-    "redshift": _Dialect(
-        number=_PLUS_ZERO,
-        boolean=_IF_TRUE,
-        text="VARCHAR(65535)",  # the default length is 256
-        constant="CAST('{x}' AS DOUBLE PRECISION)",
-        nonfinite=f"NOT ({{x}} BETWEEN CAST('-{_HUGE}' AS DOUBLE PRECISION) AND CAST('{_HUGE}' AS DOUBLE PRECISION))",
-        counted=_NO_UNDERFLOW,
-    ),
-    "trino": _Dialect(number=_TRINO_NUMBER, backslash=False, nonfinite="NOT is_finite({x})"),
-    # MySQL and SQL Server hold neither nan nor infinity.
-    "mysql": _Dialect(number=_MYSQL_NUMBER, quotes="``", text="CHAR", nonfinite="", floor="CAST(FLOOR({x}) AS SIGNED)"),
-    "tsql": _Dialect(
-        number=_TSQL_NUMBER,
-        quotes="[]",
-        text="NVARCHAR(4000)",
-        backslash=False,
-        string="N'{x}'",
-        nonfinite="",
-        count="COUNT_BIG(*)",
-    ),
-}
 
 _SUMS = {
     "w": "weight",
@@ -260,7 +101,7 @@ def sketch_sql(
         if role in KEY_ROLES and name.lower() in _RESERVED:  # most databases ignore case
             problem = f"must not name a column {name!r}: the result also has a column {name.lower()!r}."
             raise invalid(role, f"{problem} Rename it in a subquery.")
-    query = _Query(roles, n_buckets, _DIALECTS[check_choice(dialect, "dialect", tuple(_DIALECTS))])
+    query = _Query(roles, n_buckets, dialect_of(dialect))
     lines = query.sums(query.counted(query.coded(query.numbers(table))))
     return "\n".join(["-- The sums of a sketch. In Python: truthcal.sketch_from_rows(result, ...)", *lines, ""])
 
@@ -271,7 +112,7 @@ class _Query:
 
     roles: ColumnRoles
     n_buckets: int
-    dialect: _Dialect
+    dialect: Dialect
 
     def numbers(self, table: str) -> list[str]:
         """Select each column once, converted to its type."""
@@ -331,7 +172,7 @@ class _Query:
             "outside_unit": "" if is_label else f"{x} < 0 OR {x} > 1",
             "negative": f"{x} < 0",
             "zero": f"{x} = 0",
-            "extreme": f"{x} < {self.constant(SMALLEST_WEIGHT)} OR {x} > {self.constant(LARGEST_WEIGHT)}",
+            "extreme": f"{x} < {self.dialect.double(SMALLEST_WEIGHT)} OR {x} > {self.dialect.double(LARGEST_WEIGHT)}",
         }
         return conditions[rule.check]
 
@@ -382,11 +223,8 @@ class _Query:
         return [f"by_{i}" for i in range(1, len(self.roles.keys) + 1)]
 
     def name(self, name: str) -> str:
-        """Return a quoted identifier; a closing quote inside it is doubled, or escaped in BigQuery."""
-        opening, closing = tuple(self.dialect.quotes)
-        if self.dialect is _DIALECTS["bigquery"]:  # only there, a backslash is an escape inside identifiers
-            return "`" + _escape_in_sql(name).replace("`", "\\`") + "`"
-        return f"{opening}{name.replace(closing, 2 * closing)}{closing}"
+        """Return a quoted identifier."""
+        return self.dialect.quoted(name)
 
     def source(self, table: object) -> str:
         """Return the table for FROM."""
@@ -405,7 +243,7 @@ class _Query:
         """Return the positive label as a literal."""
         label, dialect = self.roles.pos_label, self.dialect
         if isinstance(label, str):
-            text = _escape_in_sql(label) if dialect.backslash else label
+            text = escape_in_sql(label) if dialect.backslash else label
             return dialect.string.format(x=text.replace("'", dialect.apostrophe))
         if isinstance(label, int):  # True is 1
             if abs(label) >= 2**53:
@@ -415,20 +253,12 @@ class _Query:
         assert label is not None
         if not math.isfinite(label):
             raise invalid("pos_label", f"must be finite; got {label!r}.")
-        return self.constant(label)
-
-    def constant(self, value: float) -> str:
-        """Return a double as a literal, exactly."""
-        return self.dialect.constant.format(x=repr(value).upper())
+        return self.dialect.double(label)
 
 
 def _addition(number: int) -> str:
     """Return the SQL that adds a number to what is before it."""
     return f" {'-' if number < 0 else '+'} {abs(number)}" if number else ""
-
-
-def _escape_in_sql(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _sql_expression(template: str, name: str, alias: str) -> list[str]:

@@ -4,14 +4,14 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from truthcal.results.base import PageResult, columns
+from truthcal.results.base import PageResult, Result, columns
 from truthcal.results.dependence import RowOrderNote, few_groups
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, error_text, interval, number, p_number, percent, rows_in_groups
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonRow:
+class ComparisonRow(Result):
     """Two values of one measure, their difference with its interval, and the p-value. A row of a `Comparison`.
 
     A row for the error of one model has that model's value and its interval; the other numbers are nan.

@@ -1,0 +1,1 @@
+"""Fitted recalibration maps and the result of `recalibrate`. The maps are fitted in `truthcal.sklearn`."""

@@ -1,0 +1,174 @@
+"""The result of `recalibrate`: a function from predicted to recalibrated probabilities, and the evidence for it."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.checks import check_proba, invalid
+from truthcal.core.file_format import write_atomically
+from truthcal.core.params import check_choice, shown
+from truthcal.recalibration.maps import METHODS, IdentityMap, RecalibrationMap
+from truthcal.recalibration.sql import map_sql
+from truthcal.results.assessment import Assessment
+from truthcal.results.base import PageResult, to_plain
+from truthcal.results.recalibration import Candidate, RecalibrationComparison, candidate_table
+from truthcal.results.text import Page
+
+_FORMAT, _VERSION = "truthcal recalibration", 1
+_NAMES = {"temperature": "temperature scaling", "platt": "Platt scaling", "beta": "beta calibration"}
+_NAMES |= {"isotonic": "isotonic regression"}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recalibration(PageResult):
+    """A function that recalibrates probabilities: ``fix(p_new)``. Returned by `recalibrate`. Print it.
+
+    Attributes
+    ----------
+    method : str
+        "identity" (predictions stay as they are), "temperature", "platt", "beta" or "isotonic".
+    map : IdentityMap, LogisticMap or InterpolatedMap
+        The fitted function.
+    reason : str
+        Why this method was chosen.
+    comparison : RecalibrationComparison
+        Scores before and after, of rows that the map was not fitted to.
+    candidates : tuple of Candidate
+        The methods that were tried, and their log losses.
+    before, after : Assessment or None
+        Assessments of the predictions before and after, the latter of rows that the map was not fitted to. None if the
+        recalibration was read from a file.
+    """
+
+    method: str
+    map: RecalibrationMap
+    reason: str
+    comparison: RecalibrationComparison
+    candidates: tuple[Candidate, ...] = ()
+    before: Assessment | None = field(default=None, compare=False)
+    after: Assessment | None = field(default=None, compare=False)
+
+    def __call__(self, y_proba: object) -> NDArray[np.float64]:
+        """Recalibrate probabilities: one-dimensional, of any type that `assess` accepts. Returns a numpy array."""
+        p = check_proba(y_proba, "y_proba")
+        return np.array(self.map(p.astype(np.float64)))  # a copy, also if nothing changes
+
+    @property
+    def changes(self) -> bool:
+        """Whether predictions change; False for the method "identity"."""
+        return not isinstance(self.map, IdentityMap)
+
+    @property
+    def verdict(self) -> str:
+        """The decision, its reason and its effect in words."""
+        if not self.changes:
+            return f"Predictions stay as they are. {self.reason}"
+        return f"Recalibrate by {_NAMES[self.method]}. {self.reason}\n{self.comparison.verdict}"
+
+    def to_sql(self, dialect: str = "duckdb", *, y_proba: str = "p") -> str:
+        """Return the SQL expression that recalibrates the column `y_proba`.
+
+        Parameters
+        ----------
+        dialect : str, default "duckdb"
+            As for `sketch_sql`.
+        y_proba : str, default "p"
+            Name of the column. It is quoted.
+
+        Returns
+        -------
+        str
+            An expression for a SELECT; NULL where the column is not a probability between 0 and 1.
+        """
+        return map_sql(self.map, dialect, y_proba)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return method, map, reason, scores and candidates in plain JSON types; assessments are left out."""
+        names = ("method", "reason", "comparison", "candidates")
+        return {name: to_plain(getattr(self, name)) for name in names} | {"map": self.map.to_dict()}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the recalibration as JSON, which `from_json` reads; also write it to the file `path` if given."""
+        content = {"format": _FORMAT, "version": _VERSION, **_without_nan(self.to_dict())}
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        if path is not None:
+            write_atomically(path, text.encode())
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Self:
+        """Read the text that `to_json` returned, or the file that it wrote."""
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        text, name = (str(source), "text") if is_text else (Path(source).read_text(encoding="utf-8"), str(source))
+        try:
+            content = json.loads(text)
+        except ValueError as error:
+            raise _unreadable(name, f"not valid JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise _unreadable(name, "written by something else than `Recalibration.to_json`")
+        if content.get("version") != _VERSION:
+            raise _unreadable(name, f"of version {shown(content.get('version'))}, which needs a newer truthcal")
+        method = check_choice(content.get("method"), "method", tuple(METHODS))
+        try:
+            entries = _with_nan(content)
+            comparison = RecalibrationComparison.from_dict(entries["comparison"])
+            candidates = tuple(Candidate(**candidate) for candidate in entries["candidates"])
+            reason, stored = str(entries["reason"]), entries["map"]
+        except (KeyError, TypeError) as error:
+            raise _unreadable(name, f"incomplete: {error}") from None
+        return cls(method, METHODS[method].from_dict(stored), reason, comparison, candidates)
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return the rows of `comparison` as columns of equal length."""
+        return self.comparison.table()
+
+    def _page(self) -> Page:
+        if not self.changes:
+            return Page(self.verdict, candidate_table(self.candidates))
+        page = self.comparison._page()
+        after = [] if self.after is None else [_first_line("After", self.after)]
+        return Page(self.verdict, page.table, [*page.notes, *after], page.warnings)
+
+
+def _first_line(when: str, found: Assessment) -> str:
+    """Return the first line of an assessment's verdict."""
+    return f"{when} recalibration: {found.verdict.splitlines()[0]}"
+
+
+def _unreadable(name: str, problem: str) -> Exception:
+    """Build the error for a file that is not a recalibration."""
+    return invalid("source", f"cannot be read: {name} is {problem}.", subject="the recalibration")
+
+
+def _without_nan(value: Any) -> Any:
+    """Replace what JSON has no number for: nan by null, infinities by text."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def _with_nan(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Restore the numbers that `_without_nan` replaced; counts of groups stay None."""
+    counts = ("n_groups", "n_effective_groups", "neighbour_z")
+
+    def restore(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: restore(key, item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [restore(name, item) for item in value]
+        if value is None:
+            return None if name in counts else math.nan
+        return float(value) if value in ("inf", "-inf") else value
+
+    return {key: restore(key, value) for key, value in content.items()}

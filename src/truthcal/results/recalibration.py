@@ -1,0 +1,104 @@
+"""Parts of the result of `recalibrate`: the methods that were tried, and scores before and after."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+from truthcal.results.base import PageResult, Result, columns
+from truthcal.results.comparison import Comparison, ComparisonRow
+from truthcal.results.intervals import ConfidenceInterval
+from truthcal.results.text import Page, Table, interval, number, percent, rows_in_groups
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Result):
+    """A method that `recalibrate` tried, from the simplest to the one with the most freedom.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    log_loss : float
+        Mean log loss of rows that the method was not fitted to.
+    difference, standard_error : float
+        By how much it is larger than that of the best method, and the standard error of this paired difference.
+    """
+
+    method: str
+    log_loss: float
+    difference: float
+    standard_error: float
+
+    @property
+    def within_one_standard_error(self) -> bool:
+        """Whether the method is as good as the best one, up to one standard error."""
+        return self.difference <= self.standard_error
+
+
+def candidate_table(candidates: Sequence[Candidate]) -> Table:
+    """Return the table of the methods that were tried."""
+    rows = [
+        [found.method, number(found.log_loss), number(found.difference), number(found.standard_error)]
+        for found in candidates
+    ]
+    return Table(("method", "log loss", "minus the best", "standard error"), rows, right=[1, 2, 3], indent=2)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RecalibrationComparison(PageResult):
+    """Scores before and after recalibration, of rows that the map was not fitted to.
+
+    Attributes
+    ----------
+    scores : Comparison
+        ATB, Brier score and size of the error before (a) and after (b), with intervals of the paired differences.
+    log_loss : ComparisonRow
+        The same for the log loss.
+    """
+
+    scores: Comparison
+    log_loss: ComparisonRow
+
+    def rows(self) -> tuple[ComparisonRow, ...]:
+        """Return log loss, ATB and Brier score, then the error before and after."""
+        *scores, before, after = self.scores.rows()
+        return self.log_loss, *scores, replace(before, measure="error before"), replace(after, measure="error after")
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return `rows` as columns of equal length."""
+        return columns(map(asdict, self.rows()))
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: by how much the log loss changes."""
+        row, level = self.log_loss, percent(self.scores.confidence_level)
+        if row.a == row.b:
+            return "Scores before and after are the same."
+        change = f"from {number(row.a)} to {number(row.b)}"
+        if math.isnan(row.low):
+            return f"The log loss changes {change}."
+        ends = interval(row.low, row.high, 2, sign="+" if row.low < 0.0 else "")
+        return f"The log loss changes {change}; it falls by {number(row.difference, 2)} ({level}: {ends})."
+
+    def _page(self) -> Page:
+        table = Table(
+            self.scores.header(), [row.cells() for row in self.rows()], right=[1, 2, 3], indent=2, widths=(12, 10, 10)
+        )
+        rows = rows_in_groups(self.scores.n, self.scores.n_groups)
+        note = f"All {rows} were recalibrated by maps that were fitted to other rows (cross-fitting)."
+        return Page(self.verdict, table, ["Lower is better; a positive difference is an improvement.", note])
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild what `to_dict` returned."""
+        scores = _known(Comparison, content["scores"])
+        for name in ("error_a", "error_b"):
+            scores[name] = ConfidenceInterval(**_known(ConfidenceInterval, scores[name]))
+        scores["names"] = tuple(scores["names"])
+        return cls(Comparison(**scores), ComparisonRow(**_known(ComparisonRow, content["log_loss"])))
+
+
+def _known(kind: type[Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries that are fields of a dataclass of this kind."""
+    return {field.name: content[field.name] for field in fields(kind) if field.name in content}

@@ -1,0 +1,222 @@
+"""The public function `recalibrate`: check, cross-fit every method, choose one, fit it to all rows."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from truthcal.core.checks import check_rows, invalid, refuse_fractional
+from truthcal.core.class_rows import has_classes
+from truthcal.core.group_column import check_groups
+from truthcal.core.params import check_choice, check_level, check_rng, check_whole
+from truthcal.inference.assess import assess
+from truthcal.inference.comparison import compare
+from truthcal.inference.paired import paired_mean
+from truthcal.recalibration.maps import LEAST, METHODS
+from truthcal.recalibration.recalibration import Recalibration
+from truthcal.results.assessment import Assessment
+from truthcal.results.comparison import ComparisonRow
+from truthcal.results.recalibration import Candidate, RecalibrationComparison
+from truthcal.sklearn.map_fitting import CellSums, fit_map
+
+_Array = NDArray[np.float64]
+
+
+def recalibrate(
+    y_true: object,
+    y_proba: object,
+    *,
+    method: str = "auto",
+    groups: object = None,
+    sample_weight: object = None,
+    pos_label: object = None,
+    alpha: float = 0.05,
+    n_splits: int = 5,
+    confidence_level: float = 0.95,
+    rng: Any = 0,
+) -> Recalibration:
+    """Find the function that makes probabilities calibrated, if they are not: ``fix = recalibrate(y, p)``.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, pos_label
+        As for `assess`. These rows must not have been used to train the model: its predictions of them are too good.
+    groups : array-like, optional
+        Which rows belong together (patients, matches), as for `assess`. A group is never split.
+    method : str, default "auto"
+        "temperature", "platt", "beta" or "isotonic" fit this method. "auto" chooses among them and "identity", which
+        leaves predictions as they are.
+    alpha : float, default 0.05
+        Level of the test for miscalibration that "auto" needs in order to change anything.
+    n_splits : int, default 5
+        Number of parts for cross-fitting.
+    confidence_level : float, default 0.95
+        Level of the intervals in ``fix.comparison``.
+    rng : int, numpy Generator or None, default 0
+        For splitting the rows, and for tests.
+
+    Returns
+    -------
+    Recalibration
+        ``fix(p_new)`` recalibrates; ``fix.comparison`` has the scores before and after; ``fix.to_json()`` and
+        ``fix.to_sql()`` take it elsewhere. Prints in words.
+
+    Notes
+    -----
+    All methods are fitted by scikit-learn. With log-odds l = ln(p / (1 - p)), temperature scaling is the logistic
+    regression of the outcome on l without an intercept, Platt scaling that on l, and beta calibration that on ln(p)
+    and -ln(1 - p). Isotonic regression is the best non-decreasing function, with ends moved inwards to 1 / (n + 2). No
+    map decreases. None of them but "identity" returns 0 or 1.
+
+    Rows are split at random into `n_splits` parts, and each part is recalibrated by maps fitted to the others. All
+    scores are of these predictions, so a method gains nothing by fitting noise. "auto" keeps "identity" unless the
+    calibration test finds miscalibration at level `alpha`, and then takes the simplest method whose log loss is within
+    one standard error of the best, "identity" among them. So a calibrated model is left alone with a probability of at
+    least 1 - `alpha`. The map that is returned is fitted to all rows.
+
+    Needs scikit-learn: ``pip install 'truthcal[sklearn]'``; reading and applying a stored recalibration does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truthcal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(2000)
+    >>> outcome = rng.random(2000) < truth
+    >>> overconfident = truth**2 / (truth**2 + (1 - truth) ** 2)
+    >>> fix = tc.recalibrate(outcome, overconfident)
+    >>> fix.method
+    'temperature'
+    >>> fix([0.1, 0.5, 0.9]).round(2)
+    array([0.25, 0.5 , 0.75])
+    """
+    check_choice(method, "method", ("auto", *METHODS))
+    alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
+    n_splits, rng = check_whole(n_splits, "n_splits", 2), check_rng(rng)
+    rows = _Rows.of(y_true, y_proba, sample_weight, pos_label, groups)
+    before = rows.assess(rows.p, alpha, level)
+    folds = rows.split(n_splits, rng)
+    sums = CellSums.of(rows.p, rows.y, rows.w, folds)
+    tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
+    fitted = {name: p for name, p in tried.items() if p is not None}
+    candidates = _rank(fitted, rows)
+    chosen, reason = _choose(method, candidates, before, alpha)
+    final = fit_map(chosen, sums.without(None))
+    if final is None or chosen not in fitted:
+        raise _cannot_fit(chosen)
+    p_after = fitted[chosen]
+    after = before if chosen == "identity" else rows.assess(p_after, alpha, level)
+    return Recalibration(chosen, final, reason, _compare(rows, p_after, level), candidates, before, after)
+
+
+class _Rows(NamedTuple):
+    """Checked rows: predictions, outcomes, weights with mean 1, and the number of each row's group."""
+
+    p: _Array
+    y: _Array
+    w: _Array
+    groups: NDArray[np.int64] | None
+    weighted: bool
+
+    @classmethod
+    def of(cls, y_true: object, y_proba: object, sample_weight: object, pos_label: object, groups: object) -> Self:
+        """Check the arguments of the public function."""
+        if has_classes(y_proba):
+            cure = "Pass one column, and `y_true == label` for its class."
+            raise invalid("y_proba", f"must be one-dimensional: `recalibrate` handles one event. {cure}")
+        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
+        refuse_fractional(rows.y)
+        numbers = None if groups is None else check_groups(groups, y_proba, sample_weight)
+        w = np.ones(len(rows.p)) if rows.w is None else rows.w / np.mean(rows.w)
+        return cls(rows.p.astype(np.float64), rows.y.astype(np.float64), w, numbers, rows.w is not None)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments for `assess` and `compare`."""
+        return {"sample_weight": self.w if self.weighted else None, "groups": self.groups, "hard": True}
+
+    def assess(self, p: _Array, alpha: float, level: float) -> Assessment:
+        """Assess predictions of these rows."""
+        found = assess(self.y, p, alpha=alpha, confidence_level=level, **self.options)
+        assert isinstance(found, Assessment)  # one column of predictions
+        return found
+
+    def split(self, n_splits: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return the part of each row: at random and of equal sizes, groups as a whole."""
+        n = len(self.p) if self.groups is None else int(self.groups.max()) + 1
+        part = rng.permutation(n) % min(n_splits, n)
+        return part if self.groups is None else part[self.groups]
+
+    def log_loss(self, p: _Array) -> _Array:
+        """Log loss of each row, as if no prediction were closer to 0 or 1 than LEAST."""
+        p = np.clip(p, LEAST, 1.0 - LEAST)
+        return -np.where(self.y > 0.0, np.log(p), np.log1p(-p))
+
+
+def _wanted(method: str) -> tuple[str, ...]:
+    """Return the methods to try."""
+    return tuple(METHODS) if method == "auto" else ("identity",) if method == "identity" else ("identity", method)
+
+
+def _cross_fit(method: str, p: _Array, sums: CellSums, folds: NDArray[np.intp]) -> _Array | None:
+    """Recalibrate each part by the map fitted to the others; None if a map cannot be fitted."""
+    result = np.empty(len(p))
+    for part in range(int(folds.max()) + 1):
+        held_out = folds == part
+        fitted = fit_map(method, sums.without(part))
+        if fitted is None:
+            return None
+        result[held_out] = fitted(p[held_out])
+    return result
+
+
+def _rank(fitted: Mapping[str, _Array], rows: _Rows) -> tuple[Candidate, ...]:
+    """Compare the log losses of methods with that of the best one."""
+    losses = {name: rows.log_loss(p) for name, p in fitted.items()}
+    means = {name: float(np.average(loss, weights=rows.w)) for name, loss in losses.items()}
+    best = losses[min(means, key=lambda name: means[name])]
+    gaps = {name: paired_mean(loss - best, rows.w, rows.groups) for name, loss in losses.items()}
+    return tuple(Candidate(name, means[name], gap.mean, gap.standard_error) for name, gap in gaps.items())
+
+
+def _choose(method: str, candidates: tuple[Candidate, ...], before: Assessment, alpha: float) -> tuple[str, str]:
+    """Choose the method, and say why."""
+    if method != "auto":
+        return method, "This method was asked for."
+    test = before.test
+    if test.greater > alpha and not test.impossible:
+        return "identity", f"Miscalibration is not significant ({test.format_p(test.greater)})."
+    if len(candidates) == 1:
+        return "identity", "There are too few events, or too few other rows, to fit a map."
+    simplest = next(found for found in candidates if found.within_one_standard_error)
+    if simplest.method == "identity":
+        shown = f"Predictions are miscalibrated ({test.format_p(test.greater)}), but"
+        return "identity", f"{shown} no method improves the log loss of other rows by more than one standard error."
+    best = min(candidates, key=lambda found: found.log_loss).method
+    why = (
+        "It has the best log loss" if best == simplest.method else f"It is the simplest method about as good as {best}"
+    )
+    return simplest.method, f"{why} on rows that it was not fitted to."
+
+
+def _cannot_fit(method: str) -> Exception:
+    """Build the error for a method that cannot be fitted."""
+    problem = f"{method!r} cannot be fitted: rows need more events, or more other rows."
+    return invalid("method", f"{problem} Collect more rows, or pass method='auto'.")
+
+
+def _compare(rows: _Rows, after: _Array, level: float) -> RecalibrationComparison:
+    """Compare predictions before and after, on rows that the map was not fitted to."""
+    scores = compare(rows.y, rows.p, after, confidence_level=level, **rows.options)
+    losses = [-special.xlogy(rows.y, p) - special.xlog1py(1.0 - rows.y, -p) for p in (rows.p, after)]
+    a, b = (float(np.average(loss, weights=rows.w)) for loss in losses)
+    if np.isinf(a):  # an outcome had a predicted probability of 0
+        row = ComparisonRow("log loss", a, b, a, math.nan, math.nan, math.nan)
+    else:
+        gap = paired_mean(losses[0] - losses[1], rows.w, rows.groups)
+        row = ComparisonRow("log loss", a, b, gap.mean, *gap.interval(level), gap.pvalue)
+    return RecalibrationComparison(replace(scores, names=("before", "after")), row)
