@@ -1,0 +1,347 @@
+"""`recalibrate`: fits and choices against slow oracles, what it says before and after, files, and errors."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from oracles import recalibration as oracle
+from scipy import special
+from support.simulation import REPEATS, assert_covered
+
+import truthcal as tc
+
+pytest.importorskip("sklearn")
+from truthcal.sklearn.map_fitting import CellSums, fit_map
+
+METHODS = ("identity", "temperature", "platt", "beta", "isotonic")
+
+
+def rows(n=600, slope=1.0, shift=0.0, seed=0, decimals=None):
+    """Outcomes, and predictions whose log-odds are `slope` times the true ones plus `shift`."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(0.8, 1.6, n)
+    p = special.expit(slope * special.logit(truth) + shift)
+    return (rng.random(n) < truth).astype(int), p if decimals is None else p.round(decimals)
+
+
+def cells_of(y, p, w=None):
+    one_part = np.zeros(len(p), np.intp)
+    return CellSums.of(p, y.astype(float), np.ones(len(p)) if w is None else w, one_part).without(None)
+
+
+# --- fits -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["temperature", "platt", "beta"])
+def test_logistic_fits_maximize_the_likelihood(method, weighted):
+    y, p = rows(slope=1.4, shift=0.3)
+    w = np.random.default_rng(1).exponential(size=len(p)) if weighted else np.ones(len(p))
+    found = fit_map(method, cells_of(y, p, w))
+    beta = oracle.logistic(y, p, w, method)
+    a, b = beta[:2] if method == "beta" else beta[[0, 0]]
+    c = 0.0 if method == "temperature" else beta[-1]
+    np.testing.assert_allclose([found.a, found.b, found.c], [a, b, c], rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_isotonic_fit_is_the_least_squares_fit(weighted):
+    y, p = rows(80, slope=0.5, decimals=2)
+    w = np.random.default_rng(1).exponential(size=len(p)) if weighted else np.ones(len(p))
+    x, expected = oracle.isotonic(y, p, w)
+    np.testing.assert_allclose(fit_map("isotonic", cells_of(y, p, w))(x), expected, rtol=1e-12)
+
+
+def test_many_distinct_predictions_are_merged_without_harm():
+    y, p = rows(60_000, slope=1.3)
+    merged = cells_of(y, p)
+    assert len(merged.p) == 1 << 14
+    exact = oracle.logistic(y, p, np.ones(len(p)), "platt")
+    found = fit_map("platt", merged)
+    np.testing.assert_allclose([found.a, found.c], exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fits_never_decrease(method):
+    y, p = rows(300)
+    q = fit_map(method, cells_of(1 - y, p))(np.linspace(0, 1, 50))  # predictions of the opposite event
+    assert (np.diff(q) >= 0).all()
+
+
+def test_beta_drops_the_coefficient_that_would_make_it_decrease():
+    y, p = rows(300, seed=3)
+    found = fit_map("beta", cells_of((p > 0.5).astype(int) & y, p))
+    assert min(found.a, found.b) >= 0.0
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_predictions_that_separate_the_outcomes_are_fitted(method):
+    p = np.linspace(0.01, 0.99, 40)
+    q = fit_map(method, cells_of((p > 0.5).astype(int), p))(p)
+    assert ((q > 0) & (q < 1)).all()
+    assert (q[p > 0.6] > 0.9).all()
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_no_fit_without_events(method):
+    assert fit_map(method, cells_of(np.zeros(5, int), np.linspace(0.1, 0.5, 5))) is None
+
+
+# --- the choice -------------------------------------------------------------------------------------------------------
+
+
+def cross_fitted(y, p, part):
+    """Predictions of each part by maps that are fitted to the other rows, one method after the other."""
+    found = {}
+    for method in METHODS:
+        found[method] = np.empty(len(p))
+        for k in np.unique(part):
+            fitted = fit_map(method, cells_of(y[part != k], p[part != k]))
+            found[method][part == k] = fitted(p[part == k])
+    return found
+
+
+@pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (1.5, 0.0), (1.3, 0.5), (0.5, 1.0)])
+def test_choice_is_the_simplest_within_one_standard_error(slope, shift):
+    y, p = rows(500, slope, shift, seed=4)
+    part = np.random.default_rng(7).permutation(500) % 5
+    losses = {method: oracle.log_loss(y, q) for method, q in cross_fitted(y, p, part).items()}
+    expected = oracle.simplest_within_one_standard_error(losses)
+    if tc.assess(y, p).test.pvalue > 0.05:
+        expected = "identity"
+    fix = tc.recalibrate(y, p, rng=7)
+    assert fix.method == expected
+    assert {found.method: pytest.approx(found.log_loss) for found in fix.candidates} == {
+        method: loss.mean() for method, loss in losses.items()
+    }
+
+
+def test_choice_with_groups_splits_no_group_and_counts_groups():
+    y, p = rows(900, 1.6, seed=5)
+    groups = np.random.default_rng(0).integers(0, 60, 900)
+    fix = tc.recalibrate(y, p, groups=groups, rng=7)
+    _, numbers = np.unique(groups, return_inverse=True)
+    part = (np.random.default_rng(7).permutation(60) % 5)[numbers]
+    losses = {method: oracle.log_loss(y, q) for method, q in cross_fitted(y, p, part).items()}
+    assert fix.method == oracle.simplest_within_one_standard_error(losses, groups)
+    for found in fix.candidates:
+        assert found.log_loss == pytest.approx(losses[found.method].mean())
+    assert fix.comparison.scores.n_groups == 60
+
+
+def test_map_is_fitted_to_all_rows():
+    y, p = rows(600, 1.6)
+    fix = tc.recalibrate(y, p)
+    assert fix.method == "temperature"
+    assert fix.map == fit_map("temperature", cells_of(y, p))
+
+
+def test_comparison_is_of_rows_that_the_map_was_not_fitted_to():
+    y, p = rows(600, 1.6, seed=2)
+    part = np.random.default_rng(0).permutation(600) % 5
+    after = cross_fitted(y, p, part)["isotonic"]
+    found = tc.recalibrate(y, p, method="isotonic").comparison
+    assert found.log_loss.b == pytest.approx(oracle.log_loss(y, after).mean())
+    assert found.log_loss.a == pytest.approx(oracle.log_loss(y, p).mean())
+    scores = tc.compare(y, p, after)
+    assert dataclasses.replace(found.scores, names=("a", "b")) == scores
+    difference = oracle.log_loss(y, p) - oracle.log_loss(y, after)
+    error = difference.std(ddof=1) / math.sqrt(600)
+    assert found.log_loss.difference == pytest.approx(difference.mean())
+    assert (found.log_loss.high - found.log_loss.low) / error == pytest.approx(2 * special.stdtrit(599, 0.975))
+
+
+def test_weight_is_the_same_as_repetition_for_the_fit():
+    y, p = rows(300, 1.6, decimals=2)
+    w = np.random.default_rng(0).integers(0, 4, 300)
+    weighted = tc.recalibrate(y, p, sample_weight=w, method="beta").map
+    repeated = tc.recalibrate(np.repeat(y, w), np.repeat(p, w), method="beta").map
+    np.testing.assert_allclose([weighted.a, weighted.b, weighted.c], [repeated.a, repeated.b, repeated.c], rtol=1e-5)
+
+
+def test_identity_is_kept_if_nothing_is_shown():
+    y, p = rows(400, seed=1)
+    fix = tc.recalibrate(y, p)
+    assert fix.method == "identity"
+    assert not fix.changes
+    assert (fix(p) == p).all()
+    assert fix.reason.startswith("Miscalibration is not significant (p = ")
+    assert str(fix).startswith("Predictions stay as they are. Miscalibration is not significant (p = ")
+    assert fix.comparison.verdict == "Scores before and after are the same."
+    assert fix.after is fix.before
+
+
+def test_identity_is_kept_if_no_map_helps():
+    """A significant test by chance, of calibrated predictions."""
+    y, p = rows(600, seed=1)
+    fix = tc.recalibrate(y, p)
+    assert fix.before.test.pvalue < 0.05
+    assert fix.method == "identity"
+    assert fix.reason.startswith("Predictions are miscalibrated (p = 0.03")
+    assert fix.reason.endswith("no method improves the log loss of other rows by more than one standard error.")
+
+
+def test_few_events_are_left_alone():
+    fix = tc.recalibrate([1, 0, 0, 0, 0, 0, 0, 0], [0.01] * 8)
+    assert fix.method == "identity"
+
+
+def test_too_few_events_to_fit():
+    fix = tc.recalibrate([1] + [0] * 30, [0.0001] * 31)
+    assert fix.reason == "There are too few events, or too few other rows, to fit a map."
+
+
+def test_impossible_outcomes_are_recalibrated():
+    y, p = rows(2000, 1.0, seed=1)
+    p = np.where(p < 0.1, 0.0, p)
+    fix = tc.recalibrate(y, p)
+    assert fix.changes
+    assert fix([0.0])[0] > 0
+    assert fix.comparison.log_loss.a == math.inf
+    assert fix.comparison.verdict.startswith("The log loss changes from inf to 0.")
+
+
+def test_words():
+    y, p = rows(2000, 1.6)
+    fix = tc.recalibrate(y, p)
+    first, second, *_ = str(fix).splitlines()
+    end = "on rows that it was not fitted to."
+    assert first == f"Recalibrate by temperature scaling. It is the simplest method about as good as beta {end}"
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000)
+    best = tc.recalibrate(rng.random(2000) < truth, special.expit(2 * special.logit(truth)))
+    assert best.reason == f"It has the best log loss {end}"
+    row = fix.comparison.log_loss
+    assert second.startswith(
+        f"The log loss changes from {row.a:.4g} to {row.b:.4g}; it falls by {row.difference:.2g} (95%: "
+    )
+    assert "After recalibration: Calibrated as far as 2,000 rows can tell." in str(fix)
+    assert list(fix.frame()["measure"]) == ["log loss", "ATB", "Brier score", "error before", "error after"]
+    assert tc.recalibrate(y, p, method="platt").reason == "This method was asked for."
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_file_keeps_everything_but_the_assessments(tmp_path, method):
+    y, p = rows(500, 1.6)
+    fix = tc.recalibrate(y, p, method=method)
+    text = fix.to_json(tmp_path / "fix.json")
+    for source in (tmp_path / "fix.json", str(tmp_path / "fix.json"), text):
+        read = tc.Recalibration.from_json(source)
+        assert read == fix
+        assert (read(p) == fix(p)).all()
+        assert str(read).splitlines()[0] == str(fix).splitlines()[0]
+    assert json.loads(text)["version"] == 1
+
+
+def test_file_keeps_infinities_and_missing_numbers():
+    y, p = rows(2000, 1.0, seed=1)
+    fix = tc.recalibrate(y, np.where(p < 0.1, 0.0, p))
+    read = tc.Recalibration.from_json(fix.to_json())
+    assert read.comparison.log_loss.a == math.inf
+    assert math.isnan(read.comparison.log_loss.low)
+
+
+BAD_FILES = {
+    "json": ("{not json", r"the recalibration cannot be read: text is not valid JSON: "),
+    "other": ('{"a": 1}', r"text is written by something else than `Recalibration\.to_json`\."),
+    "version": (
+        '{"format": "truthcal recalibration", "version": 9}',
+        r"text is of version 9, which needs a newer truthcal",
+    ),
+    "method": (
+        '{"format": "truthcal recalibration", "version": 1, "method": "x"}',
+        r"`method` must be one of 'identity'",
+    ),
+    "part": (
+        '{"format": "truthcal recalibration", "version": 1, "method": "beta"}',
+        r"text is incomplete: 'comparison'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_other_files_are_refused(case):
+    text, message = BAD_FILES[case]
+    with pytest.raises(ValueError, match=message):
+        tc.Recalibration.from_json(text)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "magic"}, r"`method` must be one of 'auto', 'identity', 'temperature', .*; got 'magic'\."),
+        ({"n_splits": 1}, r"`n_splits` must be at least 2; got 1\."),
+        ({"alpha": 5}, r"`alpha` must lie strictly between 0 and 1; got 5\.0\. For 5%, pass 0\.05\."),
+        ({"y_proba": np.full((4, 3), 1 / 3)}, r"`y_proba` must be one-dimensional: `recalibrate` handles one event\."),
+        ({"y_true": [0, 0.5, 1, 1]}, r"`y_true` must contain only 0 and 1 here; found 0\.5 at row 1"),
+        ({"y_true": [0, 0, 0, 0], "method": "platt"}, r"`method` 'platt' cannot be fitted: rows need more events"),
+    ],
+)
+def test_invalid_arguments(arguments, message):
+    given = {"y_true": [0, 1, 0, 1], "y_proba": [0.1, 0.8, 0.3, 0.6]} | arguments
+    with pytest.raises(ValueError, match=message):
+        tc.recalibrate(**given)
+
+
+def test_new_predictions_are_checked():
+    fix = tc.recalibrate(*rows(300, 1.6))
+    with pytest.raises(
+        ValueError, match=r"`y_proba` must lie in \[0, 1\]; found 10\.0 at row 0 .* Percentages\? Divide by 100\."
+    ):
+        fix([10.0, 90.0])
+    assert fix([0.5]).dtype == np.float64
+
+
+# --- how often the sentences are true ---------------------------------------------------------------------------------
+
+CALIBRATED = {
+    "common": lambda rng, n: rng.beta(0.8, 1.6, n),
+    "rare": lambda rng, n: special.expit(rng.normal(-4, 1, n)),
+    "steps": lambda rng, n: rng.integers(1, 20, n) / 20,
+}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_calibrated_predictions_stay_as_they_are(name):
+    kept = 0
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(seed)
+        p = CALIBRATED[name](rng, 800)
+        kept += not tc.recalibrate(rng.random(800) < p, p, rng=seed).changes
+    assert_covered(kept, REPEATS, name, coverage=0.95)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("slope", "shift"), [(1.5, 0.0), (1.0, 0.5), (0.7, -0.3)])
+def test_gains_are_as_large_as_reported(slope, shift):
+    """The interval contains the expected gain of the returned map, and nothing looks too good after the fit."""
+    truth = np.random.default_rng(99).beta(0.8, 1.6, 100_000)
+    p_all = special.expit(slope * special.logit(truth) + shift)
+
+    def loss(p):
+        return -truth * np.log(p) - (1 - truth) * np.log1p(-p)
+
+    hits = changed = too_good = wrong = 0
+    for seed in range(REPEATS // 2):
+        y, p = rows(1000, slope, shift, seed)
+        fix = tc.recalibrate(y, p, rng=seed)
+        gain = np.mean(loss(p_all) - loss(fix(p_all)))
+        row = fix.comparison.log_loss
+        if fix.changes:
+            changed += 1
+            hits += row.low <= gain <= row.high
+            too_good += fix.after.kind == "too good"
+            wrong += fix.after.test.pvalue <= 0.05
+    assert changed >= 0.7 * (REPEATS // 2)
+    assert_covered(hits, changed, "gain", coverage=0.92)
+    assert_covered(changed - too_good, changed, "too good", coverage=0.98)
+    assert_covered(changed - wrong, changed, "calibrated after", coverage=0.92)
