@@ -6,9 +6,9 @@ import os
 import secrets
 import stat
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # Magic bytes -> the class that reads the file.
@@ -17,14 +17,22 @@ READERS = {b"TRUTHCAL": "Sketch", b"TRUTHTAB": "SketchTable", b"TRUTHMUL": "Mult
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to the file `path`. On any failure (full disk, interrupt) the previous file remains."""
+    with open_atomically(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def open_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that replaces `path` at the end. On any failure the previous file remains."""
     if Path(path).exists() and not Path(path).is_file():  # a pipe or a device must be written to, not replaced
-        Path(path).write_bytes(data)
+        with open(path, "wb") as file:
+            yield file
         return
     target = Path(os.path.realpath(path))
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with open(scratch, "xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():  # keep its permissions
@@ -33,7 +41,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             scratch.unlink()
-        if isinstance(error, OSError):  # report the user's path, not the temporary one
+        if isinstance(error, OSError) and error.filename in (None, str(scratch)):
+            # report the user's path, not the temporary one
             raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
 

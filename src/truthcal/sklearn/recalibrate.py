@@ -194,7 +194,7 @@ def _choose(method: str, candidates: tuple[Candidate, ...], before: Assessment, 
         return "identity", "There are too few events, or too few other rows, to fit a map."
     simplest = next(found for found in candidates if found.within_one_standard_error)
     if simplest.method == "identity":
-        shown = f"Predictions are miscalibrated ({test.format_p(test.greater)}), but"
+        shown = f"Miscalibration is significant ({test.format_p(test.greater)}), but"
         return "identity", f"{shown} no method improves the log loss of other rows by more than one standard error."
     best = min(candidates, key=lambda found: found.log_loss).method
     why = (

@@ -1,0 +1,165 @@
+"""Copy a file of rows with one more column, which is computed from a column of probabilities."""
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.source import Source, arrow, errors_naming
+from truthcal.io.files.text_input import UTF8_MARK, TextInput
+
+_Array = NDArray[np.float64]
+_Function = Callable[[_Array], _Array]
+
+_ROWS = 1 << 16  # rows that are computed at a time
+
+
+def add_column(source: Source, name: str, new: str, function: _Function, out: BinaryIO) -> int:
+    """Write the file to `out` with the column `new`, a function of the probabilities `name`. Returns the row count.
+
+    Text is copied as it is, apart from unnecessary quotes in CSV. The format is that of the source.
+    """
+    source = preview_columns(source, [name]).source
+    if name not in source.header:
+        raise ValueError(f"{source}: has no column {name!r}; its columns are {', '.join(source.header)}.")
+    if new in source.header:
+        raise ValueError(f"{source}: already has a column {new!r}; rename it.")
+    compute = _Computer(str(source), name, function)
+    with errors_naming(source):
+        _COPIES[source.format.name](source, name, new, compute, out)
+    return compute.rows
+
+
+class _Computer:
+    """Computes the new column batch by batch, and counts rows so that errors can name them."""
+
+    def __init__(self, where: str, name: str, function: _Function) -> None:
+        self.rows = 0
+        self._where, self._name, self._function = where, name, function
+
+    def __call__(self, p: _Array) -> _Array:
+        with np.errstate(invalid="ignore"):
+            bad = ~((p >= 0.0) & (p <= 1.0))
+        if bad.any():
+            first = int(bad.argmax())
+            shown = "missing" if np.isnan(p[first]) else f"{p[first]:g}"
+            raise self._refuse(first, shown)
+        self.rows += len(p)
+        return self._function(p)
+
+    def parse(self, fields: list[Any], point: str = ".") -> _Array:
+        """Convert fields of text or JSON to numbers; a missing one becomes nan."""
+        p = np.empty(len(fields))
+        for i, field in enumerate(fields):
+            try:
+                p[i] = np.nan if field in (None, "") else float(str(field).replace(point, "."))
+            except ValueError:
+                raise self._refuse(i, repr(field)) from None
+        return p
+
+    def _refuse(self, row: int, shown: str) -> Exception:
+        place = f"{self._where}: column {self._name!r} must hold probabilities between 0 and 1"
+        return ValueError(f"{place}, but row {self.rows + row} is {shown}. Correct or remove such rows.")
+
+
+def _copy_csv(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
+    with TextInput(source) as stream:
+        reader = csv.reader(_text_lines(stream), delimiter=source.delimiter)
+        header = next(line for line in reader if line)
+        place, point = header.index(name), "."
+        out.write(_csv_lines([[*header, new]], source.delimiter))
+        for lines in _chunks(line for line in reader if line):
+            fields = [_field(line, place) for line in lines]
+            if source.delimiter != "," and any("," in field for field in fields):
+                point = ","
+            results = [repr(x).replace(".", point) for x in compute(compute.parse(fields, point)).tolist()]
+            rows = ([*line, result] for line, result in zip(lines, results, strict=True))
+            out.write(_csv_lines(rows, source.delimiter))
+
+
+def _csv_lines(rows: Iterable[list[str]], delimiter: str) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _field(line: list[str], place: int) -> str:
+    """Return a field of a CSV line, empty if the line is too short."""
+    return line[place].strip() if place < len(line) else ""
+
+
+def _copy_json(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
+    with TextInput(source) as stream:
+        for lines in _chunks(line for line in _text_lines(stream) if line.strip()):
+            results = compute(compute.parse([json.loads(line).get(name) for line in lines])).tolist()
+            for line, result in zip(lines, results, strict=True):
+                body = line.rstrip()[:-1].rstrip()  # without the closing brace
+                out.write(f"{body}, {json.dumps(new, ensure_ascii=False)}: {result!r}}}\n".encode())
+
+
+def _copy_parquet(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(source.path) as file:
+        schema = file.schema_arrow.append(arrow().field(new, arrow().float64()))
+        with pyarrow.parquet.ParquetWriter(out, schema) as writer:
+            for batch in file.iter_batches(_ROWS):
+                writer.write_batch(_with_column(batch, name, schema, compute))
+
+
+def _copy_arrow(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
+    ipc = arrow().ipc
+    with arrow().memory_map(str(source.path)) as file:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        reader = ipc.open_file(file) if is_file else ipc.open_stream(file)
+        schema = reader.schema.append(arrow().field(new, arrow().float64()))
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+        with (ipc.new_file if is_file else ipc.new_stream)(out, schema) as writer:
+            for batch in batches:
+                writer.write_batch(_with_column(batch, name, schema, compute))
+
+
+def _with_column(batch: Any, name: str, schema: Any, compute: _Computer) -> Any:
+    column = batch.column(batch.schema.get_field_index(name)).cast(arrow().float64())
+    result = compute(column.to_numpy(zero_copy_only=False).astype(np.float64))
+    return arrow().RecordBatch.from_arrays([*batch.columns, arrow().array(result)], schema=schema)
+
+
+_COPIES = {"CSV": _copy_csv, "JSON lines": _copy_json, "Parquet": _copy_parquet, "Arrow": _copy_arrow}
+
+
+def _text_lines(stream: TextInput) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text with their ends."""
+    buffered = io.BufferedReader(_Readable(stream), 1 << 20)
+    if buffered.peek(3)[:3] == UTF8_MARK:
+        buffered.read(3)
+    yield from io.TextIOWrapper(buffered, encoding="utf-8", newline="")
+
+
+class _Readable(io.RawIOBase):
+    """The bytes of a text file for Python's buffered reader."""
+
+    def __init__(self, stream: TextInput) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _chunks(lines: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield lists of rows of limited length."""
+    iterator = iter(lines)
+    while chunk := list(itertools.islice(iterator, _ROWS)):
+        yield chunk

@@ -1,0 +1,110 @@
+"""Copies of files with one more column: other columns stay as they are, in every format."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from truthcal.core.file_format import open_atomically
+from truthcal.io.files.add_column import add_column
+from truthcal.io.files.find_files import find_sources
+
+P = [0.0, 0.1, 0.25, 1.0]
+
+
+def copy(path, name="p", new="q"):
+    out = io.BytesIO()
+    rows = add_column(find_sources([str(path)])[0], name, new, lambda p: (p + 1.0) / 3.0, out)
+    return rows, out.getvalue()
+
+
+def expected(p):
+    return [(float(x) + 1.0) / 3.0 for x in p]
+
+
+def test_csv_keeps_the_text_of_other_columns(tmp_path):
+    (tmp_path / "a.csv").write_text('id,p,"name, full"\n007,0.10,"a ""b"", c"\n\n2,2.5e-1,é\n', encoding="utf-8")
+    n, data = copy(tmp_path / "a.csv")
+    header, *rows = csv.reader(io.StringIO(data.decode()))
+    assert (n, header) == (2, ["id", "p", "name, full", "q"])
+    assert [row[:3] for row in rows] == [["007", "0.10", 'a "b", c'], ["2", "2.5e-1", "é"]]
+    assert [float(row[3]) for row in rows] == expected([0.1, 0.25])
+
+
+def test_csv_with_other_delimiters_and_compression(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfp;x\r\n0,5;a\r\n0,25;b\r\n"))
+    _, data = copy(tmp_path / "a.csv.gz")
+    assert data.decode() == "p;x;q\n0,5;a;0,5\n0,25;b;0,4166666666666667\n"
+
+
+def test_json_lines_keep_their_text(tmp_path):
+    lines = ['{"p": 0.10, "big": 12345678901234567890, "x": [1, 2]}', '{"x": "}", "p": 1}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    n, data = copy(tmp_path / "a.jsonl")
+    found = data.decode().splitlines()
+    assert n == 2
+    assert [line.startswith(old[:-1]) for line, old in zip(found, lines, strict=True)] == [True, True]
+    assert [json.loads(line)["q"] for line in found] == expected([0.1, 1])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows"])
+def test_tables_keep_their_types(tmp_path, kind):
+    table = pa.table({"p": pa.array(P, pa.float32()), "d": pa.array([1, 2, 3, 4], pa.date32()), "s": list("abcd")})
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path, row_group_size=3)
+    else:
+        with (pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream)(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=3)
+    n, data = copy(path)
+    (tmp_path / f"b.{kind}").write_bytes(data)
+    if kind == "parquet":
+        found = pq.read_table(tmp_path / f"b.{kind}")
+    else:
+        found = (pa.ipc.open_file if kind == "arrow" else pa.ipc.open_stream)(data).read_all()
+    assert n == 4
+    assert found.drop(["q"]).equals(table)
+    assert found["q"].to_pylist() == expected(np.array(P, np.float32).astype(float))
+
+
+def test_rows_are_counted_across_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("truthcal.io.files.add_column._ROWS", 2)
+    (tmp_path / "a.csv").write_text("p\n" + "0.5\n" * 5 + "7\n")
+    with pytest.raises(ValueError, match=r"column 'p' must hold probabilities between 0 and 1, but row 5 is 7\."):
+        copy(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('p\n0.5\n""\n', r"a\.csv: column 'p' .* but row 1 is missing\. Correct or remove such rows\."),
+        ("p\n0.5\nhigh\n", r"but row 1 is 'high'\."),
+        ("p\n0.5\nnan\n", r"but row 1 is missing"),
+        ("x\n0.5\n", r"a\.csv: has no column 'p'; its columns are x\."),
+        ("p,q\n0.5,1\n", r"a\.csv: already has a column 'q'; rename it\."),
+    ],
+)
+def test_bad_rows_are_refused(tmp_path, text, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        copy(tmp_path / "a.csv")
+
+
+def test_file_is_replaced_at_the_end_or_not_at_all(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="stop"), open_atomically(path) as file:  # noqa: PT012
+        file.write(b"new")
+        raise RuntimeError("stop")
+    assert path.read_text() == "old"
+    with open_atomically(path) as file:
+        file.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(Path(tmp_path).iterdir()) == [path]
