@@ -8,6 +8,7 @@ from truthcal.plots.binned_reliability import BinnedReliabilityDisplay
 from truthcal.plots.blend import BlendDisplay
 from truthcal.plots.expected_scores import BestResponseDisplay, ExpectedScoreDisplay
 from truthcal.plots.over_time import OverTimeDisplay
+from truthcal.plots.recalibration import RecalibrationDisplay
 from truthcal.plots.reliability import ReliabilityDisplay
 from truthcal.plots.scale_profile import ScaleProfileDisplay
 from truthcal.plots.segments import SegmentsDisplay
@@ -21,6 +22,7 @@ __all__ = [
     "BlendDisplay",
     "ExpectedScoreDisplay",
     "OverTimeDisplay",
+    "RecalibrationDisplay",
     "ReliabilityDisplay",
     "ScaleProfileDisplay",
     "SegmentsDisplay",
