@@ -166,7 +166,7 @@ def test_identity_is_kept_if_nothing_is_shown():
     assert not fix.changes
     assert (fix(p) == p).all()
     assert fix.reason.startswith("Miscalibration is not significant (p = ")
-    assert str(fix).startswith("Predictions stay as they are. Miscalibration is not significant (p = ")
+    assert str(fix).startswith("Predictions stay as they are.\nMiscalibration is not significant (p = ")
     assert fix.comparison.verdict == "Scores before and after are the same."
     assert fix.after is fix.before
 
@@ -178,7 +178,7 @@ def test_identity_is_kept_if_no_map_helps():
     assert fix.before.test.pvalue < 0.05
     assert fix.method == "identity"
     assert fix.reason.startswith("Miscalibration is significant (p = 0.03")
-    assert fix.reason.endswith("no method improves the log loss of other rows by more than one standard error.")
+    assert fix.reason.endswith("of rows that it was not fitted to by more than one standard error.")
 
 
 def test_few_events_are_left_alone():
@@ -204,15 +204,16 @@ def test_impossible_outcomes_are_recalibrated():
 def test_words():
     y, p = rows(2000, 1.6)
     fix = tc.recalibrate(y, p)
-    first, second, *_ = str(fix).splitlines()
+    first, reason, effect, *_ = str(fix).splitlines()
     end = "on rows that it was not fitted to."
-    assert first == f"Recalibrate by temperature scaling. It is the simplest method about as good as beta {end}"
+    assert first == "Recalibrate by temperature scaling."
+    assert reason == f"It is the simplest method about as good as beta {end}"
     rng = np.random.default_rng(0)
     truth = rng.random(2000)
     best = tc.recalibrate(rng.random(2000) < truth, special.expit(2 * special.logit(truth)))
     assert best.reason == f"It has the best log loss {end}"
     row = fix.comparison.log_loss
-    assert second.startswith(
+    assert effect.startswith(
         f"The log loss changes from {row.a:.4g} to {row.b:.4g}; it falls by {row.difference:.2g} (95%: "
     )
     assert "After recalibration: Calibrated as far as 2,000 rows can tell." in str(fix)

@@ -68,11 +68,11 @@ def refresh(path):
     page, names = path.read_text(encoding="utf-8"), {"__name__": "recipe"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         sys.path.insert(0, folder)
-        for language, code, shown in examples(page):
+        for language, code, _ in examples(page):
             start = f"```{language}\n{code}```\n"
             printed = run(language, code, names).rstrip()
             new = f"{start}\n```\n{printed}\n```\n" if printed else start
-            old = re.compile(re.escape(start) + (r"\n```\n.*?^```\n" if shown else ""), re.MULTILINE | re.DOTALL)
+            old = re.compile(re.escape(start) + r"(?:\n```\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
             page = old.sub(lambda _, new=new: new, page, count=1)
     path.write_text(page, encoding="utf-8")
 

@@ -69,8 +69,8 @@ class Recalibration(PageResult):
     def verdict(self) -> str:
         """The decision, its reason and its effect in words."""
         if not self.changes:
-            return f"Predictions stay as they are. {self.reason}"
-        return f"Recalibrate by {_NAMES[self.method]}. {self.reason}\n{self.comparison.verdict}"
+            return f"Predictions stay as they are.\n{self.reason}"
+        return f"Recalibrate by {_NAMES[self.method]}.\n{self.reason}\n{self.comparison.verdict}"
 
     def to_sql(self, dialect: str = "duckdb", *, y_proba: str = "p") -> str:
         """Return the SQL expression that recalibrates the column `y_proba`.

@@ -195,7 +195,10 @@ def _choose(method: str, candidates: tuple[Candidate, ...], before: Assessment, 
     simplest = next(found for found in candidates if found.within_one_standard_error)
     if simplest.method == "identity":
         shown = f"Miscalibration is significant ({test.format_p(test.greater)}), but"
-        return "identity", f"{shown} no method improves the log loss of other rows by more than one standard error."
+        return (
+            "identity",
+            f"{shown} no method improves the log loss\nof rows that it was not fitted to by more than one standard error.",
+        )
     best = min(candidates, key=lambda found: found.log_loss).method
     why = (
         "It has the best log loss" if best == simplest.method else f"It is the simplest method about as good as {best}"
