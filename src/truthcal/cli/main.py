@@ -17,9 +17,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from truthcal.cli.command_table import COMMANDS
 from truthcal.cli.errors import error_text
 from truthcal.cli.output import announce_compiling, discard_output, print_error, print_warnings_as_messages
-from truthcal.cli.parser import COMMANDS, build_parser, parse_arguments
+from truthcal.cli.parser import build_parser, parse_arguments
 from truthcal.cli.request import Request
 
 _WRONG, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
