@@ -20,7 +20,7 @@ class Command:
 
 _CSV = "predictions.csv"
 # Of commands that read rows with outcomes.
-_INPUT = " format rule answers percent missing fractional question close horizon"
+_INPUT = " format rule answers percent where missing fractional question close horizon"
 COMMANDS = (
     Command(
         "assess",
@@ -35,6 +35,7 @@ COMMANDS = (
             ("many classes: one column for each of them", f"truthcal assess {_CSV} --label kind --proba-prefix p_"),
             ("rows of the same match belong together", f"truthcal assess {_CSV} --group match_id"),
             ("has calibration changed over time?", f"truthcal assess {_CSV} --time date --window week"),
+            ("assess some of the rows", f"truthcal assess {_CSV} --where \"season >= 2018 and region = 'north'\""),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
             ("read the output of another program", "zcat big.csv.gz | truthcal assess -"),
             ("assess a language model: samples of lm-eval", "truthcal assess samples_arc_easy_2026-01-31.jsonl"),
@@ -86,7 +87,7 @@ COMMANDS = (
             ("audit two events", "truthcal audit --truth 0.25,0.75"),
             ("audit samples from a population", "truthcal audit --truth 0.2,0.4,0.6,0.8 --stage ex_ante --n-rows 4"),
         ),
-        "rows? proba-as-truth truth stage n-rows measures max-rows seed json markdown",
+        "rows? proba-as-truth where truth stage n-rows measures max-rows seed json markdown",
     ),
     Command(
         "sketch",
@@ -145,7 +146,7 @@ COMMANDS = (
             ),
             ("from sketches by day", "truthcal watch days.sketch --window week --state churn.tcm --report churn.html"),
         ),
-        "files label proba pos-label watch-time due watch-group by watch-window time-unit state monitor-alpha "
+        "files label proba pos-label watch-time due watch-group by where watch-window time-unit state monitor-alpha "
         "watch-report title json markdown",
     ),
     Command(

@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from truthcal.io.files.load import EXACT_ROWS, Loaded, load
 from truthcal.io.files.preview import Preview, preview_columns
 from truthcal.io.files.source import Source
 from truthcal.io.files.stdin import spool_stdin
+from truthcal.io.files.where import parse_where
 from truthcal.io.files.windows import TimeOptions
 
 STDIN = "-"
@@ -94,7 +95,7 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
     sketches = sketches_in(request.files)
     if sketches:
         return _read_input_sketches(request, sketches, tuple(sketches))
-    with open_inputs(request.files) as found:
+    with open_inputs(request) as found:
         request, prepared = prepare_inputs(request, found)
         sources = prepared.sources
         names = (request.label, *request.proba, request.weight, *request.by, request.group, request.key, request.time)
@@ -166,20 +167,30 @@ def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> 
 
 
 @contextlib.contextmanager
-def open_inputs(files: Sequence[str]) -> Iterator[list[Source]]:
-    """Find the input files; stdin is copied to a temporary file that exists within this context."""
+def open_inputs(request: Request) -> Iterator[list[Source]]:
+    """Find the input files; stdin is copied to a temporary file that exists within this context.
+
+    They have the condition of the request, if there is one, that rows must meet.
+    """
+    where, files = None if request.where is None else parse_where(request.where), request.files
     if STDIN not in files:
         sources = find_sources(list(files))
         for source in sources:
             _refuse_input_name_not_utf8(source)
-        yield sources
+        yield [replace(source, where=where) for source in sources]
         return
     if len(files) > 1:
         raise ValueError("`-` (standard input) must be the only input. Combine files with cat.")
     if sys.stdin.isatty():
         raise ValueError("`-` reads standard input, which is a terminal. Pipe a file: truthcal ... - < predictions.csv")
     with spool_stdin(sys.stdin.buffer) as source:
-        yield [source]
+        yield [replace(source, where=where)]
+
+
+def print_where(request: Request, sources: Sequence[Source]) -> None:
+    """Print how many rows were kept by --where, for commands whose results have no notes."""
+    if sources[0].where is not None:
+        print_message(request, sources[0].where.note)
 
 
 def guess_input_columns(request: Request, preview: Preview) -> Guess:
@@ -256,7 +267,7 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
         other = "standard input" if others[0] == STDIN else others[0]
         raise ValueError(f"{other}: not a sketch, but {names[0]} is one; pass only sketches, or only files of rows.")
     roles = ("label", "proba", "proba_prefix", "weight", "pos_label", "group")
-    columns = (*roles, "question", "close", "missing", "fractional")
+    columns = (*roles, "question", "close", "where", "missing", "fractional")
     flag = next((f"--{name.replace('_', '-')}" for name in columns if getattr(request, name)), None)
     if flag is not None:
         raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")

@@ -135,6 +135,11 @@ _OPTIONS = {
         choices=("all", "top"),
     ),
     "percent": _option("confidences without a percent sign are percentages, too", "--percent", action="store_true"),
+    "where": _option(
+        "keep only rows that meet a condition on any columns: \"season >= 2018 and region in ('north', 'south')\"",
+        "--where",
+        metavar="CONDITION",
+    ),
     "missing": _option(
         "leave out rows whose outcome or probability is missing or void, and count them", "--missing", choices=("drop",)
     ),
@@ -222,14 +227,14 @@ _COLUMNS = (
     "group",
     "watch-group",
 )
-_INPUT_OPTIONS = ("format", "rule", "answers", "percent", "missing", "fractional")
+_INPUT_OPTIONS = ("format", "rule", "answers", "percent", "where", "missing", "fractional")
 _FORECASTS = ("question", "forecast-time", "close", "horizon")
 
 
 def add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
     """Add the named options of a command to its parser."""
     columns = parser.add_argument_group("columns (--label and --proba are guessed if the choice is unambiguous)")
-    inputs = parser.add_argument_group("evaluation files of language models, and rows to leave out")
+    inputs = parser.add_argument_group("evaluation files of language models, and rows to keep or to leave out")
     forecasts = parser.add_argument_group("several forecasts per question over time (also needs --time)")
     groups = dict.fromkeys(_COLUMNS, columns) | dict.fromkeys(_INPUT_OPTIONS, inputs)
     groups |= dict.fromkeys(_FORECASTS, forecasts)

@@ -45,10 +45,10 @@ def announce_compiling(request: Request) -> None:
     notice.on_compile = announce if watched_stderr() is not None and request.command != "warmup" else None
 
 
-def print_error(message: str) -> None:
-    """Print an error or a warning to stderr."""
+def print_error(message: str, lines: Sequence[str] = ()) -> None:
+    """Print an error or a warning to stderr, and more lines below it."""
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed, too
-        sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
+        sys.stderr.write("\n".join([f"truthcal: {escape_control_characters(message)}", *lines, ""]))
 
 
 def print_warnings_as_messages(quiet: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import truthcal as tc
 from truthcal.audits.derived import DERIVED
 from truthcal.cli.column_guess import guess
-from truthcal.cli.inputs import open_inputs, sketches_in
+from truthcal.cli.inputs import open_inputs, print_where, sketches_in
 from truthcal.cli.output import as_rows, print_json, print_message, print_result
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
@@ -20,6 +20,8 @@ def run(request: Request) -> int:
         raise ValueError("pass one file of predictions, or true probabilities: --truth 0.25,0.75")
     measures = list(request.measures) or None
     options: dict[str, Any] = {"stage": request.stage, "n_rows": request.n_rows, "rng": request.seed}
+    if request.where is not None and request.truth:
+        raise ValueError("--where chooses rows of a file, but --truth has none; omit it.")
     if request.truth:
         result = tc.audit(list(request.truth), measures, **options)
     else:
@@ -37,11 +39,13 @@ def _read_predictions(request: Request) -> Any:
         raise ValueError("`audit` takes one column of predictions; name one with --proba.")
     if sketches_in(request.files):
         raise ValueError("`audit` needs individual predictions, which a sketch does not have; pass a file of rows.")
-    with open_inputs(request.files) as sources:
+    with open_inputs(request) as sources:
         preview = preview_columns(sources[0], request.proba)
         sources[0] = preview.source
         guessed = guess(preview.columns, proba=request.proba, where=str(sources[0]), label_elsewhere="")
         for message in guessed.messages:
             print_message(request, message)
         (name,) = guessed.y_proba
-        return load(sources, ColumnRoles.predictions_only(name), exact_rows=None)[name].p
+        predictions = load(sources, ColumnRoles.predictions_only(name), exact_rows=None)[name].p
+        print_where(request, sources)
+        return predictions

@@ -19,6 +19,7 @@ from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.join import join_files
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
+from truthcal.io.files.where import parse_where
 
 _NO_ROWS = "models are compared row by row, but a sketch has no rows; pass files of rows."
 
@@ -63,7 +64,10 @@ def _read_two_columns_to_compare(request: Request) -> Data:
 
 def _read_two_files_to_compare(request: Request) -> Data:
     refuse_input_options(request)
-    request, sources, prepared = _prepare_two_files(request, _find_two_files_to_compare(request))
+    where = None if request.where is None else parse_where(request.where)
+    found = [dataclasses.replace(source, where=where) for source in _find_two_files_to_compare(request)]
+    request, sources, prepared = _prepare_two_files(request, found)
+    _keep_where(sources)
     key = str(request.key)
     first = _guess_in(request, 0, sources, None)
     second = _guess_in(request, 1, sources, first.y_true)
@@ -85,6 +89,18 @@ def _read_two_files_to_compare(request: Request) -> Data:
     columns = {**describe_columns(request, first, proba), "key": key}
     facts = input_facts(request, prepared, filters)
     return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest(), facts)
+
+
+def _keep_where(sources: list[Source]) -> None:
+    """Apply the condition of --where to the files that have its columns: rows without a match are left out anyway."""
+    if sources[0].where is None:
+        return
+    columns = set(sources[0].where.columns)
+    bare = [dataclasses.replace(source, where=None) for source in sources]
+    has = [columns <= {column.name for column in preview_columns(source, columns).columns} for source in bare]
+    for k in range(2):
+        if any(has) and not has[k]:
+            sources[k] = bare[k]
 
 
 def _prepare_two_files(request: Request, sources: list[Source]) -> tuple[Request, list[Source], Prepared]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truthcal.cli.commands.report import prepare_report
-from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_inputs, sketches_in
+from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_inputs, print_where, sketches_in
 from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result
 from truthcal.cli.output_files import refuse_unwritable, write_file
 from truthcal.cli.request import Request
@@ -90,7 +90,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
         return _windows_of_sketches(request, sketches)
     if request.time is None:
         raise ValueError("name the column of times with --time.")
-    with open_inputs(request.files) as sources:
+    with open_inputs(request) as sources:
         names = (request.label, *request.proba, *request.by, request.time, request.due, request.group)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         sources[0] = preview.source
@@ -100,6 +100,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, None, request.by or None, guessed.pos_label)
         columns = TimedColumns(request.time, request.due, request.group, request.time_unit)
         rows = read_timed_rows(sources, roles, columns)
+        print_where(request, sources)
     setup = _setup(request, label=guessed.y_true, proba=guessed.y_proba[0])
     window = parse_window(request.window, counter=rows.time.counter)
     window.check_kind(rows.time)
@@ -111,7 +112,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
 
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
     """Return the options that must be the same in all runs."""
-    options = {name: getattr(request, name) for name in ("window", "time", "due", "group", "alpha")}
+    options = {name: getattr(request, name) for name in ("window", "time", "due", "group", "alpha", "where")}
     return {**options, "by": list(request.by), **columns}
 
 
@@ -143,7 +144,7 @@ def _window_rows(rows: TimedRows, part: np.ndarray[Any, np.dtype[np.int64]]) -> 
 
 def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, Any], Window, Windows, int]:
     """Read sketches by time, and by segments if asked for; divide them by window."""
-    for flag, value in (("--due", request.due), ("--group", request.group)):
+    for flag, value in (("--due", request.due), ("--group", request.group), ("--where", request.where)):
         if value is not None:
             raise ValueError(
                 f"{flag} refers to a column, but {paths[0]} is a sketch, which has no columns; omit {flag}."
@@ -186,7 +187,7 @@ def _sketched_rows(request: Request, table: SketchTable, keys: list[Any], here: 
 def _refuse_other_setup(request: Request, watch: Watch, setup: dict[str, Any]) -> None:
     """Raise if the state was made with other options."""
     for name, value in setup.items():
-        before = watch.setup[name]
+        before = watch.setup.get(name)  # files of earlier versions have no --where
         if value != before:
             now, then = (f"--{name} {' '.join(v) if isinstance(v, list) else v}" for v in (value, before))
             raise ValueError(f"{request.state}: was made with {then}, not {now}; use the same, or another --state.")

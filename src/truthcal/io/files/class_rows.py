@@ -64,7 +64,7 @@ def load_classes(
         n += len(rows.y)
         _refuse_many_rows(n, columns, reader.where)
         try:
-            refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.first, roles, str(rows.source))
+            refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.numbers, roles, str(rows.source))
         except (ValueError, TypeError) as error:
             vars(error).pop("cause", None)  # rows with many classes cannot be left out by an option
             raise
@@ -108,7 +108,7 @@ def _class_codes(rows: RowBatch, columns: ClassColumns, codes: dict[str, int]) -
     if (y < 0).any():
         row = int(np.argmax(y < 0))
         label, n = shown(str(values[index[row]])), np.count_nonzero(y < 0)
-        problem = f"has the label {label} at row {rows.first + row} ({n:,} of {len(y):,} rows in this batch)"
+        problem = f"has the label {label} at row {rows.numbers[row]} ({n:,} of {len(y):,} rows in this batch)"
         rest = f"but there are columns only for {list_shown(columns.labels)}. Add its column, or drop these rows."
         raise invalid("y_true", f"{problem}, {rest}", subject=f"{rows.source}: column {columns.label!r}")
     return y
@@ -130,7 +130,7 @@ def _refuse_other_sums(sums: NDArray[np.float64], names: Sequence[str], rows: Ro
     if not bad.any():
         return
     row = int(np.argmax(bad))
-    place = f"at row {rows.first + row} ({np.count_nonzero(bad):,} of {len(bad):,} rows in this batch)"
+    place = f"at row {rows.numbers[row]} ({np.count_nonzero(bad):,} of {len(bad):,} rows in this batch)"
     problem = f"must add up to 1 in each row (within {SUM_TOLERANCE:g}); found {sums[row]:.6g} {place}."
     if np.abs(sums - 1.0).max() < 0.05:
         cure = "Rounded probabilities? Divide each row by its sum."

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from truthcal.io.files.source import Source, errors_naming
+from truthcal.io.files.where_rows import require_where_columns
 from truthcal.io.void_words import first_void_word
 
 Kind = Literal["number", "bool", "text", "other", "nothing"]
@@ -46,10 +47,13 @@ def preview_columns(source: Source, named: Iterable[str] = ()) -> Preview:
     Columns come in the order of the file, and two may have the same name; then come those of its path. A sketch has
     none. The `named` columns should exist: they decide between delimiters, and JSON lines are read until all were seen.
     """
+    wanted = {*named, *(() if source.where is None else source.where.columns)}
     with errors_naming(source):
-        source, in_file = source.format.preview(source, set(named))
+        source, in_file = source.format.preview(source, wanted)
     columns = tuple(in_file)
     header = tuple(column.name for column in columns)
+    if not source.is_sketch:
+        require_where_columns(source, header)
     in_path = ((name, value) for name, value in source.partition.items() if name not in header)
     columns += tuple(preview_values(name, [value], in_path=True) for name, value in in_path)
     return Preview(replace(source, header=header), columns)

@@ -1,0 +1,61 @@
+"""Widths of the columns of a table that must fit into a terminal, and text wrapped to a width."""
+
+import itertools
+import textwrap
+from collections.abc import Sequence
+
+# A column is not narrower than this, unless its text is: shortened words must remain recognisable.
+_NARROWEST = 8
+
+
+def wrap_lines(text: str, width: int | None, indent: str = "") -> str:
+    """Wrap each line of a text that is longer than `width`; further lines keep its indentation and get `indent`."""
+    if width is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        start = line[: len(line) - len(line.lstrip())] + indent
+        lines += _wrapped(line, width, start) if len(line) > width else [line]
+    return "\n".join(lines)
+
+
+def _wrapped(line: str, width: int, indent: str = "") -> list[str]:
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(line, width, subsequent_indent=indent, **options)  # type: ignore[arg-type]
+
+
+def fit_columns(lines: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """Return widths of columns whose sum is at most `room`; None if there are none.
+
+    The widest columns get narrower first, down to their longest word. If that is not enough, words are shortened, too.
+    """
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = [max((len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    for least in (words, [min(word, _NARROWEST) for word in words]):
+        while sum(widths) > room:
+            excess = [width if width > low else 0 for width, low in zip(widths, least, strict=True)]
+            if not any(excess):
+                break
+            widths[excess.index(max(excess))] -= 1
+    return widths if sum(widths) <= room else None
+
+
+def wrap_row(cells: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """Wrap the cells of a row to the widths of their columns; return its lines."""
+    wrapped = [_wrap_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    return [list(line) for line in itertools.zip_longest(*wrapped, fillvalue="")]
+
+
+def _wrap_cell(cell: str, width: int) -> list[str]:
+    if len(cell) <= width:
+        return [cell]
+    return _wrapped(" ".join(shorten(word, width) for word in cell.split()), width) or [""]
+
+
+def shorten(text: str, longest: int) -> str:
+    """Cut the middle of a long text: names often differ in their last characters."""
+    if len(text) <= longest:
+        return text
+    end = longest // 3
+    return f"{text[: longest - end - 1]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - end :]}"
