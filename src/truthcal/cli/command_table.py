@@ -34,6 +34,8 @@ COMMANDS = (
             ("assess two models and write a report", f"truthcal assess {_CSV} --proba a --proba b --report out.html"),
             ("many classes: one column for each of them", f"truthcal assess {_CSV} --label kind --proba-prefix p_"),
             ("rows of the same match belong together", f"truthcal assess {_CSV} --group match_id"),
+            ("all regions, the largest error first", f"truthcal assess {_CSV} --by region --sort error --all"),
+            ("draw the reliability diagram", f"truthcal assess {_CSV} --plot"),
             ("has calibration changed over time?", f"truthcal assess {_CSV} --time date --window week"),
             ("assess some of the rows", f"truthcal assess {_CSV} --where \"season >= 2018 and region = 'north'\""),
             ("assess many files of any size", "truthcal assess 'day-*.parquet' --json"),
@@ -45,7 +47,7 @@ COMMANDS = (
             ),
         ),
         "files class probas proba-prefix weight pos-label hard by group time window time-unit report title "
-        "exact-distcal json markdown alpha confidence-level adjust min-rows" + _INPUT,
+        "exact-distcal json markdown plot alpha confidence-level adjust min-rows sort all" + _INPUT,
     ),
     Command(
         "test",
@@ -130,7 +132,7 @@ COMMANDS = (
             ),
         ),
         "files class proba proba-prefix weight pos-label hard by group gate-alpha max-error confidence-level summary "
-        "report title exact-distcal adjust min-rows json markdown forecast-time time-unit" + _INPUT,
+        "report title exact-distcal adjust min-rows sort all verbose json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "watch",

@@ -184,6 +184,17 @@ _OPTIONS = {
     "adjust": _option(
         "correction for multiple testing of segments (default: holm)", "--adjust", choices=("holm", "fdr", "none")
     ),
+    "sort": _option(
+        "order of segments (--by) or of many classes: smallest p-value (default), largest error or bias, most rows, "
+        "name",
+        "--sort",
+        choices=("p", "error", "bias", "rows", "name"),
+    ),
+    "all": _option("print all segments (--by), or all of many classes", "--all", action="store_true"),
+    "plot": _option("also print the reliability diagram, in text", "--plot", action="store_true"),
+    "verbose": _option(
+        "also print the assessment, with all numbers, and the segments", "-v", "--verbose", action="store_true"
+    ),
     "min-rows": _count_flag("--min-rows", "do not test segments with fewer than N rows (default: 30)"),
     "statistic": _option("test statistic (default: information_atb)", "--measure", metavar="NAME"),
     "compared": _option("score of calibration (default: atb)", "--measure", default="atb", metavar="NAME"),

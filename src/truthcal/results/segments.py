@@ -27,7 +27,7 @@ from truthcal.results.text import (
 )
 
 # Segments that `str` shows, and names in the verdict.
-_SHOWN, _NAMED = 20, 5
+SHOWN, _NAMED = 20, 5
 # Verdicts that raise no alarm.
 _FINE = ("not significant", "too few rows")
 _HEADER = ("rows", "bias", "error", "p", "adjusted p", "verdict")
@@ -127,9 +127,9 @@ class Segment(Result):
         return "{} ({})".format(*ratio_of_means(self.mean_proba, self.mean_true, self.bias_low, self.bias_high))
 
 
-def _by_size(size: float) -> tuple[Any, ...]:
-    """Return the sort key of a segment by decreasing size; without a size it comes last."""
-    return (True, 0.0) if math.isnan(size) else (False, -size)
+def _by_size(*sizes: float) -> tuple[Any, ...]:
+    """Return the sort key of a segment by decreasing size, then by the next one; without a size it comes last."""
+    return (True, 0.0) if any(map(math.isnan, sizes)) else (False, *(-size for size in sizes))
 
 
 def segment_order(adjusted: float, pvalue: float, n: int) -> tuple[bool, float, float, int]:
@@ -148,7 +148,7 @@ def _name_key(value: Any) -> tuple[Any, ...]:
 # Orders of `SegmentTable.sort_by` -> sort keys.
 _ORDERS: dict[str, Callable[[Segment], tuple[Any, ...]]] = {
     "p": lambda segment: segment_order(segment.adjusted, segment.pvalue, segment.n),
-    "error": lambda segment: _by_size(segment.error.estimate),
+    "error": lambda segment: _by_size(segment.error.estimate, segment.error.high),
     "bias": lambda segment: _by_size(abs(segment.bias)),
     "rows": lambda segment: (-segment.n,),
     "name": lambda segment: tuple(map(_name_key, segment.key if isinstance(segment.key, tuple) else (segment.key,))),
@@ -284,15 +284,15 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
             raise ValueError(f"`order` must be one of {', '.join(map(repr, _ORDERS))}; got {order!r}.")
         return replace(self, segments=tuple(sorted(self.segments, key=_ORDERS[order])))
 
-    def to_text(self, width: int | None = None, limit: int | None = _SHOWN) -> str:
+    def to_text(self, width: int | None = None, limit: int | None = SHOWN) -> str:
         """Return the printed text: at most `limit` segments (None: all), in lines of at most `width` characters."""
         return self._page(limit).text(width)
 
-    def to_markdown(self, limit: int | None = _SHOWN) -> str:
+    def to_markdown(self, limit: int | None = SHOWN) -> str:
         """Return heading and table in Markdown, with at most `limit` segments (None: all)."""
         return self._page(limit).markdown()
 
-    def _page(self, limit: int | None = _SHOWN) -> Page:
+    def _page(self, limit: int | None = SHOWN) -> Page:
         unit, limit = self.unit, len(self) if limit is None else limit
         rows = [segment.cells(unit=unit) for segment in self.segments[:limit]]
         header = [name + unit.per * (name in ("bias", "error")) for name in _HEADER]

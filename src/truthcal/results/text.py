@@ -27,6 +27,8 @@ _INVALID = re.compile(
 )
 # Rates below each of these are counted per so many rows: 0.002 is 2 per 1,000.
 _UNITS = ((0.05, 1_000, "1,000"), (0.001, 100_000, "100,000"), (1e-5, 10**6, "million"), (1e-6, 10**9, "billion"))
+# Ways to make a table narrower, in order: the gap between columns, and the parts of cells that stay together.
+_TIGHTER = ((2, "phrase"), (1, "phrase"), (2, "word"), (1, "word"), (1, "short"))
 # Characters of a name in a figure.
 LONGEST_LABEL = 28
 
@@ -224,10 +226,12 @@ class Table:
         widths = [max(each, least) for each, least in zip(widths, [*self.widths, *[0] * len(widths)], strict=False)]
         gap = self.gap
         if width is not None and self.indent + sum(widths) + gap * (len(widths) - 1) > width:
-            rooms = [width - self.indent - space * (len(widths) - 1) for space in (self.gap, 1)]
-            fitting = [fit_columns(lines, room) for room in rooms]
-            gap = self.gap if fitting[0] is not None else 1
-            widths = fitting[0] or fitting[1] or widths
+            for space, part in _TIGHTER:
+                gap = min(space, self.gap)
+                fitting = fit_columns(lines, width - self.indent - gap * (len(widths) - 1), part)
+                if fitting is not None:
+                    break
+            widths = fitting or widths
             head = [line for row in head for line in wrap_row(row, widths)]
             lines = [*head, *(line for row in self.rows for line in wrap_row(row, widths))]
         side = [">" if k in self.right else "<" for k in range(len(widths))]

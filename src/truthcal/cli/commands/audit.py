@@ -6,7 +6,7 @@ import truthcal as tc
 from truthcal.audits.derived import DERIVED
 from truthcal.cli.column_guess import guess
 from truthcal.cli.inputs import open_inputs, print_where, sketches_in
-from truthcal.cli.output import as_rows, print_json, print_message, print_result
+from truthcal.cli.output import as_rows, print_json, print_message, print_result, terminal_width
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.load import load
@@ -29,7 +29,8 @@ def run(request: Request) -> int:
     if request.format == "json":
         print_json("audit", {"rows": as_rows(result.table())})
     else:
-        print_result(f"```\n{result}\n```" if request.format == "markdown" else str(result))
+        is_text = request.format == "text"
+        print_result(result.to_text(terminal_width()) if is_text else f"```\n{result}\n```")
     return 0
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from truthcal.cli.commands.report import prepare_report
 from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_inputs, print_where, sketches_in
-from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result
+from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result, terminal_width
 from truthcal.cli.output_files import refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.sketch_table import SketchTable
@@ -20,6 +20,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.timed_rows import TimedColumns, TimedRows, read_timed_rows
 from truthcal.monitoring.watch import Watch, WindowRows
+from truthcal.results.column_width import wrap_lines
 from truthcal.results.watch import WatchResult
 
 _EXIT_STATUS = {"pass": 0, "fail": 1, "too little data": 3}
@@ -64,7 +65,7 @@ def _process_windows(request: Request, watch: Watch, windows: Windows, latest: i
             watch.save(request.state)
             saved = time.monotonic()
         if request.format == "text":
-            print_result(str(record))
+            print_result(record.to_text(terminal_width()))
         new += 1
     if new or not Path(request.state).exists():
         watch.save(request.state)
@@ -230,10 +231,11 @@ def _print_watch_result(request: Request, result: WatchResult, status: int) -> N
     if request.format == "markdown":
         print_result(result.to_markdown())
         return
-    verdict = _VERDICTS.get(result.decision)
-    parts = [coloured(str(result.status), result.decision), *([str(result.segments)] if result.segments else [])]
+    verdict, width = _VERDICTS.get(result.decision), terminal_width()
+    parts = [coloured(result.status.to_text(width), result.decision, result.status.verdict)]
+    parts += [result.segments.to_text(width)] if result.segments else []
     parts += [verdict] if verdict else []
-    parts += [f"! {warning}" for warning in result.warnings]
+    parts += [wrap_lines(f"! {warning}", width, "  ") for warning in result.warnings]
     print_result("\n\n".join(["", *parts]).lstrip("\n") if not result.windows else "\n" + "\n\n".join(parts))
 
 
