@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from truthcal.cli.class_columns import describe_classes, find_class_columns
+from truthcal.cli.class_hints import explain_classes
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.input_options import (
     InputFacts,
@@ -21,6 +22,8 @@ from truthcal.cli.input_options import (
     row_filter_of,
     warn_of_repeated_questions,
 )
+from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
+from truthcal.cli.named_columns import refuse_missing_and_fractional
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
@@ -39,6 +42,8 @@ from truthcal.io.files.where import parse_where
 from truthcal.io.files.windows import TimeOptions
 
 STDIN = "-"
+# Commands that accept no fractional outcomes.
+_NEED_BINARY = ("assess", "test", "compare", "report", "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +101,17 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
     if sketches:
         return _read_input_sketches(request, sketches, tuple(sketches))
     with open_inputs(request) as found:
-        request, prepared = prepare_inputs(request, found)
+        typed = request
+        request, prepared = prepare_inputs(with_split_names(request), found)
         sources = prepared.sources
         names = (request.label, *request.proba, request.weight, *request.by, request.group, request.key, request.time)
         names += (request.question, request.close)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         if preview.source.is_sketch:
-            return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
+            return _read_input_sketches(typed, [str(sources[0].path)], (str(sources[0]),))
         sources[0] = preview.source
+        if prepared.format is None:
+            request = with_expanded_names(request, typed, [column.name for column in preview.columns])
         checksum = hashlib.sha256() if digest else None
         classes = find_class_columns(request, preview)
         if classes is not None:
@@ -111,7 +119,11 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
             models = load_classes(sources, classes, checksum=checksum)
             facts = input_facts(request, prepared)
             return _data_of(models, sources, describe_classes(request, classes), checksum, facts)
-        guessed = guess_input_columns(request, preview)
+        try:
+            guessed = guess_input_columns(request, preview)
+        except ValueError as error:
+            reason = explain_classes(request, preview.columns, str(preview.source))
+            raise (ValueError(reason) if reason else error) from None
         warn_of_repeated_questions(request, preview.columns)
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
@@ -213,6 +225,9 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
     )
     for message in guessed.messages:
         print_message(request, message)
+    if request.missing is None and request.fractional is None and request.command in _NEED_BINARY:
+        label = next(column for column in preview.columns if column.name == guessed.y_true)
+        refuse_missing_and_fractional(label, str(preview.source))
     return guessed
 
 
@@ -242,6 +257,7 @@ def _read_input_sketches(request: Request, paths: list[str], names: tuple[str, .
     _refuse_beside_sketches(request, names)
     whole = merge_input_sketches(paths)
     table = whole if isinstance(whole, SketchTable) else None
+    request = replace(request, by=expand_names(request.by, () if table is None else table.by))
     if request.by and (table is None or request.by != table.by):
         segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
         raise ValueError(f"--by {' --by '.join(request.by)}: {names[0]} is a sketch {segments}.")

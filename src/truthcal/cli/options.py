@@ -80,7 +80,7 @@ _OPTIONS = {
     "label": _column_flag("--label", "outcomes: 0/1, true/false, or two labels"),
     "class": _column_flag("--label", "outcomes: 0/1, true/false, or two labels; or the class of each row"),
     "proba": _column_flag("--proba", "predicted probabilities", action="append"),
-    "probas": _column_flag("--proba", "predicted probabilities; repeat once per model", action="append"),
+    "probas": _column_flag("--proba", "predicted probabilities; once per model, or a,b", action="append"),
     "proba-as-truth": _column_flag("--proba", "predictions to use as the true probabilities", action="append"),
     "proba-prefix": _option(
         "start of the names of columns with the probability of each class (p_ for p_cat and p_dog); once per model",
@@ -91,7 +91,7 @@ _OPTIONS = {
     "weight": _column_flag("--weight", "weights"),
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
     "hard": _option("accept predictions that are all 0 or 1", "--hard", action="store_true"),
-    "by": _column_flag("--by", "segments; repeat for more columns", action="append"),
+    "by": _column_flag("--by", "segments; repeat for more columns, or a,b", action="append"),
     "group": _column_flag("--group", "which rows belong together: patient, match, question"),
     "key": _column_flag("--key", "column on which to join two files"),
     "time": _column_flag("--time", "times: assess windows of time, and test whether calibration changes"),
@@ -199,7 +199,11 @@ _OPTIONS = {
     "statistic": _option("test statistic (default: information_atb)", "--measure", metavar="NAME"),
     "compared": _option("score of calibration (default: atb)", "--measure", default="atb", metavar="NAME"),
     "measures": _option(
-        "compute only this measure; repeat for more", "--measure", dest="measures", action="append", metavar="NAME"
+        "compute only this measure; repeat for more, or a,b",
+        "--measure",
+        dest="measures",
+        action="append",
+        metavar="NAME",
     ),
     "alternative": _option(
         "greater: miscalibrated; less: closer to the outcomes than chance allows (default: greater)",

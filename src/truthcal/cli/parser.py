@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from truthcal import __version__
 from truthcal.cli.command_table import COMMANDS
+from truthcal.cli.name_lists import split_names
 from truthcal.cli.options import add_options
 from truthcal.cli.request import Request
 
@@ -21,6 +22,7 @@ def parse_arguments(line: Sequence[str]) -> Request:
     """Turn the arguments into a request. Exits with a message if they are wrong."""
     fields = vars(build_parser().parse_args(line))
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    values["measures"] = split_names(values.get("measures", ()))
     return Request(line=tuple(line), **values)
 
 

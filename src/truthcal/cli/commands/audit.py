@@ -6,6 +6,7 @@ import truthcal as tc
 from truthcal.audits.derived import DERIVED
 from truthcal.cli.column_guess import guess
 from truthcal.cli.inputs import open_inputs, print_where, sketches_in
+from truthcal.cli.name_lists import expand_names, split_names
 from truthcal.cli.output import as_rows, print_json, print_message, print_result, terminal_width
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
@@ -36,14 +37,15 @@ def run(request: Request) -> int:
 
 def _read_predictions(request: Request) -> Any:
     """Read the predictions to audit, one column without outcomes."""
-    if len(request.proba) > 1:
-        raise ValueError("`audit` takes one column of predictions; name one with --proba.")
     if sketches_in(request.files):
         raise ValueError("`audit` needs individual predictions, which a sketch does not have; pass a file of rows.")
     with open_inputs(request) as sources:
-        preview = preview_columns(sources[0], request.proba)
+        preview = preview_columns(sources[0], split_names(request.proba))
         sources[0] = preview.source
-        guessed = guess(preview.columns, proba=request.proba, where=str(sources[0]), label_elsewhere="")
+        proba = expand_names(request.proba, [column.name for column in preview.columns])
+        if len(proba) > 1:
+            raise ValueError("`audit` takes one column of predictions; name one with --proba.")
+        guessed = guess(preview.columns, proba=proba, where=str(sources[0]), label_elsewhere="")
         for message in guessed.messages:
             print_message(request, message)
         (name,) = guessed.y_proba

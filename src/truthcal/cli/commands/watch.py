@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from truthcal.cli.commands.report import prepare_report
 from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_inputs, print_where, sketches_in
+from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
 from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result, terminal_width
 from truthcal.cli.output_files import refuse_unwritable, write_file
 from truthcal.cli.request import Request
@@ -92,13 +94,16 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
     if request.time is None:
         raise ValueError("name the column of times with --time.")
     with open_inputs(request) as sources:
-        names = (request.label, *request.proba, *request.by, request.time, request.due, request.group)
+        split = with_split_names(request)
+        names = (request.label, *split.proba, *split.by, request.time, request.due, request.group)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         sources[0] = preview.source
+        request = with_expanded_names(split, request, [column.name for column in preview.columns])
         guessed = guess_input_columns(request, preview)
         if len(guessed.y_proba) > 1:
             raise ValueError("`watch` takes one model; name one column with --proba.")
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, None, request.by or None, guessed.pos_label)
+        assert request.time is not None
         columns = TimedColumns(request.time, request.due, request.group, request.time_unit)
         rows = read_timed_rows(sources, roles, columns)
         print_where(request, sources)
@@ -152,6 +157,7 @@ def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, 
             )
     table = merge_input_sketches(paths)
     columns = table.by if isinstance(table, SketchTable) else ()
+    request = replace(request, by=expand_names(request.by, columns))
     column = request.time or next((name for name in columns if name not in request.by), None)
     wanted = {column, *request.by}
     if not isinstance(table, SketchTable) or column not in columns or wanted != set(columns):

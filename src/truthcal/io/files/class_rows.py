@@ -95,6 +95,15 @@ def label_code(value: object, codes: dict[str, int]) -> int:
     return codes.get(text, codes.get(_without_fraction(text), -1))
 
 
+def same_but_for_case(value: str, labels: Sequence[str]) -> str:
+    """Return the label that differs from a value only in case, spaces, hyphens or underscores; "" if there is none."""
+    return next((label for label in labels if _folded(label) == _folded(value)), "")
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\s_-]+", "", _without_fraction(text)).casefold()
+
+
 def _without_fraction(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text
@@ -110,6 +119,8 @@ def _class_codes(rows: RowBatch, columns: ClassColumns, codes: dict[str, int]) -
         label, n = shown(str(values[index[row]])), np.count_nonzero(y < 0)
         problem = f"has the label {label} at row {rows.numbers[row]} ({n:,} of {len(y):,} rows in this batch)"
         rest = f"but there are columns only for {list_shown(columns.labels)}. Add its column, or drop these rows."
+        if similar := same_but_for_case(str(values[index[row]]), columns.labels):
+            rest = f"and the column is that of {shown(similar)}: they differ in case or spaces. Make them the same."
         raise invalid("y_true", f"{problem}, {rest}", subject=f"{rows.source}: column {columns.label!r}")
     return y
 

@@ -102,8 +102,11 @@ def _refuse_cut_off(file: Any) -> None:
 
 def _arrow_reader(file: Any) -> Any:
     """Return the function that opens this file: Arrow data are either a file or a stream."""
-    is_file = file.read(6) == b"ARROW1"
+    head = file.read(6)
     file.seek(0)
+    if head.startswith(b"FEA1"):
+        raise arrow().ArrowInvalid("it is a Feather file of version 1; write it with pyarrow.feather.write_feather")
+    is_file = head == b"ARROW1"
     return arrow().ipc.open_file if is_file else arrow().ipc.open_stream
 
 

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from truthcal.io.files.source import Source, errors_naming
 from truthcal.io.files.where_rows import require_where_columns
-from truthcal.io.void_words import first_void_word
+from truthcal.io.void_words import first_void_word, is_void
 
 Kind = Literal["number", "bool", "text", "other", "nothing"]
 
 # Rows to preview. In wide files the limit is the number of values, but there are always a few rows.
 _ROWS, _VALUES, _MIN_ROWS = 1000, 1 << 21, 10
-_DISTINCT = 3  # values of a column to report
+_DISTINCT, _LABELS = 3, 1000  # values of a column to report, and to compare with names of classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class Column:
     repeats: bool = field(default=False, compare=False)  # whether a value occurs twice in these rows
     void: str = field(default="", compare=False)  # the first word for a missing outcome, such as "void"
     numbers: tuple[float, ...] = field(default=(), repr=False, compare=False)  # row by row, if all are in [0, 1]
+    missing: bool = field(default=False, compare=False)  # whether a value is missing
+    fraction: str = field(default="", compare=False)  # an outcome between 0 and 1, if others are 0 and 1 or void
+    labels: tuple[Any, ...] = field(default=(), repr=False, compare=False)  # distinct values, more than in `values`
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,28 @@ def preview_values(name: str, values: Iterable[Any], *, in_path: bool = False) -
         return Column(name, "nothing", in_path=in_path)
     distinct = list(dict.fromkeys(present)) if types <= {bool, int, float, Decimal, str} else []
     first, many, repeats = tuple(distinct[:_DISTINCT]), len(distinct) > _DISTINCT, len(distinct) < len(present)
+    facts: dict[str, Any] = {"missing": len(present) < len(values), "labels": tuple(distinct[:_LABELS])}
+    facts["fraction"] = _first_fraction(distinct)
     if types <= {int, float, Decimal}:
         low, high = float(min(present)), float(max(present))
         unit = 0.0 <= low <= high <= 1.0
         numbers = tuple(math.nan if value is None else float(value) for value in values) if unit else ()
-        return Column(name, "number", low, high, first, many, in_path, repeats, numbers=numbers)
+        return Column(name, "number", low, high, first, many, in_path, repeats, numbers=numbers, **facts)
     if types in ({bool}, {str}):
         kind: Kind = "bool" if types == {bool} else "text"
-        return Column(name, kind, None, None, first, many, in_path, repeats, first_void_word(distinct))
+        return Column(name, kind, None, None, first, many, in_path, repeats, first_void_word(distinct), **facts)
     return Column(name, "other", in_path=in_path, void=first_void_word(distinct))
+
+
+def _first_fraction(distinct: list[Any]) -> str:
+    """Return the first value between 0 and 1 of a previewed column that else has only 0, 1 and void words."""
+    numbers, fraction = list[float](), ""
+    for value in distinct:
+        try:
+            numbers.append(float(value))
+        except ValueError:
+            if not is_void(value):
+                return ""
+            continue
+        fraction = fraction or (str(value) if 0.0 < numbers[-1] < 1.0 else "")
+    return fraction if numbers and (min(numbers), max(numbers)) == (0.0, 1.0) else ""
