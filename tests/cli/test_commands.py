@@ -8,7 +8,8 @@ from support.cli import valid
 
 import truthcal as tc
 from truthcal.cli import inputs
-from truthcal.cli.parser import COMMANDS, parse_arguments
+from truthcal.cli.command_table import COMMANDS
+from truthcal.cli.parser import parse_arguments
 
 
 @pytest.fixture

@@ -314,7 +314,7 @@ def test_bash_completes_files(quick, file):
 
 
 def test_zsh_gets_all_commands(quick):
-    from truthcal.cli.parser import COMMANDS
+    from truthcal.cli.command_table import COMMANDS
 
     script = quick("completion", "zsh", check=0).out
     assert all(command.name in script for command in COMMANDS)

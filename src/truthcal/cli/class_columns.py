@@ -14,16 +14,16 @@ from truthcal.io.column_roles import require_columns
 from truthcal.io.files.class_rows import ClassColumns, label_code, label_codes
 from truthcal.io.files.preview import Column, Preview
 
-_COMMANDS = ("assess", "test", "compare", "report", "check")
+COMMANDS = ("assess", "test", "compare", "report", "check")
 # Prefixes that are guessed. The last one names columns that are called as the labels themselves.
-_PREFIXES = ("proba_", "prob_", "p_")
-_FEWEST = 3  # columns of classes that are not named by a prefix
+PREFIXES = ("proba_", "prob_", "p_")
+FEWEST = 3  # columns of classes that are not named by a prefix
 _ONE_EVENT = "For one class against the rest, add a 0/1 column and pass it with --label, and its column with --proba."
 
 
 def find_class_columns(request: Request, preview: Preview) -> ClassColumns | None:
     """Find the columns of many classes, and print a guess; None if the predictions are of one event."""
-    if request.command not in _COMMANDS or (request.key is not None and not request.proba_prefix):
+    if request.command not in COMMANDS or (request.key is not None and not request.proba_prefix):
         return None
     if "" in request.proba_prefix:
         raise ValueError("--proba-prefix must not be empty; name the columns of the classes with --proba.")
@@ -154,13 +154,13 @@ def _guess_prefixes(request: Request, columns: Sequence[Column], where: str) -> 
     columns.
     """
     if request.proba:
-        prefix = next(x for x in (*_PREFIXES, "") if all(name.startswith(x) and name != x for name in request.proba))
+        prefix = next(x for x in (*PREFIXES, "") if all(name.startswith(x) and name != x for name in request.proba))
         return [prefix] if _are_classes(request, prefix, columns, where) else []
     prefixes = []
-    for prefix in _PREFIXES:
+    for prefix in PREFIXES:
         fitting = [c for c in columns if c.name.startswith(prefix) and c.name != prefix and not c.in_path]
         labels = [c.name.removeprefix(prefix) for c in fitting]
-        if len(fitting) >= _FEWEST and _add_up_to_one(fitting) and _labels_among(request, columns, fitting, labels):
+        if len(fitting) >= FEWEST and _add_up_to_one(fitting) and _labels_among(request, columns, fitting, labels):
             prefixes.append(prefix)
     if len(prefixes) > 1:
         flags = " or ".join(flagged("--proba-prefix", prefix) for prefix in prefixes)
@@ -171,7 +171,7 @@ def _guess_prefixes(request: Request, columns: Sequence[Column], where: str) -> 
 def _are_classes(request: Request, prefix: str, columns: Sequence[Column], where: str) -> bool:
     """Tell whether several columns named by --proba are the classes of one model, not several models of one event."""
     chosen = [column for column in columns if column.name in request.proba]
-    if len(request.proba) < _FEWEST or len(chosen) < len(request.proba):
+    if len(request.proba) < FEWEST or len(chosen) < len(request.proba):
         return False
     candidates = _labels_among(request, columns, chosen, [name.removeprefix(prefix) for name in request.proba])
     if not candidates:

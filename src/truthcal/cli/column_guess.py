@@ -15,7 +15,9 @@ from truthcal.cli.named_columns import (
     convert_label,
     flagged,
     fraction_hint,
+    only_tie,
     require_header,
+    tie_hint,
     void_hint,
 )
 from truthcal.core.params import list_shown, shown
@@ -177,6 +179,7 @@ def _way_out(labels: Sequence[Column]) -> str:
     """Name the way out of a failed guess: also if a column of outcomes holds fractions, or words such as "void"."""
     outcomes = [column for column in labels if _has(column.name, _OUTCOME)]
     hints = [void_hint(column) for column in outcomes if column.void]
+    hints += [tie_hint(column, tie) for column in outcomes if (tie := only_tie(column))]
     # Without 0 and 1 these are rather soft labels, or predictions.
     hints += [fraction_hint(c) for c in outcomes if _content(c) == "unit" and (c.low, c.high) == (0.0, 1.0)]
     return hints[0] if hints else CLASSES

@@ -4,6 +4,7 @@ import dataclasses
 import shlex
 
 from truthcal.cli.request import Request
+from truthcal.results.text import escape_control_characters
 
 # Parameters of the library whose flag has another name.
 _FLAGS = {
@@ -21,6 +22,8 @@ _WAYS_OUT = {
     "fractional": "To leave out rows with fractional outcomes (ties, partial resolution) and count them, add "
     "--fractional drop; `truthcal measures` accepts them.",
 }
+# Characters of a text that are shown before the place of an error in it, and after.
+_POINTED = 60
 _FIELDS = {field.name for field in dataclasses.fields(Request)}
 
 
@@ -42,6 +45,17 @@ def error_text(error: BaseException, command: str = "") -> str:
     if command not in _WITHOUT_WAYS_OUT and parts.get("cause") in _WAYS_OUT:
         text = f"{text} {_WAYS_OUT[parts['cause']]}"
     return " ".join(text.split()) or type(error).__name__
+
+
+def pointer_lines(error: BaseException) -> list[str]:
+    """Return the text that an error is about, and a mark below the place; nothing for other errors."""
+    text, at = vars(error).get("pointer", ("", 0))
+    if not text:
+        return []
+    before, rest = (escape_control_characters(part) for part in (text[:at], text[at:]))
+    cut = max(len(before) - _POINTED, 0)
+    start = "\N{HORIZONTAL ELLIPSIS}" if cut else ""
+    return [f"  {start}{before[cut:]}{rest[:_POINTED]}", f"  {' ' * (len(start) + len(before) - cut)}^"]
 
 
 def _flag(parameter: str) -> str:

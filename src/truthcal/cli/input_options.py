@@ -14,6 +14,8 @@ from truthcal.io.files.forecasts import ForecastColumns, choose_forecasts, parse
 from truthcal.io.files.preview import Column
 from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.source import Source
+from truthcal.io.files.where import Where
+from truthcal.io.files.where_rows import require_where_columns, rows_where
 
 # Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
 _GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
@@ -41,10 +43,16 @@ class InputFacts:
     rule: str | None = None
     notes: tuple[str, ...] = ()
     dropped: dict[str, int] = field(default_factory=dict)
+    where: Where | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"format": self.format, "rule": self.rule, "notes": list(self.notes), "dropped": self.dropped}
+        where = None
+        if self.where is not None:
+            read, kept = self.where.rows
+            where = {"condition": self.where.text, "rows_read": read, "rows_kept": kept}
+        facts = {"format": self.format, "rule": self.rule, "notes": list(self.notes), "dropped": self.dropped}
+        return {**facts, "where": where}
 
 
 def refuse_input_options(request: Request) -> None:
@@ -70,7 +78,9 @@ def refuse_input_options(request: Request) -> None:
 
 def prepare_inputs(request: Request, sources: list[Source]) -> tuple[Request, Prepared]:
     """Convert evaluation files; return the request with the columns that their format determines, too."""
-    extra = (request.weight, *request.by, request.group, request.key, request.time)
+    where = sources[0].where
+    extra = [request.weight, *request.by, request.group, request.key, request.time]
+    extra += [] if where is None else where.columns
     options = EvalOptions(
         request.input_format,
         request.rule,
@@ -105,7 +115,7 @@ def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> R
         message = f"rows with the same {column!r} answer the same question, but --time takes rows as independent"
         print_message(request, message)
         return request
-    questions = [value for source in prepared.sources for value in source.table.column(column).to_pylist()]
+    questions = [value for source in prepared.sources for value in _kept_values(source, column)]
     name, n = "doc_id" if prepared.format == "lm-eval" else repr(column), len(set(questions))
     if n < FEWEST_GROUPS and request.command != "sketch":
         top = "; or use --answers top, one row per question" if prepared.format == "lm-eval" else ""
@@ -115,6 +125,15 @@ def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> R
     rows = f"{len(questions):,} rows of {n:,} questions"
     print_message(request, f"rows are grouped by {name}: {rows}, as if you had typed: --group {column}")
     return replace(request, group=column)
+
+
+def _kept_values(source: Source, column: str) -> list[Any]:
+    """Return a column of a converted file, without the rows that do not meet the condition of --where."""
+    values = source.table.column(column)
+    if source.where is not None:
+        require_where_columns(source, source.table.column_names)
+        values = values.take(rows_where(source.table.combine_chunks().to_batches()[0], source))
+    return list(values.to_pylist())
 
 
 def row_filter_of(request: Request, sources: list[Source], proba: str) -> tuple[RowFilter | None, tuple[str, ...]]:
@@ -139,7 +158,9 @@ def input_facts(
 ) -> InputFacts:
     """Collect the facts about the input, after all rows were read."""
     used = [row_filter for row_filter in filters if row_filter is not None]
-    lines = [*prepared.notes, *notes, *(note for row_filter in used for note in _filter_notes(request, row_filter))]
+    where = next((source.where for source in prepared.sources if source.where is not None), None)
+    lines = [*prepared.notes, *([] if where is None else [where.note]), *notes]
+    lines += [note for row_filter in used for note in _filter_notes(request, row_filter)]
     dropped = {
         "missing_outcomes": sum(x.n_missing_outcomes for x in used),
         "missing_probabilities": prepared.missing + sum(x.n_missing_probabilities for x in used),
@@ -147,7 +168,7 @@ def input_facts(
         "other_forecasts": sum(int((~x.chosen).sum()) for x in used if x.chosen is not None),
     }
     rule = (request.rule or "softmax") if prepared.format == "lm-eval" else None
-    return InputFacts(prepared.format, rule, tuple(lines), dropped)
+    return InputFacts(prepared.format, rule, tuple(lines), dropped, where)
 
 
 def _filter_notes(request: Request, row_filter: RowFilter) -> list[str]:

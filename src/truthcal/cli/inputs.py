@@ -7,11 +7,12 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from truthcal.cli.class_columns import describe_classes, find_class_columns
+from truthcal.cli.class_hints import explain_classes
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.input_options import (
     InputFacts,
@@ -21,6 +22,8 @@ from truthcal.cli.input_options import (
     row_filter_of,
     warn_of_repeated_questions,
 )
+from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
+from truthcal.cli.named_columns import refuse_missing_and_fractional
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
@@ -35,9 +38,12 @@ from truthcal.io.files.load import EXACT_ROWS, Loaded, load
 from truthcal.io.files.preview import Preview, preview_columns
 from truthcal.io.files.source import Source
 from truthcal.io.files.stdin import spool_stdin
+from truthcal.io.files.where import parse_where
 from truthcal.io.files.windows import TimeOptions
 
 STDIN = "-"
+# Commands that accept no fractional outcomes.
+_NEED_BINARY = ("assess", "test", "compare", "report", "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +100,18 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
     sketches = sketches_in(request.files)
     if sketches:
         return _read_input_sketches(request, sketches, tuple(sketches))
-    with open_inputs(request.files) as found:
-        request, prepared = prepare_inputs(request, found)
+    with open_inputs(request) as found:
+        typed = request
+        request, prepared = prepare_inputs(with_split_names(request), found)
         sources = prepared.sources
         names = (request.label, *request.proba, request.weight, *request.by, request.group, request.key, request.time)
         names += (request.question, request.close)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         if preview.source.is_sketch:
-            return _read_input_sketches(request, [str(sources[0].path)], (str(sources[0]),))
+            return _read_input_sketches(typed, [str(sources[0].path)], (str(sources[0]),))
         sources[0] = preview.source
+        if prepared.format is None:
+            request = with_expanded_names(request, typed, [column.name for column in preview.columns])
         checksum = hashlib.sha256() if digest else None
         classes = find_class_columns(request, preview)
         if classes is not None:
@@ -110,7 +119,11 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
             models = load_classes(sources, classes, checksum=checksum)
             facts = input_facts(request, prepared)
             return _data_of(models, sources, describe_classes(request, classes), checksum, facts)
-        guessed = guess_input_columns(request, preview)
+        try:
+            guessed = guess_input_columns(request, preview)
+        except ValueError as error:
+            reason = explain_classes(request, preview.columns, str(preview.source))
+            raise (ValueError(reason) if reason else error) from None
         warn_of_repeated_questions(request, preview.columns)
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
@@ -166,20 +179,30 @@ def describe_columns(request: Request, guessed: Guess, proba: Sequence[str]) -> 
 
 
 @contextlib.contextmanager
-def open_inputs(files: Sequence[str]) -> Iterator[list[Source]]:
-    """Find the input files; stdin is copied to a temporary file that exists within this context."""
+def open_inputs(request: Request) -> Iterator[list[Source]]:
+    """Find the input files; stdin is copied to a temporary file that exists within this context.
+
+    They have the condition of the request, if there is one, that rows must meet.
+    """
+    where, files = None if request.where is None else parse_where(request.where), request.files
     if STDIN not in files:
         sources = find_sources(list(files))
         for source in sources:
             _refuse_input_name_not_utf8(source)
-        yield sources
+        yield [replace(source, where=where) for source in sources]
         return
     if len(files) > 1:
         raise ValueError("`-` (standard input) must be the only input. Combine files with cat.")
     if sys.stdin.isatty():
         raise ValueError("`-` reads standard input, which is a terminal. Pipe a file: truthcal ... - < predictions.csv")
     with spool_stdin(sys.stdin.buffer) as source:
-        yield [source]
+        yield [replace(source, where=where)]
+
+
+def print_where(request: Request, sources: Sequence[Source]) -> None:
+    """Print how many rows were kept by --where, for commands whose results have no notes."""
+    if sources[0].where is not None:
+        print_message(request, sources[0].where.note)
 
 
 def guess_input_columns(request: Request, preview: Preview) -> Guess:
@@ -202,6 +225,9 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
     )
     for message in guessed.messages:
         print_message(request, message)
+    if request.missing is None and request.fractional is None and request.command in _NEED_BINARY:
+        label = next(column for column in preview.columns if column.name == guessed.y_true)
+        refuse_missing_and_fractional(label, str(preview.source))
     return guessed
 
 
@@ -231,6 +257,7 @@ def _read_input_sketches(request: Request, paths: list[str], names: tuple[str, .
     _refuse_beside_sketches(request, names)
     whole = merge_input_sketches(paths)
     table = whole if isinstance(whole, SketchTable) else None
+    request = replace(request, by=expand_names(request.by, () if table is None else table.by))
     if request.by and (table is None or request.by != table.by):
         segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
         raise ValueError(f"--by {' --by '.join(request.by)}: {names[0]} is a sketch {segments}.")
@@ -256,7 +283,7 @@ def _refuse_beside_sketches(request: Request, names: tuple[str, ...]) -> None:
         other = "standard input" if others[0] == STDIN else others[0]
         raise ValueError(f"{other}: not a sketch, but {names[0]} is one; pass only sketches, or only files of rows.")
     roles = ("label", "proba", "proba_prefix", "weight", "pos_label", "group")
-    columns = (*roles, "question", "close", "missing", "fractional")
+    columns = (*roles, "question", "close", "where", "missing", "fractional")
     flag = next((f"--{name.replace('_', '-')}" for name in columns if getattr(request, name)), None)
     if flag is not None:
         raise ValueError(f"{flag} refers to a column, but {names[0]} is a sketch, which has no columns; omit {flag}.")

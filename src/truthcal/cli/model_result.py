@@ -1,25 +1,33 @@
 """The results of one model: its assessment, its segments, and how they are printed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import truthcal as tc
 from truthcal.cli.inputs import Data
-from truthcal.cli.output import coloured
+from truthcal.cli.output import coloured, terminal_width
 from truthcal.cli.request import Request
 from truthcal.inference.over_time import assess_windows
 from truthcal.io.files.load import Loaded
+from truthcal.results.column_width import wrap_lines
+from truthcal.results.segments import SHOWN
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """The assessment of one model. `certified` bounds ATB if the rows were reduced to a sketch."""
+    """The assessment of one model. `certified` bounds ATB if the rows were reduced to a sketch.
+
+    `classes` are printed if the user asked for them; `plot` is printed below the assessment.
+    """
 
     name: str
     assessment: tc.Assessment | tc.MulticlassAssessment
     segments: tc.SegmentTable | None
     certified: tc.Bounded | None
     over_time: tc.TimeAssessment | None = None
+    classes: tc.SegmentTable | None = None
+    plot: str = ""
+    limit: int | None = SHOWN  # segments to print; None for all
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -31,14 +39,20 @@ class ModelResult:
             "over_time": None if self.over_time is None else self.over_time.to_dict(),
         }
 
-    def __str__(self) -> str:
-        parts = [coloured(str(self.assessment), self.assessment.kind)]
+    def to_text(self) -> str:
+        """Return the text for stdout: in lines that fit into the terminal, if it is one."""
+        width = terminal_width()
+        parts = [coloured(self.assessment.to_text(width), self.assessment.kind, self.assessment.verdict)]
         if self.certified is not None:
-            parts[0] += f"\n  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
-        if self.segments is not None:
-            parts.append(f"By {', '.join(self.segments.by)}: {self.segments}")
+            line = f"  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
+            parts[0] += f"\n{wrap_lines(line, width, '  ')}"
+        parts += [self.plot] if self.plot else []
+        for table in [table for table in (self.segments, self.classes) if table is not None]:
+            page = table._page(self.limit)
+            parts.append(replace(page, heading=f"By {', '.join(table.by)}: {page.heading}").text(width))
         if self.over_time is not None:
-            parts.append(f"Over time: {self.over_time}")
+            page = self.over_time._page()
+            parts.append(replace(page, heading=f"Over time: {page.heading}").text(width))
         return "\n\n".join(parts)
 
     def to_markdown(self) -> str:
@@ -46,8 +60,7 @@ class ModelResult:
         parts = [self.assessment.to_markdown()]
         if self.certified is not None:
             parts.append(f"ATB is {self.certified} (from a sketch).")
-        if self.segments is not None:
-            parts.append(self.segments.to_markdown())
+        parts += [table.to_markdown(self.limit) for table in (self.segments, self.classes) if table is not None]
         if self.over_time is not None:
             parts.append(self.over_time.to_markdown())
         return "\n\n".join(parts)
@@ -65,8 +78,34 @@ def assess_models(request: Request, data: Data, alpha: float | None = None) -> l
         options = {"sample_weight": weight, "groups": loaded.groups, "labels": loaded.labels, "hard": request.hard}
         whole = tc.assess(*rows, **(options | levels))
         over_time = None if loaded.windows is None else assess_windows(loaded.windows, *levels.values())
-        results.append(ModelResult(name, whole, segments, certified_atb(loaded), over_time))
+        result = ModelResult(name, whole, segments, certified_atb(loaded), over_time)
+        results.append(arrange_result(request, result, several=len(data.models) > 1))
     return results
+
+
+def refuse_text_options(request: Request) -> None:
+    """Reject options about printed text that do not fit the others, before any file is read."""
+    if request.plot and request.format != "text":
+        problem = f"--plot prints text, which cannot be combined with --{request.format}"
+        raise ValueError(f"{problem}; omit one of them. --report has the diagram as a figure.")
+
+
+def arrange_result(request: Request, result: ModelResult, *, several: bool = False) -> ModelResult:
+    """Sort the segments, and add the classes and the plot that the request asks for. `several`: name the model."""
+    asked, table = request.sort is not None or request.all, result.segments
+    classes = result.assessment.classes if isinstance(result.assessment, tc.MulticlassAssessment) and asked else None
+    if asked and table is None and classes is None:
+        flag = "--sort" if request.sort is not None else "--all"
+        raise ValueError(f"{flag} is for segments, and there are none; name their column with --by.")
+    if request.sort is not None:
+        table, classes = (None if x is None else x.sort_by(request.sort) for x in (table, classes))
+    plot = ""
+    if request.plot:
+        from truthcal.cli.terminal_plot import terminal_plot
+
+        plot = terminal_plot(result.assessment, result.name if several else "")
+    limit = None if request.all else result.limit
+    return replace(result, segments=table, classes=classes, plot=plot, limit=limit)
 
 
 def rows_or_sketch(loaded: Loaded) -> tuple[tuple[Any, ...], Any]:

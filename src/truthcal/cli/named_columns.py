@@ -10,10 +10,13 @@ from truthcal.core.params import list_shown, shown
 from truthcal.io.column_roles import require_columns
 from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.preview import Column
+from truthcal.io.void_words import first_tie
 from truthcal.results.text import escape_control_characters, join_words
 
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 _BOOLS = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
+_BOTH = "--missing drop --fractional drop"
+_ACCEPTS = "`truthcal measures` accepts fractions."
 CLASSES = (
     "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
     "their names: --proba-prefix p_. Or add a 0/1 column for one class (`is_it = COLUMN == CLASS`). If the probability "
@@ -71,22 +74,54 @@ def ask_label(column: Column, where: str) -> NoReturn:
     subject, values = f"{shown(column.name)} of {where}", list_shown(column.values, more=column.many)
     if column.many or len(column.values) > 2:
         rule = "outcomes must be 0/1, True/False or two labels"
-        hint = void_hint(column) if column.void else CLASSES
+        tie = only_tie(column)
+        hint = void_hint(column) if column.void else tie_hint(column, tie) if tie else CLASSES
         raise ValueError(f"{subject} holds more than two different labels ({values}); {rule}. {hint}")
     flags = " or ".join(flagged("--pos-label", value) for value in column.values)
     raise ValueError(f"Which label in {subject} counts as 1, the event? It holds {values}. Use {flags}.")
 
 
 def void_hint(column: Column) -> str:
-    """Name the option that leaves out rows whose outcome is a word such as "void"."""
-    return f"{shown(column.void)} in {shown(column.name)} is no outcome; to leave out such rows, add --missing drop."
+    """Name the option that leaves out rows whose outcome is a word such as "void"; and that for fractions, too."""
+    start = f"{shown(column.void)} in {shown(column.name)} is no outcome"
+    if column.fraction:
+        rest = f"and {column.fraction} is a fraction (a tie or a partial resolution?)"
+        return f"{start}, {rest}; to leave out both kinds of rows and count them, add {_BOTH}. {_ACCEPTS}"
+    return f"{start}; to leave out such rows, add --missing drop."
+
+
+def only_tie(column: Column) -> str:
+    """Return the word for a tie, such as "draw", of a column that has two other labels; else ""."""
+    return first_tie(column.labels) if len(column.labels) == 3 else ""
+
+
+def tie_hint(column: Column, tie: str) -> str:
+    """Name the option that leaves out rows whose outcome is a word such as "draw"."""
+    return f"{shown(tie)} is neither of two outcomes; to leave out such rows, add {where_not(column.name, tie)}"
+
+
+def where_not(name: str, text: str) -> str:
+    """Return the option, as typed in a shell, that leaves out rows with this text in a column."""
+    quoted = name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
+    condition = f"{quoted} != '{text.replace(chr(39), 2 * chr(39))}'"
+    return "--where " + (shlex.quote(condition) if re.search(r'["$`\\!]', quoted + text) else f'"{condition}"')
+
+
+def refuse_missing_and_fractional(column: Column, where: str) -> None:
+    """Raise one error, not two one after the other, if outcomes are missing in some rows and fractions in others."""
+    if column.fraction and (column.missing or column.void):
+        kinds = f"missing values and fractions such as {column.fraction} (a tie or a partial resolution?)"
+        cure = f"to leave out both kinds of rows and count them, add {_BOTH}"
+        raise ValueError(f"{shown(column.name)} of {where} holds {kinds}; {cure}. {_ACCEPTS}")
 
 
 def fraction_hint(column: Column) -> str:
     """Name the option that leaves out rows whose outcome is a fraction, such as a tie."""
     fraction = next((value for value in column.values if value not in (0, 1)), column.values[0])
-    cure = "to leave out such rows and count them, add --fractional drop; `truthcal measures` accepts them"
-    return f"{shown(column.name)} holds fractions such as {fraction!r} (a tie or a partial resolution?); {cure}."
+    option = _BOTH if column.missing else "--fractional drop"
+    cure = f"to leave out such rows{' and those without an outcome' * column.missing} and count them, add {option}"
+    problem = f"{shown(column.name)} holds fractions such as {fraction!r} (a tie or a partial resolution?)"
+    return f"{problem}; {cure}. {_ACCEPTS}"
 
 
 def flagged(flag: str, value: object) -> str:

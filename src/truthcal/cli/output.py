@@ -4,8 +4,8 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import sys
-import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,12 +15,15 @@ from truthcal.cli.request import Request
 from truthcal.core.progress import watched_stderr
 from truthcal.kernels import notice
 from truthcal.results.base import to_plain
+from truthcal.results.column_width import wrap_lines
 from truthcal.results.text import escape_control_characters, escape_markdown, mood
 
 # Increased when a field is removed or changes its meaning; docs/guide/cli.md describes the schema.
 SCHEMA = 1
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "unsure": "\x1b[1;33m", "odd": "\x1b[1;33m"}
 _RESET = "\x1b[0m"
+# Columns of notes, and the narrowest terminal that text is fitted to.
+_NOTE_WIDTH, _NARROWEST = 100, 40
 _STATUS_MOODS = {"pass": "good", "fail": "bad", "too little data": "unsure"}
 
 
@@ -45,10 +48,10 @@ def announce_compiling(request: Request) -> None:
     notice.on_compile = announce if watched_stderr() is not None and request.command != "warmup" else None
 
 
-def print_error(message: str) -> None:
-    """Print an error or a warning to stderr."""
+def print_error(message: str, lines: Sequence[str] = ()) -> None:
+    """Print an error or a warning to stderr, and more lines below it."""
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed, too
-        sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
+        sys.stderr.write("\n".join([f"truthcal: {escape_control_characters(message)}", *lines, ""]))
 
 
 def print_warnings_as_messages(quiet: bool) -> None:
@@ -83,7 +86,7 @@ def print_formatted(request: Request, result: Any, content: Mapping[str, Any]) -
     if request.format == "json":
         print_json(request.command, content)
         return
-    print_result(result.to_markdown() if request.format == "markdown" else str(result))
+    print_result(result.to_markdown() if request.format == "markdown" else result.to_text(terminal_width()))
     print_notes(request, content["input"]["notes"])
 
 
@@ -92,7 +95,8 @@ def print_notes(request: Request, notes: Sequence[str]) -> None:
     if notes and request.format == "markdown":
         print_result("\n" + notes_in_markdown(notes))
     elif notes:
-        lines = [_wrapped(escape_control_characters(note)) for note in notes]
+        width = min(_NOTE_WIDTH, terminal_width() or _NOTE_WIDTH)
+        lines = [wrap_lines(escape_control_characters(note), width, "  ") for note in notes]
         print_result("\n" + "\n".join(lines))
 
 
@@ -101,16 +105,20 @@ def notes_in_markdown(notes: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(note)}" for note in notes)
 
 
-def _wrapped(note: str) -> str:
-    return textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def terminal_width() -> int | None:
+    """Return the number of columns of the terminal that shows the results; None if stdout is a file or a pipe."""
+    return max(shutil.get_terminal_size().columns, _NARROWEST) if sys.stdout.isatty() else None
 
 
-def coloured(text: str, kind: str) -> str:
-    """Colour the first line of output by the kind of an assessment or the status of a gate, if stdout is a terminal."""
+def coloured(text: str, kind: str, heading: str) -> str:
+    """Colour the first line of a heading by the kind of an assessment or the status of a gate, on a terminal.
+
+    `text` starts with the heading, wrapped to the width of the terminal.
+    """
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
         return text
-    first, newline, rest = text.partition("\n")
-    return f"{_COLOURS[_STATUS_MOODS.get(kind) or mood(kind)]}{first}{_RESET}{newline}{rest}"
+    end = len(wrap_lines(heading.partition("\n")[0], terminal_width()))
+    return f"{_COLOURS[_STATUS_MOODS.get(kind) or mood(kind)]}{text[:end]}{_RESET}{text[end:]}"
 
 
 def _null_unknown(value: Any) -> Any:

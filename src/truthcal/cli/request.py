@@ -44,6 +44,10 @@ class Request:
     confidence_level: float = 0.95
     max_error: float | None = None
     adjust: str = "holm"
+    sort: str | None = None
+    all: bool = False
+    plot: bool = False
+    verbose: bool = False
     min_rows: int = 30
     alternative: str = "greater"
     method: str = "auto"
@@ -55,6 +59,7 @@ class Request:
     rule: Literal["softmax", "length-normalised"] | None = None
     answers: Literal["all", "top"] | None = None
     percent: bool = False
+    where: str | None = None
     missing: Literal["drop"] | None = None
     fractional: Literal["drop", "keep"] | None = None
     question: str | None = None

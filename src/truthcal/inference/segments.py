@@ -29,7 +29,7 @@ from truthcal.inference.laws.tent_kernel import TentKernel
 from truthcal.inference.planning import LEAST_INFORMATION
 from truthcal.inference.statistic import Plan
 from truthcal.results.intervals import ConfidenceInterval
-from truthcal.results.segments import Segment, SegmentTable
+from truthcal.results.segments import Segment, SegmentTable, segment_order
 
 T = TypeVar("T")
 _Array = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _list_segments(
     n, mean_proba, bias, atb, noise_floor = (statistics[name].tolist() for name in names)
     wrong = [g for g in range(len(keys)) if adjusted[g] <= alpha]
     kinds = dict(zip(wrong, _in_parts(lambda places: _kinds_of_errors(table, places), wrong), strict=True))
-    order = sorted(range(len(keys)), key=lambda g: _segment_order(adjusted[g], tests[g].pvalue, n[g]))
+    order = sorted(range(len(keys)), key=lambda g: segment_order(adjusted[g], tests[g].pvalue, n[g]))
     # A copy shares its arrays, and stays as it is if more rows are merged into the table later.
     intervals = _Intervals(copy.copy(table), [keys[g] for g in order], order, level)
     return tuple(
@@ -176,11 +176,6 @@ def _blocks_of(table: SketchTable, places: Sequence[int]) -> Iterator[tuple[Poin
     rest = iter([keys[place] if len(table.by) > 1 else (keys[place],) for place in places])
     for groups in table.point_groups(places):
         yield groups, list(islice(rest, len(groups)))
-
-
-def _segment_order(adjusted: float, pvalue: float, n: int) -> tuple[bool, float, float, int]:
-    """Sort key of segments: tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm."""
-    return (True, 0.0, 0.0, -n) if math.isnan(pvalue) else (False, adjusted, pvalue, -n)
 
 
 class _SegmentTest(NamedTuple):

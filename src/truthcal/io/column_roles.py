@@ -14,7 +14,7 @@ from truthcal.core.group_keys import check_by
 from truthcal.core.params import list_shown, shown
 
 # Roles of columns of any type, which may be in the path of a file.
-KEY_ROLES = ("by", "groups")
+KEY_ROLES = ("by", "groups", "where")
 # Columns that are compared with an unknown name, to suggest one of them.
 _COMPARED = 10_000
 
@@ -43,6 +43,7 @@ class ColumnRoles:
     by: tuple[str, ...]
     pos_label: str | int | float | bool | None
     groups: str | None = None  # which rows belong together; `by` makes segments
+    where: tuple[str, ...] = ()  # columns that decide which rows to keep
 
     @classmethod
     def of(
@@ -101,11 +102,12 @@ class ColumnRoles:
         yield from (("by", name) for name in self.by)
         if self.groups is not None:
             yield "groups", self.groups
+        yield from (("where", name) for name in self.where)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of any type, which are compared, not added up: those of `by` and of `groups`."""
-        return self.by if self.groups is None else (*self.by, self.groups)
+        """The columns of any type, which are compared, not added up: those of `by`, `groups` and `where`."""
+        return (*self.by, *(() if self.groups is None else (self.groups,)), *self.where)
 
     @property
     def y_proba(self) -> str:
@@ -128,13 +130,19 @@ def require_columns(named: Iterable[tuple[str, str]], available: Iterable[str], 
     counts = Counter(columns)  # one pass: a file may have 100,000 columns
     for role, name in named:
         if name not in counts:
-            similar = {column.casefold(): column for column in reversed(columns[:_COMPARED])}
-            close = difflib.get_close_matches(name.casefold(), similar, n=1)
-            suggestion = f" Did you mean {shown(similar[close[0]])}?" if close else ""
+            close = closest_name(name, columns)
+            suggestion = f" Did you mean {shown(close)}?" if close else ""
             problem = f"{where} has no column {name!r} (named by `{role}`); it has {list_shown(columns)}."
             raise ValueError(f"{problem}{suggestion}")
         if counts[name] > 1:
             raise ValueError(f"{where} has {counts[name]} columns named {name!r}; rename all but one.")
+
+
+def closest_name(name: str, columns: Sequence[str]) -> str:
+    """Return the column whose name is most similar to an unknown one, without case; "" if none is."""
+    similar = {column.casefold(): column for column in reversed(columns[:_COMPARED])}
+    close = difflib.get_close_matches(name.casefold(), similar, n=1)
+    return similar[close[0]] if close else ""
 
 
 def _check_name_for_role(name: object, role: str) -> str:

@@ -51,7 +51,7 @@ def accumulate_frame(
             if len(keys) * n_buckets > _MOST_CELLS:
                 return None
             hashes = None if roles.groups is None else _hash_rows(*encoded[-1], roles.groups)
-            accumulator.add(y, p, w[0] if w else None, groups, 0, "the frame", hashes)
+            accumulator.add(y, p, w[0] if w else None, groups, range(len(p)), "the frame", hashes)
         table, groups = accumulator.table()
     except _LEFT_TO_ENGINE:
         return None

@@ -5,7 +5,9 @@ from typing import Any
 # Compared without case and surrounding spaces.
 _VOID_WORDS = {"", "-", "n/a", "na", "nan", "none", "null", "missing"}
 _VOID_WORDS |= {"void", "voided", "annulled", "cancelled", "canceled", "ambiguous", "unresolved", "pending"}
-_VOID_WORDS |= {"abandoned", "postponed"}
+_VOID_WORDS |= {"abandoned", "postponed", "suspended", "no contest", "no result"}
+# Words for an outcome that is neither of two.
+_TIES = {"draw", "drawn", "tie", "tied", "push"}
 
 
 def is_void(value: Any) -> bool:
@@ -13,6 +15,11 @@ def is_void(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().casefold() in _VOID_WORDS
     return value is None or bool(value != value)
+
+
+def first_tie(values: Any) -> str:
+    """Return the first text that stands for a tie, such as "draw"; "" if there is none."""
+    return next((value for value in values if isinstance(value, str) and value.strip().casefold() in _TIES), "")
 
 
 def first_void_word(values: Any) -> str:

@@ -34,6 +34,8 @@ _LITTLE = 0.05
 _LARGE = 0.5
 # In a unit like "per 1,000", numbers above this are harder to read than percentages.
 _MANY = 500.0
+# Smallest power of ten with a tick.
+_SMALLEST = -15
 
 
 class Predictions(NamedTuple):
@@ -151,6 +153,23 @@ class ProbabilityAxis:
             getattr(ax, f"set_{name}lim")(*self.limits)
             set_probability_ticks(getattr(ax, f"{name}axis"), self)
             draw.set_label(ax, name, self.label(text))
+
+
+def round_numbers(*, mirrored: bool) -> list[float]:
+    """Return the ticks of a log or logit axis, the most important first: 0, 1, powers of ten, then 5 and 2 times."""
+    powers = [10.0**k for k in range(-1, _SMALLEST, -1)]
+    numbers = [0.0, 1.0, *([0.5] if mirrored else [])]
+    for times in (1.0, 5.0, 2.0):
+        for power in powers:
+            numbers += [float(f"{times * power:.1g}"), *([1.0 - times * power] if mirrored else [])]
+    return numbers
+
+
+def tick_label(tick: float, scale: ProbabilityAxis) -> str:
+    """Return the label of a tick: in the unit of the axis, or in percent on a log or logit scale without a unit."""
+    if scale.unit.rows > 1 or scale.scale == "linear":
+        return f"{scale.unit.rows * tick:g}"
+    return f"{round(100.0 * tick, 12):.12g}%"
 
 
 def _pool(models: list[Predictions]) -> tuple[_Array, _Array, _Array]:

@@ -1,26 +1,22 @@
 """Ticks at round probabilities, as many as fit. Imports matplotlib: import this module inside functions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from truthcal.plots.probability_axes import ProbabilityAxis, round_numbers, tick_label
 from truthcal.results.text import PLAIN, Unit
-
-if TYPE_CHECKING:
-    from truthcal.plots.probability_axes import ProbabilityAxis
 
 # Gap between labels, line height and digit width, in font sizes.
 _GAP, _LINE, _DIGIT = 0.9, 1.7, 0.6
 _MAX_TICKS = 6
-# Smallest power of ten with a tick.
-_SMALLEST = -15
 
 
 class ProbabilityLocator(MaxNLocator):
     """Round probabilities inside the view, as many as have room for their labels."""
 
-    def __init__(self, scale: "ProbabilityAxis") -> None:
+    def __init__(self, scale: ProbabilityAxis) -> None:
         super().__init__(nbins=_MAX_TICKS, steps=[1, 2, 5, 10])
         self._scale = scale
 
@@ -33,7 +29,7 @@ class ProbabilityLocator(MaxNLocator):
         """Return the ticks between two limits, all in [0, 1]."""
         low, high = max(vmin, 0.0), min(vmax, 1.0)
         if self._scale.scale != "linear":
-            return self._fitting_round_numbers(low, high, vmin, vmax)
+            return self._fittinground_numbers(low, high, vmin, vmax)
         ticks = np.array([low])
         for bins in range(_MAX_TICKS, 0, -1):
             self.set_params(nbins=bins)
@@ -43,10 +39,10 @@ class ProbabilityLocator(MaxNLocator):
                 break
         return ticks
 
-    def _fitting_round_numbers(self, low: float, high: float, vmin: float, vmax: float) -> Any:
+    def _fittinground_numbers(self, low: float, high: float, vmin: float, vmax: float) -> Any:
         """Return round numbers, the roundest first, each if it has room beside those before it."""
         ticks: list[float] = []
-        for tick in _round_numbers(mirrored=self._scale.scale == "logit"):
+        for tick in round_numbers(mirrored=self._scale.scale == "logit"):
             wider = np.array(sorted([*ticks, tick]))
             if low <= tick <= high and len(ticks) < _MAX_TICKS and self._fit(wider, vmin, vmax):
                 ticks.append(tick)
@@ -65,24 +61,7 @@ class ProbabilityLocator(MaxNLocator):
         return bool(np.min(np.diff(places[1:-1])) / (places[-1] - places[0]) * length >= needed * size)
 
 
-def _round_numbers(*, mirrored: bool) -> list[float]:
-    """Return the ticks of a log or logit axis, the most important first: 0, 1, powers of ten, then 5 and 2 times."""
-    powers = [10.0**k for k in range(-1, _SMALLEST, -1)]
-    numbers = [0.0, 1.0, *([0.5] if mirrored else [])]
-    for times in (1.0, 5.0, 2.0):
-        for power in powers:
-            numbers += [float(f"{times * power:.1g}"), *([1.0 - times * power] if mirrored else [])]
-    return numbers
-
-
-def tick_label(tick: float, scale: "ProbabilityAxis") -> str:
-    """Return the label of a tick: in the unit of the axis, or in percent on a log or logit scale without a unit."""
-    if scale.unit.rows > 1 or scale.scale == "linear":
-        return f"{scale.unit.rows * tick:g}"
-    return f"{round(100.0 * tick, 12):.12g}%"
-
-
-def set_probability_ticks(axis: Any, scale: "ProbabilityAxis") -> None:
+def set_probability_ticks(axis: Any, scale: ProbabilityAxis) -> None:
     """Set ticks at round probabilities, with short labels, on an axis."""
     axis.set_major_locator(ProbabilityLocator(scale))
     axis.set_major_formatter(FuncFormatter(lambda tick, _: tick_label(tick, scale)))

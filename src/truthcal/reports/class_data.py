@@ -91,7 +91,7 @@ def class_report_data(assessments: Mapping[str, MulticlassAssessment]) -> list[C
             label=label,
             assessment=found,
             table=with_short_names(found.classes),
-            panels=_panels(found, n_panels),
+            panels=class_panels(found, n_panels),
             confusion=None if found.confusion is None else confusion_data(found.confusion),
             values=_values(found),
         )
@@ -114,7 +114,7 @@ def _values(found: MulticlassAssessment) -> dict[str, float]:
     return {"vector": found.atb} | {name: multiclass_atb_of(rows, name) for name in cheap if name != "vector"}
 
 
-def _panels(found: MulticlassAssessment, at_most: int) -> list[ClassPanel]:
+def class_panels(found: MulticlassAssessment, at_most: int) -> list[ClassPanel]:
     """Compute the diagrams of the worst classes: those with the smallest p-values."""
     place = {label: k for k, label in enumerate(found.labels)}
     short = with_short_names(found.classes).segments

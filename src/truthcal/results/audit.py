@@ -193,12 +193,14 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         """Return columns of equal length, one row for each measure, with a column for the score of each lie."""
         return columns(row._values() for row in self.rows)
 
-    def __str__(self) -> str:
+    def to_text(self, width: int | None = None) -> str:
+        """Return the printed text, in lines of at most `width` characters where possible (default: 110)."""
+        width = min(width or _WIDTH, _WIDTH)
         choices = (self._table(lies, digits) for lies, digits in ((self.lies, 4), (self.lies, 3), ((), 4)))
-        fitting = (lines for lines in map(_ruled_lines, choices) if max(map(len, lines)) <= _WIDTH)
-        lines = next(fitting, None) or _ruled_lines(self._table((), 3))
-        closing = [line for sentence in self._closing() for line in _wrap_sentence(sentence)]
-        return "\n".join([*_wrap_sentence(self._opening()), "", *lines, "", *closing])
+        fitting = (lines for lines in (table.lines() for table in choices) if max(map(len, lines)) <= width)
+        lines = next(fitting, None) or self._table((), 3).lines(width)
+        closing = [line for sentence in self._closing() for line in _wrap_sentence(sentence, width)]
+        return "\n".join([*_wrap_sentence(self._opening(), width), "", *lines, "", *closing])
 
     def _page(self) -> Page:
         return Page(self._opening(), self._table(self.lies, 4), self._closing())
@@ -235,7 +237,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
         rows = [self._cells(row, lies, digits) for row in self.rows]
         left = {0, len(header) - 1} if lies else {0, 2, len(header) - 1}
         heads = [head.replace("\n", " \n") + " " for head in header]  # room for the star of the cells
-        return Table(heads, rows, right=[k for k in range(len(header)) if k not in left], gap=1)
+        return Table(heads, rows, right=[k for k in range(len(header)) if k not in left], gap=1, rule=True)
 
     def _cells(self, row: AuditRow, lies: tuple[str, ...], digits: int) -> list[str]:
         """Format a row. Each cell ends with a star or a space."""
@@ -293,13 +295,6 @@ def _header_in_two_lines(head: str) -> str:
     return "\n".join(min(halves, key=lambda half: max(map(len, half))))
 
 
-def _ruled_lines(table: Table) -> list[str]:
-    """Return the lines of the audit's table with a rule below the header."""
-    lines = table.lines()
-    start = len(lines) - len(table.rows)
-    return [*lines[:start], "-" * max(map(len, lines)), *lines[start:]]
-
-
 def _list_truth(values: NDArray[np.float64]) -> str:
     """List probabilities; those of several classes in parentheses."""
     if values.ndim == 2:
@@ -307,6 +302,6 @@ def _list_truth(values: NDArray[np.float64]) -> str:
     return join_words([f"{value:.4g}" for value in values.tolist()])
 
 
-def _wrap_sentence(sentence: str) -> list[str]:
+def _wrap_sentence(sentence: str, width: int) -> list[str]:
     """Wrap a sentence of an audit to lines of the table's width."""
-    return textwrap.wrap(sentence, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(sentence, width, break_long_words=False, break_on_hyphens=False)

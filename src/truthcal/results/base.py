@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from truthcal.results import text
+from truthcal.results.column_width import wrap_lines
 
 
 class Result:
@@ -37,6 +38,10 @@ class Result:
     def __repr__(self) -> str:  # of classes with @dataclass(repr=False)
         return str(self)
 
+    def to_text(self, width: int | None = None) -> str:
+        """Return the printed text, in lines of at most `width` characters where possible; None wraps nothing."""
+        return wrap_lines(str(self), width)
+
     def to_markdown(self) -> str:
         """Return the printed text in Markdown."""
         return text.bold_first_line(str(self))
@@ -55,7 +60,11 @@ class PageResult(Result):
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return self._page().text()
+        return self.to_text()
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the printed text, in lines of at most `width` characters where possible; None wraps nothing."""
+        return self._page().text(width)
 
     def to_markdown(self) -> str:
         """Return heading and table in Markdown, for a pull request or a job summary."""

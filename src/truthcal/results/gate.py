@@ -1,12 +1,13 @@
 """The result of `check`: pass, fail or too little data, with the reasons and the assessment behind them."""
 
+import math
 from dataclasses import dataclass
 
 from truthcal.results.assessment import Assessment
 from truthcal.results.base import Result
 from truthcal.results.multiclass import MulticlassAssessment
-from truthcal.results.segments import SegmentTable
-from truthcal.results.text import escape_markdown
+from truthcal.results.segments import Segment, SegmentTable
+from truthcal.results.text import PLAIN, count, escape_markdown, lower_limit, p_value, percent, upper_limit
 
 # Reasons that the sentence lists; `reasons` has all of them.
 _LISTED = 5
@@ -52,6 +53,44 @@ class Gate(Result):
         """Status and reasons in one sentence."""
         more = f"; and {len(self.reasons) - _LISTED:,} more" if len(self.reasons) > _LISTED else ""
         return f"{_HEADINGS[self.status]}: {'; '.join(self.reasons[:_LISTED])}{more}."
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Three lines below the verdict: the number that decided and its limit; the error; rows and p-value."""
+        whole = self.assessment
+        error, unit = whole.error, whole.unit if isinstance(whole, Assessment) else PLAIN
+        ends = f" ({error.between(2, unit)})" if error.low > 0.0 else f" ({percent(error.confidence_level)} confidence)"
+        size = f"{error.size(2, unit)}{unit.per}{'' if math.isnan(error.low) else ends}"
+        groups = "" if whole.n_groups is None else f" in {count(whole.n_groups, 'group')}"
+        rows = f"{whole.n:,}{groups}; {p_value(whole.pvalue)} for miscalibration"
+        return [("limit", self._word_limit()), ("error", size), ("rows", rows)]
+
+    def _word_limit(self) -> str:
+        """Word the number that decided, and the limit that it was compared with."""
+        whole, failed, level = self.assessment, self.status == "fail", self.used_alpha
+        p, name = min([(whole.pvalue, ""), *((s.adjusted, f" of segment {s.name}") for s in self._tested)])
+        if failed and level is not None and p <= level:
+            return f"{p_value(p)}{name}; {level:g} or less fails"
+        if failed and level is not None and whole.test.impossible:
+            return f"{count(whole.test.impossible, 'outcome')} had a predicted probability of 0; one fails"
+        if self.status == "pass" and level is not None and self.max_error is None:
+            return f"{p_value(p)}{name}; above {level:g} passes"
+        return self._word_largest_error()
+
+    def _word_largest_error(self) -> str:
+        errors = [(self.assessment.error, "")]
+        errors += [(s.error, f" of segment {s.name}") for s in self._tested if self.max_error is not None]
+        if self.status == "fail":
+            error, name = max(errors, key=lambda pair: pair[0].low)
+            return f"the error{name} is {lower_limit(error.low, 3)} or more; above {self.max_error:g} fails"
+        error, name = max(errors, key=lambda pair: math.inf if math.isnan(pair[0].high) else pair[0].high)
+        allowed = self.assessment.notable_error if self.max_error is None else self.max_error
+        if math.isnan(error.high):
+            return f"the error{name} is unknown; {allowed:.2g} or less passes"
+        return f"the error{name} is {upper_limit(error.high, 2)} or less; {allowed:.2g} or less passes"
+
+    @property
+    def _tested(self) -> tuple[Segment, ...]:
+        return () if self.segments is None else self.segments.tested
 
     def to_markdown(self) -> str:
         """Verdict and evidence in Markdown, for a pull request or a job summary."""

@@ -1,8 +1,9 @@
 """The result of `assess_segments`: which segments are miscalibrated, in words first, then a row for each."""
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from truthcal.results.text import (
 )
 
 # Segments that `str` shows, and names in the verdict.
-_SHOWN, _NAMED = 20, 5
+SHOWN, _NAMED = 20, 5
 # Verdicts that raise no alarm.
 _FINE = ("not significant", "too few rows")
 _HEADER = ("rows", "bias", "error", "p", "adjusted p", "verdict")
@@ -126,6 +127,34 @@ class Segment(Result):
         return "{} ({})".format(*ratio_of_means(self.mean_proba, self.mean_true, self.bias_low, self.bias_high))
 
 
+def _by_size(*sizes: float) -> tuple[Any, ...]:
+    """Return the sort key of a segment by decreasing size, then by the next one; without a size it comes last."""
+    return (True, 0.0) if any(map(math.isnan, sizes)) else (False, *(-size for size in sizes))
+
+
+def segment_order(adjusted: float, pvalue: float, n: int) -> tuple[bool, float, float, int]:
+    """Sort key of segments: tested ones first, by adjusted p-value; many are 1, or equal by the steps of Holm."""
+    return (True, 0.0, 0.0, -n) if math.isnan(pvalue) else (False, adjusted, pvalue, -n)
+
+
+def _name_key(value: Any) -> tuple[Any, ...]:
+    """Return the sort key of a value of any type: numbers by size, also if they are text, then text."""
+    text, size = str(value), math.nan
+    with contextlib.suppress(ValueError):
+        size = float(text)
+    return (1, 0.0, text) if math.isnan(size) else (0, size, text)
+
+
+# Orders of `SegmentTable.sort_by` -> sort keys.
+_ORDERS: dict[str, Callable[[Segment], tuple[Any, ...]]] = {
+    "p": lambda segment: segment_order(segment.adjusted, segment.pvalue, segment.n),
+    "error": lambda segment: _by_size(segment.error.estimate, segment.error.high),
+    "bias": lambda segment: _by_size(abs(segment.bias)),
+    "rows": lambda segment: (-segment.n,),
+    "name": lambda segment: tuple(map(_name_key, segment.key if isinstance(segment.key, tuple) else (segment.key,))),
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
     """Verdicts on all segments. Returned by `assess_segments`. Print it.
@@ -185,7 +214,7 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
     @property
     def miscalibrated(self) -> tuple[Segment, ...]:
         """The segments found to be miscalibrated, the clearest first."""
-        return tuple(segment for segment in self.segments if segment.miscalibrated)
+        return tuple(sorted((segment for segment in self.segments if segment.miscalibrated), key=_ORDERS["p"]))
 
     @property
     def unit(self) -> Unit:
@@ -242,11 +271,32 @@ class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
             name: [attrgetter(path)(segment) for segment in self.segments] for name, path in _FIELDS.items()
         }
 
-    def _page(self) -> Page:
-        unit = self.unit
-        rows = [segment.cells(unit=unit) for segment in self.segments[:_SHOWN]]
+    def sort_by(self, order: str) -> "SegmentTable":
+        """Return the table in another order.
+
+        Parameters
+        ----------
+        order : {"p", "error", "bias", "rows", "name"}
+            By increasing adjusted p-value (the order of `assess_segments`), the largest error, the largest bias of
+            either sign, the most rows, or by key. Segments without that number come last.
+        """
+        if order not in _ORDERS:
+            raise ValueError(f"`order` must be one of {', '.join(map(repr, _ORDERS))}; got {order!r}.")
+        return replace(self, segments=tuple(sorted(self.segments, key=_ORDERS[order])))
+
+    def to_text(self, width: int | None = None, limit: int | None = SHOWN) -> str:
+        """Return the printed text: at most `limit` segments (None: all), in lines of at most `width` characters."""
+        return self._page(limit).text(width)
+
+    def to_markdown(self, limit: int | None = SHOWN) -> str:
+        """Return heading and table in Markdown, with at most `limit` segments (None: all)."""
+        return self._page(limit).markdown()
+
+    def _page(self, limit: int | None = SHOWN) -> Page:
+        unit, limit = self.unit, len(self) if limit is None else limit
+        rows = [segment.cells(unit=unit) for segment in self.segments[:limit]]
         header = [name + unit.per * (name in ("bias", "error")) for name in _HEADER]
         if unit.rows > 1:
             header.insert(2, "predicted/observed")
         table = Table([", ".join(self.by), *header], rows, right=[1, len(header) - 2, len(header) - 1])
-        return Page(self.verdict, table, more_rows(len(self), _SHOWN), self._row_order_warnings())
+        return Page(self.verdict, table, more_rows(len(self), limit), self._row_order_warnings())

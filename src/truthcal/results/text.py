@@ -9,6 +9,9 @@ from decimal import ROUND_CEILING as CEILING
 from decimal import ROUND_FLOOR as FLOOR
 from decimal import ROUND_HALF_EVEN, Context
 
+from truthcal.results.column_width import fit_columns, wrap_lines, wrap_row
+from truthcal.results.column_width import shorten as shorten
+
 # Smaller values are rounding errors of 0.
 _ZERO = 1e-15
 # Kind of a verdict -> mood; every other kind is "bad".
@@ -24,6 +27,8 @@ _INVALID = re.compile(
 )
 # Rates below each of these are counted per so many rows: 0.002 is 2 per 1,000.
 _UNITS = ((0.05, 1_000, "1,000"), (0.001, 100_000, "100,000"), (1e-5, 10**6, "million"), (1e-6, 10**9, "billion"))
+# Ways to make a table narrower, in order: the gap between columns, and the parts of cells that stay together.
+_TIGHTER = ((2, "phrase"), (1, "phrase"), (2, "word"), (1, "word"), (1, "short"))
 # Characters of a name in a figure.
 LONGEST_LABEL = 28
 
@@ -196,20 +201,12 @@ def one_line(name: str, longest: int = LONGEST_LABEL) -> str:
     return shorten(" ".join(clean_text(name).split()) or "(no name)", longest)
 
 
-def shorten(text: str, longest: int) -> str:
-    """Cut the middle of a long text: names often differ in their last characters."""
-    if len(text) <= longest:
-        return text
-    end = longest // 3
-    return f"{text[: longest - end - 1]}\N{HORIZONTAL ELLIPSIS}{text[-end:]}"
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Cells of a table for a terminal, Markdown or HTML. Columns listed in `right` are aligned to the right.
 
     A terminal shows the header (whose cells may have several lines) if `show_header`, columns `gap` spaces apart and at
-    least `widths` wide, all of it indented by `indent`.
+    least `widths` wide, all of it indented by `indent`; with `rule`, a line of dashes below the header.
     """
 
     header: Sequence[str]
@@ -219,16 +216,29 @@ class Table:
     indent: int = 0
     gap: int = 2
     widths: Sequence[int] = ()
+    rule: bool = False
 
-    def lines(self) -> list[str]:
-        """Return the lines for a terminal, with aligned columns."""
-        lines = [*(self._header_lines() if self.show_header else []), *self.rows]
+    def lines(self, width: int | None = None) -> list[str]:
+        """Return the lines for a terminal, with aligned columns. Cells are wrapped if the table exceeds `width`."""
+        head = self._header_lines() if self.show_header else []
+        lines: list[Sequence[str]] = [*head, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        widths = [max(width, least) for width, least in zip(widths, [*self.widths, *[0] * len(widths)], strict=False)]
+        widths = [max(each, least) for each, least in zip(widths, [*self.widths, *[0] * len(widths)], strict=False)]
+        gap = self.gap
+        if width is not None and self.indent + sum(widths) + gap * (len(widths) - 1) > width:
+            for space, part in _TIGHTER:
+                gap = min(space, self.gap)
+                fitting = fit_columns(lines, width - self.indent - gap * (len(widths) - 1), part)
+                if fitting is not None:
+                    break
+            widths = fitting or widths
+            head = [line for row in head for line in wrap_row(row, widths)]
+            lines = [*head, *(line for row in self.rows for line in wrap_row(row, widths))]
         side = [">" if k in self.right else "<" for k in range(len(widths))]
-        start, gap = " " * self.indent, " " * self.gap
-        rows = ([f"{c:{s}{w}}" for c, s, w in zip(line, side, widths, strict=True)] for line in lines)
-        return [(start + gap.join(row)).rstrip() for row in rows]
+        cells = ([f"{c:{s}{w}}" for c, s, w in zip(line, side, widths, strict=True)] for line in lines)
+        rows = [(" " * self.indent + (" " * gap).join(line)).rstrip() for line in cells]
+        rule = ["-" * max(map(len, rows))] if self.rule else []
+        return [*rows[: len(head)], *rule, *rows[len(head) :]]
 
     def _header_lines(self) -> list[list[str]]:
         """Split the header's cells at line breaks; the last line is full, those above it may have empty cells."""
@@ -261,10 +271,11 @@ class Page:
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
-    def text(self) -> str:
-        """Return the page for a terminal."""
-        heading, warnings = [self.heading, ""] if self.heading else [], [f"! {warning}" for warning in self.warnings]
-        return "\n".join([*heading, *self.table.lines(), *self.notes, *warnings])
+    def text(self, width: int | None = None) -> str:
+        """Return the page for a terminal; lines are at most `width` long if possible."""
+        heading = [wrap_lines(self.heading, width), ""] if self.heading else []
+        notes = [*self.notes, *(f"! {warning}" for warning in self.warnings)]
+        return "\n".join([*heading, *self.table.lines(width), *(wrap_lines(note, width, "  ") for note in notes)])
 
     def markdown(self) -> str:
         """Return the page in Markdown, for a pull request or a job summary."""

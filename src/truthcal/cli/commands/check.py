@@ -1,13 +1,24 @@
 """`truthcal check`: the gate for CI. Prints the result of `truthcal.check` and sets the exit status."""
 
+import sys
+
 import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_report
 from truthcal.cli.inputs import Data, read_inputs
-from truthcal.cli.model_result import ModelResult, certified_atb, rows_or_sketch
-from truthcal.cli.output import coloured, notes_in_markdown, print_json, print_notes, print_result
+from truthcal.cli.model_result import ModelResult, arrange_result, certified_atb, rows_or_sketch
+from truthcal.cli.output import (
+    coloured,
+    notes_in_markdown,
+    print_json,
+    print_message,
+    print_notes,
+    print_result,
+    terminal_width,
+)
 from truthcal.cli.output_files import refuse_unwritable
 from truthcal.cli.request import Request
-from truthcal.results.text import escape_markdown
+from truthcal.results.column_width import wrap_lines
+from truthcal.results.text import Table, escape_markdown
 
 _EXIT_STATUS = {"pass": 0, "fail": 1, "too little data": 3}
 _MARKS = {"pass": "✅", "fail": "❌", "too little data": "❔"}
@@ -34,6 +45,7 @@ def run(request: Request) -> int:
         labels=loaded.labels,
     )
     result = ModelResult(next(iter(data.models)), gate.assessment, gate.segments, certified_atb(loaded))
+    result = arrange_result(request, result)
     status = _EXIT_STATUS[gate.status]
     if request.format == "json":
         limits = {"alpha": gate.alpha, "max_error": gate.max_error, "confidence_level": gate.confidence_level}
@@ -44,7 +56,7 @@ def run(request: Request) -> int:
     elif request.format == "markdown":
         print_result(_check_markdown(data, gate, result))
     else:
-        print_result(f"{coloured(gate.verdict, gate.status)}\n\n{result}")
+        _print_text(request, gate, result)
     if request.format == "text":
         print_notes(request, data.facts.notes)
     if request.summary is not None:
@@ -52,6 +64,20 @@ def run(request: Request) -> int:
     if request.report is not None:
         write_report(request, request.report, data, [result])
     return status
+
+
+def _print_text(request: Request, gate: tc.Gate, result: ModelResult) -> None:
+    """Print the answer and three lines, or all of the assessment."""
+    width = terminal_width()
+    verdict = coloured(wrap_lines(gate.verdict, width), gate.status, gate.verdict)
+    if request.verbose:
+        print_result(f"{verdict}\n\n{result.to_text()}")
+        return
+    lines = Table(("", ""), gate.summary(), show_header=False, indent=2).lines(width)
+    warnings = [wrap_lines(f"! {warning}", width, "  ") for warning in gate.assessment.warnings]
+    print_result("\n".join([verdict, *lines, *warnings]))
+    if sys.stdout.isatty():
+        print_message(request, "-v prints all numbers.")
 
 
 def _append_to_summary(path: str, text: str) -> None:

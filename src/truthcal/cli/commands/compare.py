@@ -11,6 +11,7 @@ from truthcal.cli.commands.report import prepare_report, write_report
 from truthcal.cli.input_options import input_facts, prepare_inputs, refuse_input_options, row_filter_of
 from truthcal.cli.inputs import STDIN, Data, describe_columns, read_inputs, rows_in_memory, sketches_in
 from truthcal.cli.model_result import assess_models
+from truthcal.cli.name_lists import expand_names, split_names
 from truthcal.cli.output import print_formatted, print_message
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
@@ -19,7 +20,12 @@ from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.join import join_files
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
+from truthcal.io.files.where import parse_where
 
+_TWO_MODELS = (
+    "`compare` needs two models: name both columns, as in --proba old --proba new; with many classes both prefixes, as "
+    "in --proba-prefix old_ --proba-prefix new_."
+)
 _NO_ROWS = "models are compared row by row, but a sketch has no rows; pass files of rows."
 
 
@@ -46,24 +52,31 @@ def run(request: Request) -> int:
 
 
 def _read_two_columns_to_compare(request: Request) -> Data:
-    models = request.proba or request.proba_prefix
+    models = split_names(request.proba) or request.proba_prefix
     if len(request.files) == 2 and len(models) < 2:
         raise ValueError(
             f"which rows of {request.files[0]} and {request.files[1]} belong together? Name a column that both have: "
             "--key id. To compare two columns of the same rows, name both: --proba old --proba new."
         )
-    if len(models) != 2:
-        cure = "with many classes both prefixes, as in --proba-prefix old_ --proba-prefix new_"
-        raise ValueError(f"`compare` needs two models: name both columns, as in --proba old --proba new; {cure}.")
+    if len(models) != 2 and len(request.proba) != 2:
+        raise ValueError(_TWO_MODELS)
     data = read_inputs(request, exact_rows=None, digest=request.report is not None)
-    if len(data.models) != 2 or data.first.y is None:
+    if data.first.y is None:
         raise ValueError(_NO_ROWS)
+    if len(data.models) != 2:
+        raise ValueError(_TWO_MODELS)
     return data
 
 
 def _read_two_files_to_compare(request: Request) -> Data:
     refuse_input_options(request)
-    request, sources, prepared = _prepare_two_files(request, _find_two_files_to_compare(request))
+    where = None if request.where is None else parse_where(request.where)
+    found = [dataclasses.replace(source, where=where) for source in _find_two_files_to_compare(request)]
+    if len(request.proba) == 1 and "," in request.proba[0]:
+        names = [column.name for column in preview_columns(found[0], split_names(request.proba)).columns]
+        request = dataclasses.replace(request, proba=expand_names(request.proba, names))
+    request, sources, prepared = _prepare_two_files(request, found)
+    _keep_where(sources)
     key = str(request.key)
     first = _guess_in(request, 0, sources, None)
     second = _guess_in(request, 1, sources, first.y_true)
@@ -85,6 +98,18 @@ def _read_two_files_to_compare(request: Request) -> Data:
     columns = {**describe_columns(request, first, proba), "key": key}
     facts = input_facts(request, prepared, filters)
     return Data(models, tuple(map(str, sources)), columns, "" if checksum is None else checksum.hexdigest(), facts)
+
+
+def _keep_where(sources: list[Source]) -> None:
+    """Apply the condition of --where to the files that have its columns: rows without a match are left out anyway."""
+    if sources[0].where is None:
+        return
+    columns = set(sources[0].where.columns)
+    bare = [dataclasses.replace(source, where=None) for source in sources]
+    has = [columns <= {column.name for column in preview_columns(source, columns).columns} for source in bare]
+    for k in range(2):
+        if any(has) and not has[k]:
+            sources[k] = bare[k]
 
 
 def _prepare_two_files(request: Request, sources: list[Source]) -> tuple[Request, list[Source], Prepared]:

@@ -37,7 +37,8 @@ def run(request: Request) -> int:
     results = assess_models(request, data)
     for result in results:
         # Not the size of the error, by which the gamed forecaster looks better than the honest one.
-        verdict = coloured(result.assessment.verdict.splitlines()[0], result.assessment.kind)
+        verdict = result.assessment.verdict.splitlines()[0]
+        verdict = coloured(verdict, result.assessment.kind, verdict)
         print_result(f"{result.name}: {_ABOUT[result.name]}\n  {verdict}\n")
     print_result(_table(outcome, forecasts, results) + "\n")
     print_result(

@@ -2,7 +2,7 @@
 
 import truthcal as tc
 from truthcal.cli.inputs import read_inputs
-from truthcal.cli.output import as_rows, print_formatted, print_json, print_result
+from truthcal.cli.output import as_rows, print_formatted, print_json, print_result, terminal_width
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.reports.wording import describe_measure
 from truthcal.results.text import Table
@@ -41,4 +41,4 @@ def _print_measures(request: Request) -> None:
         for name, m in chosen.items()
     ]
     table = Table(header, cells)
-    print_result(table.markdown() if request.format == "markdown" else "\n".join(table.lines()))
+    print_result(table.markdown() if request.format == "markdown" else "\n".join(table.lines(terminal_width())))

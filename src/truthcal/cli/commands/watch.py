@@ -3,14 +3,16 @@
 import shlex
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truthcal.cli.commands.report import prepare_report
-from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_inputs, sketches_in
-from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result
+from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_inputs, print_where, sketches_in
+from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
+from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result, terminal_width
 from truthcal.cli.output_files import refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.sketch_table import SketchTable
@@ -20,6 +22,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.timed_rows import TimedColumns, TimedRows, read_timed_rows
 from truthcal.monitoring.watch import Watch, WindowRows
+from truthcal.results.column_width import wrap_lines
 from truthcal.results.watch import WatchResult
 
 _EXIT_STATUS = {"pass": 0, "fail": 1, "too little data": 3}
@@ -64,7 +67,7 @@ def _process_windows(request: Request, watch: Watch, windows: Windows, latest: i
             watch.save(request.state)
             saved = time.monotonic()
         if request.format == "text":
-            print_result(str(record))
+            print_result(record.to_text(terminal_width()))
         new += 1
     if new or not Path(request.state).exists():
         watch.save(request.state)
@@ -90,16 +93,20 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
         return _windows_of_sketches(request, sketches)
     if request.time is None:
         raise ValueError("name the column of times with --time.")
-    with open_inputs(request.files) as sources:
-        names = (request.label, *request.proba, *request.by, request.time, request.due, request.group)
+    with open_inputs(request) as sources:
+        split = with_split_names(request)
+        names = (request.label, *split.proba, *split.by, request.time, request.due, request.group)
         preview = preview_columns(sources[0], [name for name in names if name is not None])
         sources[0] = preview.source
+        request = with_expanded_names(split, request, [column.name for column in preview.columns])
         guessed = guess_input_columns(request, preview)
         if len(guessed.y_proba) > 1:
             raise ValueError("`watch` takes one model; name one column with --proba.")
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, None, request.by or None, guessed.pos_label)
+        assert request.time is not None
         columns = TimedColumns(request.time, request.due, request.group, request.time_unit)
         rows = read_timed_rows(sources, roles, columns)
+        print_where(request, sources)
     setup = _setup(request, label=guessed.y_true, proba=guessed.y_proba[0])
     window = parse_window(request.window, counter=rows.time.counter)
     window.check_kind(rows.time)
@@ -111,7 +118,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
 
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
     """Return the options that must be the same in all runs."""
-    options = {name: getattr(request, name) for name in ("window", "time", "due", "group", "alpha")}
+    options = {name: getattr(request, name) for name in ("window", "time", "due", "group", "alpha", "where")}
     return {**options, "by": list(request.by), **columns}
 
 
@@ -143,13 +150,14 @@ def _window_rows(rows: TimedRows, part: np.ndarray[Any, np.dtype[np.int64]]) -> 
 
 def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, Any], Window, Windows, int]:
     """Read sketches by time, and by segments if asked for; divide them by window."""
-    for flag, value in (("--due", request.due), ("--group", request.group)):
+    for flag, value in (("--due", request.due), ("--group", request.group), ("--where", request.where)):
         if value is not None:
             raise ValueError(
                 f"{flag} refers to a column, but {paths[0]} is a sketch, which has no columns; omit {flag}."
             )
     table = merge_input_sketches(paths)
     columns = table.by if isinstance(table, SketchTable) else ()
+    request = replace(request, by=expand_names(request.by, columns))
     column = request.time or next((name for name in columns if name not in request.by), None)
     wanted = {column, *request.by}
     if not isinstance(table, SketchTable) or column not in columns or wanted != set(columns):
@@ -186,7 +194,7 @@ def _sketched_rows(request: Request, table: SketchTable, keys: list[Any], here: 
 def _refuse_other_setup(request: Request, watch: Watch, setup: dict[str, Any]) -> None:
     """Raise if the state was made with other options."""
     for name, value in setup.items():
-        before = watch.setup[name]
+        before = watch.setup.get(name)  # files of earlier versions have no --where
         if value != before:
             now, then = (f"--{name} {' '.join(v) if isinstance(v, list) else v}" for v in (value, before))
             raise ValueError(f"{request.state}: was made with {then}, not {now}; use the same, or another --state.")
@@ -229,10 +237,11 @@ def _print_watch_result(request: Request, result: WatchResult, status: int) -> N
     if request.format == "markdown":
         print_result(result.to_markdown())
         return
-    verdict = _VERDICTS.get(result.decision)
-    parts = [coloured(str(result.status), result.decision), *([str(result.segments)] if result.segments else [])]
+    verdict, width = _VERDICTS.get(result.decision), terminal_width()
+    parts = [coloured(result.status.to_text(width), result.decision, result.status.verdict)]
+    parts += [result.segments.to_text(width)] if result.segments else []
     parts += [verdict] if verdict else []
-    parts += [f"! {warning}" for warning in result.warnings]
+    parts += [wrap_lines(f"! {warning}", width, "  ") for warning in result.warnings]
     print_result("\n\n".join(["", *parts]).lstrip("\n") if not result.windows else "\n" + "\n\n".join(parts))
 
 

@@ -14,6 +14,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.multiclass.calibration_test import multiclass_test
 from truthcal.inference.multiclass.cells import ClassCells
+from truthcal.inference.multiclass.column_order import warn_of_column_order
 from truthcal.inference.multiclass.confusion import confusion_of
 from truthcal.inference.multiclass.detectable import detectable_slopes
 from truthcal.inference.multiclass.entry import MultilabelInput
@@ -277,4 +278,5 @@ def _warnings(found: MulticlassAssessment, rows: ClassRows) -> list[str]:
         warnings.append(f"{wrong}; this cannot happen to a calibrated forecaster, whatever the p-value.")
     if 2.0 * found.n_effective < found.n:
         warnings.append(f"weights are uneven: the effective sample size is {found.n_effective:,.1f}, not {found.n:,}.")
-    return [*warnings, *filter(None, [test.dependence, few_groups(found.n_effective_groups)])]
+    order = warn_of_column_order(rows)
+    return [*filter(None, [order]), *warnings, *filter(None, [test.dependence, few_groups(found.n_effective_groups)])]

@@ -17,6 +17,7 @@ from truthcal.io import row_codes
 from truthcal.io.assemble import Groups, columns_without_weights
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import BadRows, refuse_bad_rows
+from truthcal.io.files.source import RowNumbers
 from truthcal.io.row_codes import Check, rules_for
 from truthcal.io.segment_flips import SegmentFlips
 from truthcal.kernels import buckets
@@ -50,13 +51,13 @@ class BucketAccumulator:
         p: _Rows,
         w: _Rows | None,
         groups: Groups | None,
-        first: int,
+        numbers: RowNumbers,
         where: str,
         hashes: Hashes | None = None,
     ) -> None:
         """Add rows, with their segments and the hashes of their groups if there are any.
 
-        If a row is invalid, raise; row numbers in the error start at `first`.
+        If a row is invalid, raise; `numbers` has the row numbers for the error.
         """
         if groups is not None:  # normalized: two times in a time zone may be equal for Python and still differ
             groups = groups[0], [checked_key(key, self._roles.by) for key in groups[1]]
@@ -66,7 +67,7 @@ class BucketAccumulator:
             labels = _binary_labels(y) if groups is not None and w is None else None
             cells = self._cells[labels is not None]
             if cells.add(rows[0] if labels is None else labels, *rows[1:], groups):
-                _raise_for_batch(y, p, w, first, self._roles, where)
+                _raise_for_batch(y, p, w, numbers, self._roles, where)
         self._rows += len(p)
         if hashes is not None:
             self.flips.add_rows(p, y, w, hashes, groups)
@@ -238,16 +239,16 @@ def _by_group(batches: Sequence[_Rows], groups: Sequence[_Rows], starts: _Rows) 
 
 
 def refuse_invalid_batch(
-    y: _Rows, ps: list[_Rows], w: _Rows | None, first: int, roles: ColumnRoles, where: str
+    y: _Rows, ps: list[_Rows], w: _Rows | None, numbers: RowNumbers, roles: ColumnRoles, where: str
 ) -> None:
     """Raise if a row of a batch that is not accumulated is invalid for one of the models."""
     weights_valid = w is None or bool(((w == 0.0) | ((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT))).all())
     for name, p in zip(roles.y_probas, ps, strict=True):
         if kernel.count_outside_unit(p) or kernel.count_outside_unit(y) or not weights_valid:
-            _raise_for_batch(y, p, w, first, roles.for_model(name), where)
+            _raise_for_batch(y, p, w, numbers, roles.for_model(name), where)
 
 
-def _raise_for_batch(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: ColumnRoles, where: str) -> None:
+def _raise_for_batch(y: _Rows, p: _Rows, w: _Rows | None, numbers: RowNumbers, roles: ColumnRoles, where: str) -> None:
     """Raise for a batch that cannot be accumulated: for the first rule that rows break, with all rows that break it."""
     codes = codes_of_batch(y, p, w)
     columns = {"y_true": y, "y_proba": p, "sample_weight": w}
@@ -257,7 +258,7 @@ def _raise_for_batch(y: _Rows, p: _Rows, w: _Rows | None, first: int, roles: Col
         if rule.check != "zero" and rows.any():
             values = np.asarray(columns[rule.role], dtype=np.float64)[rows]
             low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-            bad_rows[rule.code] = BadRows(len(values), low, high, first + int(np.argmax(rows)))
+            bad_rows[rule.code] = BadRows(len(values), low, high, int(numbers[int(np.argmax(rows))]))
     refuse_bad_rows(bad_rows, len(p), roles, where)
 
 

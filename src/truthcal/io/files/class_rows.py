@@ -64,7 +64,7 @@ def load_classes(
         n += len(rows.y)
         _refuse_many_rows(n, columns, reader.where)
         try:
-            refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.first, roles, str(rows.source))
+            refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.numbers, roles, str(rows.source))
         except (ValueError, TypeError) as error:
             vars(error).pop("cause", None)  # rows with many classes cannot be left out by an option
             raise
@@ -95,6 +95,15 @@ def label_code(value: object, codes: dict[str, int]) -> int:
     return codes.get(text, codes.get(_without_fraction(text), -1))
 
 
+def same_but_for_case(value: str, labels: Sequence[str]) -> str:
+    """Return the label that differs from a value only in case, spaces, hyphens or underscores; "" if there is none."""
+    return next((label for label in labels if _folded(label) == _folded(value)), "")
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\s_-]+", "", _without_fraction(text)).casefold()
+
+
 def _without_fraction(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text
@@ -108,8 +117,10 @@ def _class_codes(rows: RowBatch, columns: ClassColumns, codes: dict[str, int]) -
     if (y < 0).any():
         row = int(np.argmax(y < 0))
         label, n = shown(str(values[index[row]])), np.count_nonzero(y < 0)
-        problem = f"has the label {label} at row {rows.first + row} ({n:,} of {len(y):,} rows in this batch)"
+        problem = f"has the label {label} at row {rows.numbers[row]} ({n:,} of {len(y):,} rows in this batch)"
         rest = f"but there are columns only for {list_shown(columns.labels)}. Add its column, or drop these rows."
+        if similar := same_but_for_case(str(values[index[row]]), columns.labels):
+            rest = f"and the column is that of {shown(similar)}: they differ in case or spaces. Make them the same."
         raise invalid("y_true", f"{problem}, {rest}", subject=f"{rows.source}: column {columns.label!r}")
     return y
 
@@ -130,7 +141,7 @@ def _refuse_other_sums(sums: NDArray[np.float64], names: Sequence[str], rows: Ro
     if not bad.any():
         return
     row = int(np.argmax(bad))
-    place = f"at row {rows.first + row} ({np.count_nonzero(bad):,} of {len(bad):,} rows in this batch)"
+    place = f"at row {rows.numbers[row]} ({np.count_nonzero(bad):,} of {len(bad):,} rows in this batch)"
     problem = f"must add up to 1 in each row (within {SUM_TOLERANCE:g}); found {sums[row]:.6g} {place}."
     if np.abs(sums - 1.0).max() < 0.05:
         cure = "Rounded probabilities? Divide each row by its sum."

@@ -16,6 +16,7 @@ from truthcal.io.files.decode import decodes_to_numbers
 from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
+from truthcal.io.files.where_rows import rows_to_preview_where
 from truthcal.io.row_codes import code_of
 from truthcal.io.void_words import is_void
 
@@ -49,6 +50,8 @@ def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tup
     wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
     if source.void:  # numbers or words such as "void", which the decoder knows
         texts |= {roles.y_true, *roles.y_probas}
+    if source.where is not None:  # rows with words may be left out
+        texts |= {roles.y_true, *roles.y_probas} & source.where.text_columns
     numbers = {name: role for role, name in roles if role not in KEY_ROLES and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
     point, types = _csv_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)
@@ -180,6 +183,7 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
         rows.extend(itertools.islice(lines, 1, enough + 1))
     if len(raw) == size and len(rows) < enough:
         del rows[-1:]  # cut off
+    rows = _rows_where(source, rows)
     fields: Iterable[Sequence[str]]
     fields = itertools.zip_longest(*rows, fillvalue="") if rows else itertools.repeat((), len(source.header))
     points = "." if source.delimiter == "," else ".,"
@@ -187,6 +191,15 @@ def preview_csv(source: Source, named: set[str]) -> tuple[Source, list[Column]]:
     if source.void:
         fields = (["" if is_void(text) else text for text in texts] for texts in fields)
     return source, [_preview_texts(name, texts, points) for name, texts in zip(source.header, fields, strict=False)]
+
+
+def _rows_where(source: Source, rows: list[list[str]]) -> list[list[str]]:
+    """Return the previewed rows of a CSV file that meet its condition."""
+    if source.where is None:
+        return rows
+    places = {name: source.header.index(name) for name in source.where.columns if name in source.header}
+    columns = {name: [(row[i] or None) if i < len(row) else None for row in rows] for name, i in places.items()}
+    return [rows[row] for row in rows_to_preview_where(columns, len(rows), source)]
 
 
 def _refuse_excel_note(source: Source, text: str) -> None:

@@ -19,7 +19,7 @@ from truthcal.io.errors import (
     refuse_nested_groups,
     refuse_other_type_of_label,
 )
-from truthcal.io.files.source import Source, arrow, errors_naming
+from truthcal.io.files.source import RowNumbers, Source, arrow, errors_naming
 from truthcal.io.void_words import is_void
 
 _Rows = NDArray[Any]
@@ -40,29 +40,29 @@ class BatchDecoder:
         self._group_types: dict[str, tuple[str, Source]] = {}
 
     def decode(
-        self, batch: Any, source: Source, first: int
+        self, batch: Any, source: Source, numbers: RowNumbers
     ) -> tuple[_Rows, list[_Rows], _Rows | None, Groups | None, Hashes | None]:
         """Return outcomes, the predictions of each model, weights, segments, and hashes of the groups of rows.
 
-        The last three are None if the user named no such columns. A missing number is nan. The first row of the batch
-        is row `first` of its file.
+        The last three are None if the user named no such columns. A missing number is nan. `numbers` are those of the
+        rows in their file.
         """
         roles = self._roles
         with errors_naming(source):
             if source.format.name == "Arrow":  # memory-mapped, so that damage could crash Python
                 batch.validate(full=True)
-            ps = [_decoded(batch, name, "y_proba", source, first) for name in roles.y_probas]
+            ps = [_decoded(batch, name, "y_proba", source, numbers) for name in roles.y_probas]
             if not roles.has_outcomes:  # predictions are checked all the same
                 y = np.zeros(len(batch), np.uint8)
             elif roles.pos_label is None:
-                y = _decoded(batch, roles.y_true, "y_true", source, first)
+                y = _decoded(batch, roles.y_true, "y_true", source, numbers)
             else:
                 y = self._is_positive(storage(batch.column(roles.y_true)), source)
             weight = roles.sample_weight
-            w = None if weight is None else _decoded(batch, weight, "sample_weight", source, first).astype(np.float64)
+            w = None if weight is None else _decoded(batch, weight, "sample_weight", source, numbers).astype(np.float64)
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
             segments = self._groups(batch, source) if roles.by else None
-            return y, ps, w, segments, self._hashes(batch, roles.groups, source, first) if roles.groups else None
+            return y, ps, w, segments, self._hashes(batch, roles.groups, source, numbers) if roles.groups else None
 
     def other_labels(self) -> dict[str, list[Any]]:
         """Return all labels but the positive one, as columns of a table of sums by code."""
@@ -87,12 +87,12 @@ class BatchDecoder:
             outcomes = np.where(missing, np.nan, outcomes)
         return outcomes[_array(encoded.indices)] if len(values) else outcomes
 
-    def _hashes(self, batch: Any, name: str, source: Source, first: int) -> Hashes:
+    def _hashes(self, batch: Any, name: str, source: Source, numbers: RowNumbers) -> Hashes:
         """Return the hash of each row's group of rows that belong together. None may be missing."""
         rows, values, _ = self._values(batch, name, source)
         hashes, missing = hash_values(values, name)
         if missing.any() and missing[rows].any():
-            row = first + int(missing[rows].argmax())
+            row = numbers[int(missing[rows].argmax())]
             refuse_missing_groups(name, f"at row {row} of {source}")
         return hashes[rows]
 
@@ -200,7 +200,7 @@ def decode_to_dictionary(column: Any) -> Any:
     return column.dictionary_encode(null_encoding="encode")
 
 
-def _decoded(batch: Any, name: str, role: str, source: Source, first: int) -> _Rows:
+def _decoded(batch: Any, name: str, role: str, source: Source, numbers: RowNumbers) -> _Rows:
     """Decode a column to plain numbers, without a copy where possible; nan where it is missing."""
     column = storage(batch.column(name))
     types, kind = arrow().types, column.type
@@ -208,8 +208,8 @@ def _decoded(batch: Any, name: str, role: str, source: Source, first: int) -> _R
         return np.full(len(column), np.nan)
     if types.is_boolean(kind):
         column = column.cast(arrow().uint8())
-    elif source.void and role != "sample_weight" and decodes_to_text(kind):
-        return _numbers_of_text(column, name, role, source, first)
+    elif role != "sample_weight" and decodes_to_text(kind) and _may_be_text(name, source):
+        return _numbers_of_text(column, name, role, source, numbers)
     elif not decodes_to_numbers(kind):
         refuse_column_type(name, role, f"{kind} in {source}", text=decodes_to_text(kind))
     if types.is_decimal(kind):
@@ -221,7 +221,12 @@ def _decoded(batch: Any, name: str, role: str, source: Source, first: int) -> _R
     return _array(column.fill_null(np.nan) if column.null_count else column)
 
 
-def _numbers_of_text(column: Any, name: str, role: str, source: Source, first: int) -> _Rows:
+def _may_be_text(name: str, source: Source) -> bool:
+    """Whether a column of numbers may be read as text, since rows with words are or were left out."""
+    return source.void or (source.where is not None and name in source.where.text_columns)
+
+
+def _numbers_of_text(column: Any, name: str, role: str, source: Source, rows: RowNumbers) -> _Rows:
     """Decode text to numbers; nan for words such as "void". Raises for other words."""
     encoded = decode_to_dictionary(column)
     texts, numbers = encoded.dictionary.to_pylist(), list[float]()
@@ -233,7 +238,7 @@ def _numbers_of_text(column: Any, name: str, role: str, source: Source, first: i
             truth = _TRUTH_VALUES.get(word.lower())
             numbers.append(np.nan if is_void(text) else float(word) if truth is None else truth)
         except ValueError:
-            row = first + int((_array(encoded.indices) == place).argmax())
+            row = rows[int((_array(encoded.indices) == place).argmax())]
             refuse_column_type(name, role, f"text in {source} ({word[:40]!r} at row {row})", text=True, word=word)
     return np.array(numbers)[_array(encoded.indices)] if numbers else np.empty(0)
 

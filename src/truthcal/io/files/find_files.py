@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from truthcal.core.checks import invalid
 from truthcal.io.files.formats import EXTENSIONS, format_of_path, sketch_kind
 from truthcal.io.files.source import SKETCH, Source
+from truthcal.io.files.unsupported import advice_for_path
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"  # as Hive and Spark write it
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not a number
@@ -98,6 +99,8 @@ def _find_in(folder: Path) -> list[Source]:
     files = list(_walk_folder(folder, frozenset()))
     unknown = [file for file in files if format_of_path(file)[0] is None]
     if unknown:
+        if len(unknown) == len(files) and (advice := advice_for_path(unknown[0])):
+            raise ValueError(f"{unknown[0]}: is {advice}")
         more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
         problem = f"{unknown[0]}{more}: the extension is unknown, so the format cannot be determined"
         cure = "Name the files, or use a pattern such as '**/*.parquet'."
@@ -139,6 +142,8 @@ def _is_hidden(name: str) -> bool:
 def _find_one(path: Path) -> Source:
     format_, compression = format_of_path(path)
     format_ = format_ or (SKETCH if sketch_kind(path) else None)
+    if format_ is None and (advice := advice_for_path(path)):
+        raise ValueError(f"{path}: is {advice}")
     if format_ is None:
         problem = f"{path}: the extension determines the format, and it must be {', '.join(EXTENSIONS)}."
         cure = f"Rename the file, or pipe it into the command line: truthcal assess - < {path}"

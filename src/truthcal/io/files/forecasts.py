@@ -58,7 +58,7 @@ def choose_forecasts(sources: list[Source], y_proba: str, columns: ForecastColum
     times: list[NDArray[np.int64]] = []
     for rows in reader:
         made, close = (
-            decode_times(rows.record, name, rows.source, rows.first, columns.unit)
+            decode_times(rows.record, name, rows.source, rows.numbers, columns.unit)
             for name in (columns.time, columns.close)
         )
         horizon = horizon or parse_horizon(columns.horizon, counter=made.counter)

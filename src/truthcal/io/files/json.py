@@ -10,6 +10,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
+from truthcal.io.files.where_rows import rows_to_preview_where
 
 _ENOUGH = 1 << 18  # bytes to infer types from if each column has a value there: Python parses slowly
 _IN_ROW = re.compile(r"in row (\d+)")
@@ -81,7 +82,10 @@ def _json_type(name: str, values: list[Any], roles: ColumnRoles) -> Any:
     if types <= {int, float}:
         if name == roles.y_true and (large := large_label_type(roles)) is not None:
             return large
-        exact = types == {int} or any(isinstance(value, int) and abs(value) >= 2**53 for value in values)
+        in_groups = name not in roles.where or name in (*roles.by, roles.groups)
+        exact = (types == {int} and in_groups) or any(
+            isinstance(value, int) and abs(value) >= 2**53 for value in values
+        )
         return pa.int64() if exact and is_text else pa.float64()
     first = values[0]
     if isinstance(first, bool | str):
@@ -108,6 +112,9 @@ def preview_json(source: Source, named: set[str]) -> tuple[Source, list[Column]]
         if len(rows) >= enough and not named:
             break
     names = dict.fromkeys(name for row in rows for name in row)
+    if source.where is not None:
+        columns = {name: [row.get(name) for row in rows] for name in source.where.columns if name in names}
+        rows = [rows[row] for row in rows_to_preview_where(columns, len(rows), source)]
     return source, [preview_values(name, [row.get(name) for row in rows]) for name in names]
 
 

@@ -121,7 +121,7 @@ class KeptRows:
         if self.limit is not None and self.n > self.limit:
             released, self.batches = [*self.batches, rows], []
             return iter(released)
-        refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.first, self.roles, str(rows.source))
+        refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.numbers, self.roles, str(rows.source))
         # Copies: a column of a batch would keep all of the batch, or of the file, in memory.
         w = None if rows.w is None else rows.w.copy()
         self.batches.append(replace(rows, y=rows.y.copy(), ps=[p.copy() for p in rows.ps], w=w, record=None))

@@ -10,6 +10,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.decode import storage
 from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import Batches, Checksum, Source, arrow, errors_naming
+from truthcal.io.files.where_rows import rows_where
 
 BATCH = 1 << 20  # rows of a batch: group by group they should fill the processor's cache, and stay in it
 # Bytes of each column of a Parquet file to read ahead. Without a limit pyarrow holds whole row groups, which may be
@@ -101,8 +102,11 @@ def _refuse_cut_off(file: Any) -> None:
 
 def _arrow_reader(file: Any) -> Any:
     """Return the function that opens this file: Arrow data are either a file or a stream."""
-    is_file = file.read(6) == b"ARROW1"
+    head = file.read(6)
     file.seek(0)
+    if head.startswith(b"FEA1"):
+        raise arrow().ArrowInvalid("it is a Feather file of version 1; write it with pyarrow.feather.write_feather")
+    is_file = head == b"ARROW1"
     return arrow().ipc.open_file if is_file else arrow().ipc.open_stream
 
 
@@ -115,7 +119,7 @@ def preview_parquet(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         if len(schema.names) > _WIDE and n_groups and len(file.schema) == len(schema.names):
             return source, _preview_statistics(schema, file.metadata.row_group(0))
         batches = file.iter_batches(rows_to_preview(len(schema.names)))
-        return source, _preview_arrow_batch(schema, next(filter(len, batches), None))
+        return source, _preview_arrow_batch(source, schema, next(filter(len, batches), None))
 
 
 def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
@@ -129,12 +133,15 @@ def preview_arrow(source: Source, _: set[str]) -> tuple[Source, list[Column]]:
         if batch is not None:
             batch = batch.slice(0, rows_to_preview(len(reader.schema.names)))
             batch.validate(full=True)  # a damaged file could crash Python
-        return source, _preview_arrow_batch(reader.schema, batch)
+        return source, _preview_arrow_batch(source, reader.schema, batch)
 
 
-def _preview_arrow_batch(schema: Any, batch: Any) -> list[Column]:
+def _preview_arrow_batch(source: Source, schema: Any, batch: Any) -> list[Column]:
     if batch is None:
         return [Column(name, "nothing") for name in schema.names]
+    if source.where is not None and set(source.where.columns) <= {*schema.names, *source.partition}:
+        chosen = rows_where(batch, source)
+        batch = batch.take(chosen) if len(chosen) else batch
     columns = zip(schema.names, map(storage, batch.columns), strict=True)
     return [preview_values(name, x.to_pylist()) if _is_plain(x.type) else Column(name, "other") for name, x in columns]
 

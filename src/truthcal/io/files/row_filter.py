@@ -47,7 +47,7 @@ class RowFilter:
             return rows
         # Rows left out must not raise errors, and the others must raise theirs before row numbers change.
         y, ps = np.where(keep, rows.y, 0), [np.where(keep, p, np.float32(0.5)) for p in rows.ps]
-        refuse_invalid_batch(y, ps, rows.w, rows.first, roles, str(rows.source))
+        refuse_invalid_batch(y, ps, rows.w, rows.numbers, roles, str(rows.source))
         return _selected(rows, keep)
 
     def _without_missing(self, rows: "RowBatch", keep: _Mask) -> _Mask:
@@ -68,4 +68,6 @@ def _selected(rows: "RowBatch", keep: _Mask) -> "RowBatch":
     groups = None if rows.groups is None else (rows.groups[0][keep], rows.groups[1])
     record = rows.record.take(np.flatnonzero(keep))
     ps = [p[keep] for p in rows.ps]
-    return replace(rows, y=rows.y[keep], ps=ps, w=some(rows.w), groups=groups, hashes=some(rows.hashes), record=record)
+    numbers = np.asarray(rows.numbers, np.int64)[keep]
+    selected = replace(rows, y=rows.y[keep], ps=ps, w=some(rows.w), groups=groups, hashes=some(rows.hashes))
+    return replace(selected, record=record, numbers=numbers)

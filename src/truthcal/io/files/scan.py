@@ -22,7 +22,8 @@ from truthcal.io.files.decode import BatchDecoder, decode_to_dictionary, storage
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.parquet_arrow import check_parquet_footers
 from truthcal.io.files.row_filter import RowFilter
-from truthcal.io.files.source import Checksum, Source, errors_naming
+from truthcal.io.files.source import Checksum, RowNumbers, Source, errors_naming
+from truthcal.io.files.where_rows import rows_where
 from truthcal.io.row_order import RowOrder
 
 _Rows = NDArray[Any]
@@ -31,14 +32,14 @@ _STEPS = 1000  # of the progress bar for each file
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Decoded rows of a file, not yet checked, from its row number `first` on."""
+    """Decoded rows of a file, not yet checked; `numbers` are those of its rows."""
 
     y: _Rows
     ps: list[_Rows]  # predictions of each model
     w: _Rows | None
     groups: Groups | None  # segments
     hashes: Hashes | None  # of the groups of rows that belong together
-    first: int
+    numbers: RowNumbers
     source: Source
     record: Any  # the record batch
 
@@ -53,7 +54,7 @@ class RowBatch:
         nulls = [place for place, key in enumerate(keys) if key is None or key == "" or key != key]
         missing = np.isin(index, nulls)
         if missing.any():
-            problem = f"has a missing value at row {self.first + int(missing.argmax())}. {cure}"
+            problem = f"has a missing value at row {self.numbers[int(missing.argmax())]}. {cure}"
             raise invalid(parameter, problem, subject=f"{self.source}: column {name!r}")
         return index, keys
 
@@ -148,21 +149,48 @@ class BatchReader:
         row_filter: RowFilter | None = None,
     ) -> None:
         self._sources, self._checksum, self._roles, self._filter = sources, checksum, roles, row_filter
-        self._wanted = replace(roles, by=(*roles.by, *extra_columns))
+        where = sources[0].where if sources else None
+        columns = () if where is None else where.columns
+        self._wanted = replace(roles, by=(*roles.by, *extra_columns), where=columns)
         self._decoder = BatchDecoder(roles)
 
     def __iter__(self) -> Iterator[RowBatch]:
         check_parquet_footers(self._sources, self._wanted)
         with progress(_STEPS * len(self._sources), "reading") as bar:
             for i, source in enumerate(self._sources):
-                first = 0
-                for record, share in source.batches(self._wanted, self._checksum):
-                    rows = RowBatch(*self._decoder.decode(record, source, first), first, source, record)
+                for record, numbers, share in self._records(source):
+                    rows = RowBatch(*self._decoder.decode(record, source, numbers), numbers, source, record)
                     rows = rows if self._filter is None else self._filter.apply(rows, self._roles)
-                    if self._filter is None or len(rows.y):
+                    if len(rows.y) or (self._filter is None and source.where is None):
                         yield rows
-                    first += len(record)
                     bar.advance(_STEPS * i + int(_STEPS * share) - bar.done)
+        self._refuse_no_match()
+
+    def _records(self, source: Source) -> Iterator[tuple[Any, RowNumbers, float]]:
+        """Yield record batches of the rows that meet the condition, their numbers, and the share read so far."""
+        read, kept = 0, 0
+        for record, share in source.batches(self._wanted, self._checksum):
+            first, read = read, read + len(record)
+            numbers: RowNumbers = range(first, read)
+            if source.where is not None:
+                with errors_naming(source):
+                    if source.format.name == "Arrow":  # memory-mapped, so that damage could crash Python
+                        record.validate(full=True)
+                    chosen = rows_where(record, source, first)
+                kept += len(chosen)
+                source.where.counts[str(source)] = read, kept
+                if len(chosen) < len(record):
+                    record, numbers = record.take(chosen), first + chosen
+            yield record, numbers, share
+
+    def _refuse_no_match(self) -> None:
+        """Raise if no row of any file meets the condition."""
+        where = self._sources[0].where
+        counts = [] if where is None else [where.counts.get(str(source), (0, 0)) for source in self._sources]
+        read = sum(n for n, _ in counts)
+        if where is not None and read and not any(kept for _, kept in counts):
+            files = str(self._sources[0]) if len(counts) == 1 else f"these {len(counts)} files"
+            raise where.error(0, f"keeps none of the {read:,} rows of {files}.")
 
     @property
     def where(self) -> str:
@@ -185,7 +213,7 @@ class SketchBuilder:
     def add(self, rows: RowBatch) -> None:
         """Add a batch. If a row is invalid, raise."""
         for accumulator, p in zip(self._accumulators.values(), rows.ps, strict=True):
-            accumulator.add(rows.y, p, rows.w, rows.groups, rows.first, str(rows.source), rows.hashes)
+            accumulator.add(rows.y, p, rows.w, rows.groups, rows.numbers, str(rows.source), rows.hashes)
         self._order.add(rows.y, rows.ps, rows.w, rows.groups)
 
     def build(self, reader: BatchReader, *, flips: bool = True) -> dict[str, Sketch | SketchTable]:

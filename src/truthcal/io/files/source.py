@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from truthcal.core.file_format import READERS
 from truthcal.io.column_roles import KEY_ROLES, ColumnRoles, require_columns
+from truthcal.io.files.where import Where
 
 CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 -t utf-8` if it is Latin-1"
 
@@ -20,6 +24,8 @@ class Checksum(Protocol):
 
 
 Batches = Iterator[tuple[Any, float]]
+# The row of its file for each row of a batch, for errors: consecutive unless some rows were left out.
+RowNumbers = range | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class Source:
     header: tuple[str, ...] = ()  # column names, once a preview has read them
     table: Any = None  # rows in memory that are read in place of the file (`tables.py`)
     void: bool = False  # whether words such as "void" are missing outcomes
+    where: Where | None = None  # the condition that rows must meet
 
     def __str__(self) -> str:
         return self.name or str(self.path)

@@ -10,16 +10,9 @@ from typing import BinaryIO
 from truthcal.io.files.formats import CSV, codec_of_content, format_of_content
 from truthcal.io.files.source import FileFormat, Source, errors_naming
 from truthcal.io.files.text_input import TextInput
+from truthcal.io.files.unsupported import advice_for_content
 
 NAME = "standard input"
-_UNSUPPORTED = {  # by the first bytes
-    b"PK\x03\x04": "an Excel workbook or a zip archive; save the sheet as CSV, or unpack it with `unzip -p`",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
-    b"\xfd7zXZ": "compressed with xz; decompress it with `xz -dc`",
-    b"\x93NUMPY": "a numpy array; write it as CSV or Parquet, with column names",
-    b"SQLite format": "a SQLite database; write the table as CSV: `sqlite3 -csv -header`",
-    b"%PDF": "a PDF; pass the table itself",
-}
 
 
 @contextlib.contextmanager
@@ -51,9 +44,8 @@ def _copy_stdin(stream: BinaryIO, path: Path) -> None:
 
 
 def _stdin_format(head: bytes, compressed: bool) -> FileFormat:
-    for magic, description in _UNSUPPORTED.items():
-        if head.startswith(magic):
-            raise ValueError(f"{NAME} is {description}.")
+    if advice := advice_for_content(head):
+        raise ValueError(f"{NAME} is {advice}.")
     format_ = format_of_content(head)
     if compressed and format_.magic:
         raise ValueError(f"{NAME} is a compressed {format_.name} file; decompress it first, e.g. with `gzip -dc`.")

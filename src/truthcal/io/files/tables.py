@@ -7,6 +7,7 @@ from typing import Any
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import Batches, Checksum, FileFormat, Source
+from truthcal.io.files.where_rows import rows_to_preview_where
 from truthcal.io.void_words import is_void
 
 
@@ -31,6 +32,9 @@ def preview_table(source: Source, named: set[str]) -> tuple[Source, list[Column]
     """Preview the columns of a converted table."""
     names = source.table.column_names
     first = source.table.slice(0, rows_to_preview(len(names)))
+    if source.where is not None:
+        columns = {name: first.column(name).to_pylist() for name in source.where.columns if name in names}
+        first = first.take(rows_to_preview_where(columns, len(first), source))
     return source, [_preview_values(name, first.column(name).to_pylist(), source.void) for name in names]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from truthcal.core.file_format import READERS
 from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.files.source import CONVERT_TO_UTF8, Checksum, Source, arrow
+from truthcal.io.files.unsupported import advice_for_content
 
 UTF8_MARK = b"\xef\xbb\xbf"  # the byte order mark that Excel writes
 
@@ -89,6 +90,8 @@ def require_utf8(source: Source, text: bytes, names: str = "") -> None:
         raise ValueError(
             f"{problem} (it is UTF-16 text). Save it as UTF-8: in a spreadsheet, or with `iconv -f utf-16 -t utf-8`."
         )
+    if advice := advice_for_content(text):
+        raise ValueError(f"{problem}, whatever its name says: it is {advice}.")
     if b"\0" in text:
         raise ValueError(f"{problem} (it is not UTF-8 text).")
     if "\N{REPLACEMENT CHARACTER}" in names:

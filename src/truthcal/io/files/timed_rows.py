@@ -57,9 +57,9 @@ def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedCol
     for rows in reader:
         y.append(_outcomes(rows, roles, may_miss=columns.due is not None))
         p.append(rows.ps[0].astype(np.float64))
-        times.append(decode_times(rows.record, columns.time, rows.source, rows.first, columns.unit))
+        times.append(decode_times(rows.record, columns.time, rows.source, rows.numbers, columns.unit))
         if columns.due is not None:
-            dues.append(decode_times(rows.record, columns.due, rows.source, rows.first, columns.unit))
+            dues.append(decode_times(rows.record, columns.due, rows.source, rows.numbers, columns.unit))
         if rows.groups is not None:
             segments.add(*rows.groups)
         if columns.group is not None:
@@ -74,11 +74,11 @@ def _outcomes(rows: RowBatch, roles: ColumnRoles, *, may_miss: bool) -> _Ints:
     """Check the rows of a batch; return outcomes of 0 and 1, and -1 where they are missing."""
     missing = np.isnan(rows.y) if may_miss and rows.y.dtype.kind == "f" else np.zeros(len(rows.y), np.bool_)
     known = np.where(missing, 0, rows.y)
-    refuse_invalid_batch(known, rows.ps, None, rows.first, roles, str(rows.source))
+    refuse_invalid_batch(known, rows.ps, None, rows.numbers, roles, str(rows.source))
     fractions = (known != 0) & (known != 1)
     if fractions.any():
         row = int(fractions.argmax())
-        problem = f"must contain only 0 and 1 here; found {known[row]:g} at row {rows.first + row}"
+        problem = f"must contain only 0 and 1 here; found {known[row]:g} at row {rows.numbers[row]}"
         raise invalid("y_true", f"{problem}.", subject=f"{rows.source}: column {roles.y_true!r}")
     return np.where(missing, -1, known).astype(np.int64)
 

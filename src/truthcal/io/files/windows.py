@@ -48,7 +48,7 @@ class WindowBuilder:
 
     def add(self, rows: RowBatch) -> None:
         """Add a batch. If a time is missing or invalid, raise."""
-        times = decode_times(rows.record, self._options.column, rows.source, rows.first, self._options.unit)
+        times = decode_times(rows.record, self._options.column, rows.source, rows.numbers, self._options.unit)
         self._check_kind(times, rows)
         before = 0 if self._span is None else self._span.rows
         span = Span.of(times)

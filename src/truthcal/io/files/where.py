@@ -1,0 +1,292 @@
+"""Conditions on columns, as in ``season >= 2018 and region in ('north', 'south')``: parsed, with errors that point."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from truthcal.core.checks import invalid
+from truthcal.core.params import shown
+
+_TOKENS = re.compile(
+    r"""(?P<space>\s+)
+    | (?P<date>[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})
+    | (?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!\w))
+    | (?P<text>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")*"|`[^`]+`)
+    | (?P<operator><=|>=|<>|!=|==|&&|\|\||[=<>(),&|!~])
+    | (?P<word>[^\W\d][\w.]*)""",
+    re.VERBOSE,
+)
+_OPERATORS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_KEYWORDS = ("and", "or", "not", "in", "is", "null", "true", "false")
+# Operators of other languages -> what to write here.
+_OTHERS = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not", "~": "not"}
+_UNSUPPORTED = {
+    "between": "write `x >= 1 and x <= 2`",
+    "like": "compare the whole text, or list texts: `x in ('a', 'b')`",
+}
+_VALUE = "a number, text in quotes, true or false"
+
+
+class Value(NamedTuple):
+    """A literal, and its place in the text of the condition."""
+
+    value: int | float | str | bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A column compared with literals: one, none for "is null", several for "in". `at` is its place in the text."""
+
+    column: str
+    at: int
+    operator: str
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of a condition."""
+
+    condition: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Two conditions joined by "and" or "or"."""
+
+    operator: str
+    first: "Condition"
+    second: "Condition"
+
+
+Condition = Comparison | Not | Both
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition that rows must meet, its text, and the numbers of rows read and kept so far, by file."""
+
+    text: str
+    condition: Condition
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False)
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """All comparisons of the condition, in order."""
+        return list(_comparisons(self.condition))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the condition names, each once."""
+        return tuple(dict.fromkeys(comparison.column for comparison in self.comparisons))
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The columns that are compared with text."""
+        pairs = [(comparison.column, value) for comparison in self.comparisons for value in comparison.values]
+        return {column for column, value in pairs if isinstance(value.value, str)}
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The numbers of rows read and kept, of all files."""
+        return sum(read for read, _ in self.counts.values()), sum(kept for _, kept in self.counts.values())
+
+    @property
+    def note(self) -> str:
+        """Say how many rows were kept, for the output."""
+        read, kept = self.rows
+        return f"kept {kept:,} of {read:,} rows (--where {self.text})."
+
+    def error(self, at: int, problem: str) -> Exception:
+        """Build an error that points at a place of the text."""
+        return where_error(self.text, at, problem)
+
+
+def where_error(text: str, at: int, problem: str) -> Exception:
+    """Build the error of a condition. The command line shows the text, and a mark below the place."""
+    error = invalid("where", problem)
+    vars(error).update(pointer=(text, at))
+    return error
+
+
+def parse_where(text: str) -> Where:
+    """Parse a condition. Raises an error that points at the first place that cannot be understood."""
+    return Where(text.strip(), _Parser(text.strip()).parse())
+
+
+def _comparisons(condition: Condition) -> Iterator[Comparison]:
+    if isinstance(condition, Comparison):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _comparisons(condition.condition)
+    else:
+        yield from _comparisons(condition.first)
+        yield from _comparisons(condition.second)
+
+
+class _Token(NamedTuple):
+    """A word, sign or literal of the text. The last token is empty, of kind "end"."""
+
+    kind: str
+    text: str
+    at: int
+
+    @property
+    def keyword(self) -> str:
+        """The keyword, in lower case; "" if it is none."""
+        word = self.text.lower() if self.kind == "word" else ""
+        return word if word in _KEYWORDS else ""
+
+    @property
+    def is_column(self) -> bool:
+        return self.kind == "quoted" or (self.kind == "word" and not self.keyword)
+
+
+class _Parser:
+    """A recursive descent parser: "or" binds weakest, then "and", then "not"."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._place = text, 0
+        self._tokens = list(self._split())
+
+    def _split(self) -> Iterator[_Token]:
+        at = 0
+        while at < len(self._text):
+            match = _TOKENS.match(self._text, at)
+            if match is None:
+                letter = self._text[at]
+                raise self._error(
+                    at, "has a quote that is never closed." if letter in "'\"`" else f"has {letter!r} here."
+                )
+            if match.lastgroup == "date":
+                raise self._error(at, f"has a date without quotes; write '{match[0]}'.")
+            if match[0] in _OTHERS:
+                raise self._error(at, f"has {match[0]!r} here; write `{_OTHERS[match[0]]}`.")
+            if match.lastgroup != "space":
+                yield _Token(str(match.lastgroup), match[0], at)
+            at = match.end()
+        yield _Token("end", "", len(self._text))
+
+    def _error(self, at: int, problem: str) -> Exception:
+        return where_error(self._text, at, problem)
+
+    def parse(self) -> Condition:
+        if self._next.kind == "end":
+            raise self._error(0, "is empty; write a condition, such as `season >= 2018`.")
+        condition = self._parse_or()
+        if self._next.kind != "end":
+            raise self._error(
+                self._next.at, f"has {self._next.text!r} after a complete condition; join two by `and` or `or`."
+            )
+        return condition
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._place]
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._place += token.kind != "end"
+        return token
+
+    def _skip(self, *words: str) -> bool:
+        """Skip these keywords or signs if they come next."""
+        following = self._tokens[self._place : self._place + len(words)]
+        if [token.keyword or token.text for token in following] != list(words):
+            return False
+        self._place += len(words)
+        return True
+
+    def _parse_or(self) -> Condition:
+        condition = self._parse_and()
+        while self._skip("or"):
+            condition = Both("or", condition, self._parse_and())
+        return condition
+
+    def _parse_and(self) -> Condition:
+        condition = self._parse_not()
+        while self._skip("and"):
+            condition = Both("and", condition, self._parse_not())
+        return condition
+
+    def _parse_not(self) -> Condition:
+        return Not(self._parse_not()) if self._skip("not") else self._parse_comparison()
+
+    def _parse_comparison(self) -> Condition:
+        if self._skip("("):
+            condition = self._parse_or()
+            if not self._skip(")"):
+                raise self._error(self._next.at, "needs a closing parenthesis here.")
+            return condition
+        first = self._next
+        if first.is_column:
+            return self._after_column(_column_name(self._take()), first.at)
+        value = self._parse_value("the name of a column")
+        operator = self._parse_operator(first.text)
+        column = self._take()
+        if not column.is_column:
+            raise self._error(column.at, "needs the name of a column here, since there is none on the left.")
+        return Comparison(_column_name(column), column.at, _FLIPPED[operator], (value,))
+
+    def _after_column(self, name: str, at: int) -> Condition:
+        """Parse what follows a column: a comparison, a list, or null."""
+        if self._skip("is", "not", "null"):
+            return Not(Comparison(name, at, "is null"))
+        if self._skip("is", "null"):
+            return Comparison(name, at, "is null")
+        if self._skip("not", "in"):
+            return Not(self._parse_list(name, at))
+        if self._skip("in"):
+            return self._parse_list(name, at)
+        operator = self._parse_operator(name)
+        return Comparison(name, at, operator, (self._parse_value(_VALUE),))
+
+    def _parse_operator(self, after: str) -> str:
+        token = self._take()
+        if token.text in _OPERATORS:
+            return _OPERATORS[token.text]
+        if cure := _UNSUPPORTED.get(token.text.lower()):
+            raise self._error(token.at, f"does not know `{token.text}`; {cure}.")
+        expected = f"needs =, !=, <, <=, >, >=, in, or is null after {shown(after)}"
+        hint = "; put names with spaces or signs in double quotes" if token.kind in ("word", "operator") else ""
+        raise self._error(token.at, f"{expected}{hint}.")
+
+    def _parse_list(self, name: str, at: int) -> Comparison:
+        if not self._skip("("):
+            raise self._error(self._next.at, "needs a list in parentheses after `in`: (1, 2).")
+        values = [self._parse_value(_VALUE)]
+        while self._skip(","):
+            values.append(self._parse_value(_VALUE))
+        if not self._skip(")"):
+            raise self._error(self._next.at, "needs a comma or a closing parenthesis here.")
+        kinds = [str if isinstance(value.value, str) else float for value in values]
+        other = next((value for value, kind in zip(values, kinds, strict=True) if kind != kinds[0]), None)
+        if other is not None:
+            raise self._error(other.at, "mixes numbers and text in one list.")
+        return Comparison(name, at, "in", tuple(values))
+
+    def _parse_value(self, expected: str) -> Value:
+        token = self._take()
+        if token.kind in ("text", "quoted"):
+            quote = token.text[0]
+            return Value(token.text[1:-1].replace(2 * quote, quote), token.at)
+        if token.kind == "number":
+            number = float(token.text)
+            whole = token.text.lstrip("+-").isdecimal()
+            return Value(int(token.text) if whole else number, token.at)
+        if token.keyword in ("true", "false"):
+            return Value(token.keyword == "true", token.at)
+        if token.keyword == "null":
+            raise self._error(token.at, "compares with null; write `is null` or `is not null`.")
+        if token.kind == "word" and not token.keyword:
+            raise self._error(token.at, f"has the word {token.text!r} here; put text in quotes: '{token.text}'.")
+        raise self._error(token.at, f"needs {expected} here.")
+
+
+def _column_name(token: _Token) -> str:
+    quote = token.text[0]
+    return token.text[1:-1].replace(2 * quote, quote) if token.kind == "quoted" else token.text
