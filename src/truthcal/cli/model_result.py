@@ -9,6 +9,7 @@ from truthcal.cli.output import coloured
 from truthcal.cli.request import Request
 from truthcal.inference.over_time import assess_windows
 from truthcal.io.files.load import Loaded
+from truthcal.results.assessment import word_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,11 @@ class ModelResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
+        whole = self.assessment.to_dict()
+        parts = ("segments", "over_time")  # beside the assessment, not in it
         return {
             "name": self.name,
-            "assessment": self.assessment.to_dict(),
+            "assessment": {name: value for name, value in whole.items() if name not in parts},
             "certified_atb": None if self.certified is None else self.certified.to_dict(),
             "segments": None if self.segments is None else self.segments.to_dict(),
             "over_time": None if self.over_time is None else self.over_time.to_dict(),
@@ -35,11 +38,7 @@ class ModelResult:
         parts = [coloured(str(self.assessment), self.assessment.kind)]
         if self.certified is not None:
             parts[0] += f"\n  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
-        if self.segments is not None:
-            parts.append(f"By {', '.join(self.segments.by)}: {self.segments}")
-        if self.over_time is not None:
-            parts.append(f"Over time: {self.over_time}")
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *word_parts(self.segments, self.over_time)])
 
     def to_markdown(self) -> str:
         """Return the same in Markdown."""

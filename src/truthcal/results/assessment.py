@@ -4,16 +4,20 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from truthcal.results.base import Evidence, PageResult, evidence_page
+from truthcal.results.base import Evidence, PageResult, evidence_page, one_row
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.power import DetectableError
+from truthcal.results.segments import SegmentTable
 from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import Page, Unit, effective_rows, error_unit, frequencies, mood, number, percent, unit_of
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
 LARGE_ERROR = 0.1
+# Assessments of parts of the rows, which are tables.
+_PARTS = ("segments", "over_time")
 _TOO_GOOD = "small if predictions are closer to the outcomes than chance allows"
 
 
@@ -51,6 +55,10 @@ class Assessment(PageResult):
         None without groups.
     warnings : tuple of str
         Valid but suspicious properties of the data.
+    segments : SegmentTable or None
+        The segments, if `by` of `assess` defines some.
+    over_time : TimeAssessment or None
+        Calibration over time, if `time` of `assess` says when each row happened.
     """
 
     kind: str
@@ -73,6 +81,8 @@ class Assessment(PageResult):
     warnings: tuple[str, ...]
     n_groups: int | None = None
     n_effective_groups: float | None = None
+    segments: SegmentTable | None = None
+    over_time: TimeAssessment | None = None
     _summary: Any = field(default=None, repr=False, compare=False)  # the Sample or Sketch, for curves
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
@@ -153,3 +163,27 @@ class Assessment(PageResult):
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
+
+    def __str__(self) -> str:
+        return "\n\n".join([self._page().text(), *word_parts(self.segments, self.over_time)])
+
+    def to_markdown(self) -> str:
+        """Return the verdict, the evidence, segments and windows in Markdown."""
+        return "\n\n".join([self._page().markdown(), *(part.to_markdown() for part in self._parts())])
+
+    def _repr_html_(self) -> str:
+        return self._page().html() + "".join(part._repr_html_() for part in self._parts())
+
+    def _parts(self) -> list[PageResult]:
+        """Return the assessments of parts of the rows: segments, windows of time."""
+        return [part for part in (self.segments, self.over_time) if part is not None]
+
+    def table(self) -> dict[str, Any]:
+        """Return one row with all numbers and words; `segments` and `over_time` have tables of their own."""
+        return one_row({name: value for name, value in self.to_dict().items() if name not in _PARTS})
+
+
+def word_parts(segments: SegmentTable | None, over_time: TimeAssessment | None) -> list[str]:
+    """Format the assessments of parts of the rows, as text below that of all rows."""
+    by = [] if segments is None else [f"By {', '.join(segments.by)}: {segments}"]
+    return by if over_time is None else [*by, f"Over time: {over_time}"]

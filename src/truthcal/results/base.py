@@ -28,7 +28,7 @@ class Result:
         """Return columns of equal length: the arrays of a curve, else one row with all numbers and words."""
         if self._columns:
             return {name: getattr(self, name) for name in self._columns if getattr(self, name) is not None}
-        return {name: [value] for name, value in _flatten_values(self.to_dict())}
+        return one_row(self.to_dict())
 
     def frame(self) -> Any:
         """Return `table` as a data frame: of pandas if installed, else of polars, else of pyarrow."""
@@ -110,6 +110,11 @@ def columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Turn a result's rows into columns."""
     rows = list(rows)
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def one_row(values: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return a result's nested dict as a table with one row; lists are left out."""
+    return {name: [value] for name, value in _flatten_values(values)}
 
 
 def _flatten_values(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

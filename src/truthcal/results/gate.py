@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from truthcal.results.assessment import Assessment
+from truthcal.results.assessment import Assessment, word_parts
 from truthcal.results.base import Result
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import SegmentTable
@@ -59,5 +59,4 @@ class Gate(Result):
         return "\n\n".join([escape_markdown(self.verdict), self.assessment.to_markdown(), *segments])
 
     def __str__(self) -> str:
-        segments = [] if self.segments is None else [f"By {', '.join(self.segments.by)}: {self.segments}"]
-        return "\n\n".join([self.verdict, str(self.assessment), *segments])
+        return "\n\n".join([self.verdict, str(self.assessment), *word_parts(self.segments, None)])
