@@ -58,6 +58,7 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
 
     @wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # in pytest
         if len(args) > first and _is_frame(args[first]):
             own, (frame, *columns) = args[:first], args[first:]
             if _names_columns(frame, names, columns, options):

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from truthcal.results.base import Evidence, PageResult, evidence_page, one_row
+from truthcal.results.base import Evidence, PageResult, Plotted, evidence_page, one_row
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
 from truthcal.results.over_time import TimeAssessment
@@ -12,6 +12,7 @@ from truthcal.results.power import DetectableError
 from truthcal.results.segments import SegmentTable
 from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import Page, Unit, effective_rows, error_unit, frequencies, mood, number, percent, unit_of
+from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
@@ -22,7 +23,7 @@ _TOO_GOOD = "small if predictions are closer to the outcomes than chance allows"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Assessment(PageResult):
+class Assessment(Plotted, Tracked, PageResult):
     """Verdict and evidence: can these probabilities be trusted? Returned by `assess`. Print it.
 
     Attributes
@@ -84,6 +85,13 @@ class Assessment(PageResult):
     segments: SegmentTable | None = None
     over_time: TimeAssessment | None = None
     _summary: Any = field(default=None, repr=False, compare=False)  # the Sample or Sketch, for curves
+    _METRICS: ClassVar = {
+        **interval_metrics("error"),
+        **interval_metrics("bias", "bias_interval"),
+        **attribute_metrics("atb"),
+        **{"atb_noise_floor": "noise_floor", "atb_excess": "excess"},
+        **attribute_metrics("pvalue", "pvalue_too_good", "brier", "mean_proba", "mean_true", "n", "n_effective"),
+    }
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""

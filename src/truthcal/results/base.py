@@ -45,6 +45,31 @@ class Result:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
+class Plotted:
+    """Mixin of results that have a picture."""
+
+    __slots__ = ()
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Plot the result, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw into; a new figure by default.
+        **options
+            Passed to `plot` of the Display.
+
+        Returns
+        -------
+        Display
+            One of `truthcal.plots`, with `ax_` and `figure_`.
+        """
+        # Plots are above results, which they store: loaded when one is drawn.
+        plots = importlib.import_module("truthcal.plots.of_results")
+        return plots.display_of(self).plot(ax, **options)
+
+
 class PageResult(Result):
     """Base of results that print a heading and a table."""
 

@@ -1,9 +1,10 @@
 """The result of `check`: pass, fail or too little data, with the reasons and the assessment behind them."""
 
+import math
 from dataclasses import dataclass
 
 from truthcal.results.assessment import Assessment, word_parts
-from truthcal.results.base import Result
+from truthcal.results.base import Plotted, Result
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import SegmentTable
 from truthcal.results.text import escape_markdown
@@ -14,7 +15,7 @@ _HEADINGS = {"pass": "Pass", "fail": "Fail", "too little data": "Too little data
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Gate(Result):
+class Gate(Plotted, Result):
     """Pass, fail, or too little data to tell. Returned by `check`. Print it.
 
     Attributes
@@ -52,6 +53,11 @@ class Gate(Result):
         """Status and reasons in one sentence."""
         more = f"; and {len(self.reasons) - _LISTED:,} more" if len(self.reasons) > _LISTED else ""
         return f"{_HEADINGS[self.status]}: {'; '.join(self.reasons[:_LISTED])}{more}."
+
+    def metrics(self, prefix: str = "") -> dict[str, float]:
+        """Return the metrics of the assessment, and ``passed``: 1 or 0, or nan with too little data."""
+        passed = {"pass": 1.0, "fail": 0.0}.get(self.status, math.nan)
+        return {f"{prefix}passed": passed, **self.assessment.metrics(prefix)}
 
     def to_markdown(self) -> str:
         """Verdict and evidence in Markdown, for a pull request or a job summary."""
