@@ -133,9 +133,9 @@ def test_names_of_columns_are_labels(frame):
 
 def test_names_of_columns_are_not_matched_by_position():
     fails(
-        "`labels` is needed: `y_true` has the labels 'a', 'b', 'c', but `y_proba` has the columns 'p_c', 'p_b', 'p_a'",
+        "`labels` is needed: `y_true` has the labels 'a', 'b', 'c', but `y_proba` has the columns 'p_c', 'q_b', 'p_a'",
         ["a", "b", "c", "a"],
-        pd.DataFrame(P, columns=["p_c", "p_b", "p_a"]),
+        pd.DataFrame(P, columns=["p_c", "q_b", "p_a"]),
     )
     fails(
         "`y_true` has the label 'fish' at row 2 (1 of 4 rows), but `y_proba` has columns for 'cat', 'dog', 'owl' only.",
@@ -144,6 +144,13 @@ def test_names_of_columns_are_not_matched_by_position():
     )
     named = pd.DataFrame(P, columns=["p_c", "p_b", "p_a"])
     assert codes(["a", "b", "c", "a"], named, ["c", "b", "a"])[1] == [2, 1, 0, 2]
+
+
+def test_names_of_columns_may_be_labels_after_a_prefix():
+    named = pd.DataFrame(P, columns=["p_c", "p_b", "p_a"])
+    assert codes(["a", "b", "c", "a"], named)[1] == [2, 1, 0, 2]
+    # a class without rows, and labels of which one ends as another does
+    assert codes([1, 11, 11, 1], pd.DataFrame(P, columns=["p_11", "p_2", "p_1"])) == ((11, "2", 1), [2, 0, 0, 2])
 
 
 def test_default_numbers_of_pandas_are_no_names():

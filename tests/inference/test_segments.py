@@ -512,12 +512,14 @@ def test_bad_parameters_are_refused(arguments, error, message):
 
 @pytest.mark.parametrize("wrong", [tc.Sketch(), {"a": 1}, None, [0, 1]])
 def test_only_a_table_of_sketches_has_segments(wrong):
-    with pytest.raises(TypeError, match=r"`table` must be a SketchTable with .*; got .*\. For one Sketch use assess\."):
+    with pytest.raises(
+        TypeError, match=r"`y_true` must be a SketchTable with .*; got .*\. For one Sketch use assess\."
+    ):
         assess_segments(wrong)
 
 
 def test_empty_tables_are_refused():
-    with pytest.raises(ValueError, match="`table` is empty; it has no segments to assess"):
+    with pytest.raises(ValueError, match="`y_true` is empty; it has no segments to assess"):
         assess_segments(tc.SketchTable("region"))
 
 

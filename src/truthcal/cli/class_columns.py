@@ -9,8 +9,8 @@ from truthcal.cli.named_columns import check_named, flagged, require_header
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
 from truthcal.core.class_rows import MOST_CLASSES, SUM_TOLERANCE
+from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown
-from truthcal.io.column_roles import require_columns
 from truthcal.io.files.class_rows import ClassColumns, label_code, label_codes
 from truthcal.io.files.preview import Column, Preview
 

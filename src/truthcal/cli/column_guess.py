@@ -20,8 +20,8 @@ from truthcal.cli.named_columns import (
     tie_hint,
     void_hint,
 )
+from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown, shown
-from truthcal.io.column_roles import require_columns
 from truthcal.io.files.preview import Column
 
 Label = str | int | float | bool | None

@@ -9,6 +9,7 @@ from truthcal.cli.output import coloured, terminal_width
 from truthcal.cli.request import Request
 from truthcal.inference.over_time import assess_windows
 from truthcal.io.files.load import Loaded
+from truthcal.results.assessment import word_parts
 from truthcal.results.column_width import wrap_lines
 from truthcal.results.segments import SHOWN
 
@@ -31,9 +32,11 @@ class ModelResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
+        whole = self.assessment.to_dict()
+        parts = ("segments", "over_time")  # beside the assessment, not in it
         return {
             "name": self.name,
-            "assessment": self.assessment.to_dict(),
+            "assessment": {name: value for name, value in whole.items() if name not in parts},
             "certified_atb": None if self.certified is None else self.certified.to_dict(),
             "segments": None if self.segments is None else self.segments.to_dict(),
             "over_time": None if self.over_time is None else self.over_time.to_dict(),
@@ -47,12 +50,8 @@ class ModelResult:
             line = f"  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
             parts[0] += f"\n{wrap_lines(line, width, '  ')}"
         parts += [self.plot] if self.plot else []
-        for table in [table for table in (self.segments, self.classes) if table is not None]:
-            page = table._page(self.limit)
-            parts.append(replace(page, heading=f"By {', '.join(table.by)}: {page.heading}").text(width))
-        if self.over_time is not None:
-            page = self.over_time._page()
-            parts.append(replace(page, heading=f"Over time: {page.heading}").text(width))
+        parts += word_parts(self.segments, None, limit=self.limit, width=width)
+        parts += word_parts(self.classes, self.over_time, limit=self.limit, width=width)
         return "\n\n".join(parts)
 
     def to_markdown(self) -> str:

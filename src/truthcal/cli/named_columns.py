@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NoReturn
 
+from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown, shown
-from truthcal.io.column_roles import require_columns
 from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.preview import Column
 from truthcal.io.void_words import first_tie

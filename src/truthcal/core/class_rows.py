@@ -304,8 +304,19 @@ def _labels_of_columns(columns: list[Any], present: list[Any], name: str) -> tup
     labels = tuple(of_text.get(str(column), column) for column in columns)
     if len(set(labels)) == len(columns) and not set(present).isdisjoint(labels):
         return labels
+    if (rest := _without_prefix([str(column) for column in columns], list(of_text))) is not None:
+        return tuple(of_text.get(text, text) for text in rest)
     found = f"`y_true` has the labels {_listed(present)}, but `{name}` has the columns {_listed(columns)}."
     raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
+
+
+def _without_prefix(names: list[str], labels: list[str]) -> list[str] | None:
+    """Column names without a common prefix, as cat and dog of p_cat and p_dog, if all labels are among the rest."""
+    for prefix in [name.removesuffix(labels[0]) for name in names if name.endswith(labels[0])]:
+        rest = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+        if len(set(rest)) == len(names) and set(labels) <= set(rest):
+            return rest
+    return None
 
 
 def _distinct(truth: NDArray[Any]) -> list[Any]:

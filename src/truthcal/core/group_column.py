@@ -23,7 +23,7 @@ def check_groups(groups: object, y_proba: object, sample_weight: object = None) 
     column = _check_column(groups, y_proba)
     if sample_weight is not None:
         column = column[as_vector(sample_weight, "sample_weight") > 0]
-    numbers, values = _number(column)
+    numbers, values = number_values(column)
     refuse_few_groups(len(values))
     return numbers
 
@@ -31,7 +31,7 @@ def check_groups(groups: object, y_proba: object, sample_weight: object = None) 
 def hash_groups(groups: object, y_proba: object) -> Hashes:
     """Check the groups of rows and return their hashes, for a sketch. None may be missing; there may be few."""
     column = _check_column(groups, y_proba)
-    numbers, values = _number(column)
+    numbers, values = number_values(column)
     hashes, missing = hash_values(values, "groups")
     _refuse_missing_groups(missing[numbers], column)
     return hashes[numbers]
@@ -70,7 +70,7 @@ def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(len(column), np.bool_)
 
 
-def _number(column: NDArray[Any]) -> tuple[_Ints, list[Any]]:
+def number_values(column: NDArray[Any], name: str = "groups") -> tuple[_Ints, list[Any]]:
     """Number the distinct values of a column, from 0; return the number of each row, and the values."""
     if column.dtype.kind != "O":
         values, index = np.unique(column, return_inverse=True)
@@ -84,7 +84,7 @@ def _number(column: NDArray[Any]) -> tuple[_Ints, list[Any]]:
         bad = np.array([not _is_hashable(value) for value in column.tolist()])
         problem = "must hold values that can be compared, such as text, numbers or dates;"
         found = f"found {shown(column[bad.argmax()])} {row_of_first(bad)}."
-        raise invalid("groups", f"{problem} {found}", TypeError) from None
+        raise invalid(name, f"{problem} {found}", TypeError) from None
 
 
 def _is_hashable(value: object) -> bool:

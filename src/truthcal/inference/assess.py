@@ -9,6 +9,7 @@ from scipy import special
 
 from truthcal.core.checks import invalid
 from truthcal.core.class_rows import has_classes
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_rng, check_whole
@@ -29,8 +30,11 @@ from truthcal.inference.multiclass.entry import (
     MultilabelInput,
     refuse_certain_classes,
     refuse_class_options,
+    refuse_event_options,
 )
+from truthcal.inference.over_time import assess_over_time
 from truthcal.inference.planning import LEAST_INFORMATION, detectable_of
+from truthcal.inference.segments import assess_segments
 from truthcal.inference.statistic import Plan
 from truthcal.inference.worst_stretch import worst_stretch_of
 from truthcal.measures.atb import atb_summary_of
@@ -58,6 +62,7 @@ _WEIGHTS_DIFFER, _CELL_ROWS, _MOST_CELLS = 5.0, 20, 4096
 _COARSE = 20
 
 
+@named_columns
 def assess(
     y_true: object,
     y_proba: object = None,
@@ -72,6 +77,9 @@ def assess(
     groups: object = None,
     labels: object = None,
     multilabel: bool = False,
+    by: object = None,
+    time: object = None,
+    window: object = "auto",
 ) -> Assessment | MulticlassAssessment:
     """Can these probabilities be trusted? Returns a verdict in words and the evidence.
 
@@ -79,7 +87,8 @@ def assess(
     ----------
     y_true, y_proba, n_resamples, sample_weight, pos_label, hard, groups, labels
         As for `calibration_test`. With `groups` (which rows belong together), the test, all intervals, the noise floor
-        and the detectable error are those of groups of rows.
+        and the detectable error are those of groups of rows. With a data frame as first argument, names of its columns
+        follow: ``assess(frame, "y", "p", groups="patient", by="region")``.
     alpha : float, default 0.05
         Predictions are called miscalibrated if the p-value of `calibration_test` is at most alpha, and unusually
         close to the outcomes if the p-value of the other tail is at most alpha / 5.
@@ -90,6 +99,12 @@ def assess(
     multilabel : bool, default False
         Columns of `y_proba` are independent events: any number of them may happen in a row. `y_true` then has the
         shape of `y_proba`.
+    by : array-like, or list or mapping of them, optional
+        Columns that define segments, such as the region: ``.segments`` then assesses each segment, as
+        `assess_segments` does. With a data frame, a name or a list of names.
+    time, window : array-like and str or int, optional
+        Time of each row, and how it is divided: ``.over_time`` then says whether calibration changes, as
+        `assess_over_time` does. Not possible with `groups`.
 
     Returns
     -------
@@ -120,7 +135,9 @@ def assess(
     rows = EventRows(y_true, y_proba, sample_weight, pos_label, groups)
     if not has_classes(y_proba):
         refuse_class_options(labels, multilabel)
-        return _assess_event(rows, plan, alpha, level, hard)
+        _refuse_parts(rows, by, time)
+        return _with_parts(_assess_event(rows, plan, alpha, level, hard), rows, by, time, window)
+    refuse_event_options(by=by, time=time)
     if multilabel:
         return _assess_multilabel(rows, labels, plan, alpha, level, hard)
     classes = ClassInput.of(y_true, y_proba, labels=labels, **rows.options())
@@ -136,6 +153,28 @@ def _assess_event(rows: EventRows, plan: Plan, alpha: float, level: float, hard:
     summary = summarize(rows.y_true, rows.y_proba, binary=True, sketch_many=True, **rows.options())
     refuse_labels(summary.points(), hard)
     return _assess_summary(summary, calibration_test_of(summary, "information_atb", plan), alpha, level)
+
+
+def _refuse_parts(rows: EventRows, by: object, time: object) -> None:
+    """Reject the assessment of segments or windows where it is not possible, before anything is computed."""
+    for name, value in (("by", by), ("time", time)):
+        if value is not None and isinstance(rows.y_true, Sketch):
+            raise invalid(name, "cannot be combined with a Sketch, whose rows are summarized; omit it.", TypeError)
+    if time is not None and rows.groups is not None:
+        problem = "cannot be combined with `groups`: the test for change needs independent rows"
+        raise invalid("time", f"{problem}. Omit one of them, or use `Monitor`, which accepts groups.")
+
+
+def _with_parts(found: Assessment, rows: EventRows, by: object, time: object, window: object) -> Assessment:
+    """Add the assessments of segments and of windows of time, if there are any, at the same levels."""
+    levels: dict[str, Any] = {"alpha": found.detectable.alpha, "confidence_level": found.error.confidence_level}
+    segments = over_time = None
+    if by is not None:
+        segments = assess_segments(rows.y_true, rows.y_proba, by, **rows.options(), **levels)
+    if time is not None:
+        options = {"sample_weight": rows.sample_weight, "pos_label": rows.pos_label, "window": window}
+        over_time = assess_over_time(rows.y_true, rows.y_proba, time, **options, **levels)
+    return found if segments is None and over_time is None else replace(found, segments=segments, over_time=over_time)
 
 
 def _assess_multilabel(

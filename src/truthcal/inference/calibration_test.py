@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truthcal.core.bins import rows_of
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import CELLS, Points
@@ -69,6 +70,7 @@ _SMALL, _LOWER_TAIL_CELLS, _LOWER_TAIL_ENOUGH = 0.05, 64, 100
 Interval = Callable[[float, str], ConfidenceInterval]
 
 
+@named_columns
 def calibration_test(
     y_true: object,
     y_proba: object = None,

@@ -13,6 +13,7 @@ from scipy import special
 
 from truthcal.core.bins import BinSums, bin_biases, quantile_edges, rows_of, scaled_weights
 from truthcal.core.checks import Checked, check_rows, invalid, refuse_fractional
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_choice, check_rng, check_whole
@@ -33,6 +34,7 @@ _ENOUGH_IN_A_BIN = 5.0
 _ROUNDING = 1e-13
 
 
+@named_columns
 def spiegelhalter_test(
     y_true: object,
     y_proba: object,
@@ -113,6 +115,7 @@ def _spiegelhalter_sums(rows: Checked) -> tuple[float, float]:
     return total, math.sqrt(variance)
 
 
+@named_columns
 def hosmer_lemeshow_test(
     y_true: object,
     y_proba: object,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from truthcal.core.checks import Checked, as_columns, check_rows, invalid, refuse_fractional
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import GroupEntries, GroupSums
 from truthcal.core.neighbours import neighbour_z
@@ -40,6 +41,7 @@ _STRAIGHT, _ROUNDING = 1e-6, 1e-10
 _HIDDEN = 1e-5
 
 
+@named_columns
 @one_blas_thread()
 def compare(
     y_true: object,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level, check_whole
@@ -55,6 +56,7 @@ _HIDDEN = "the buckets of this sketch are too wide: errors within them are not k
 _UNUSUALLY_SMALL = 0.1
 
 
+@named_columns
 def error_size(
     y_true: object,
     y_proba: object = None,

@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from truthcal.core.checks import invalid
+from truthcal.core.class_rows import has_classes
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.params import check_level, check_positive
+from truthcal.core.segment_rows import segment_rows
+from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.assess import assess
+from truthcal.inference.multiclass.entry import refuse_event_options
 from truthcal.inference.segments import assess_segments, check_table_of_sketches
 from truthcal.results.assessment import Assessment
 from truthcal.results.gate import Gate
@@ -19,6 +24,7 @@ from truthcal.results.text import count, lower_limit, p_value, upper_limit
 _ALPHA = 0.05
 
 
+@named_columns
 def check(
     y_true: Any,
     y_proba: Any = None,
@@ -26,6 +32,7 @@ def check(
     alpha: float | None = None,
     max_error: float | None = None,
     confidence_level: float = 0.95,
+    by: Any = None,
     segments: SketchTable | None = None,
     adjust: str = "holm",
     min_rows: int = 30,
@@ -49,8 +56,10 @@ def check(
         Fail if the lower end of the interval of the error (on the scale of a probability) exceeds this. At most 1.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
+    by : array-like, or list or mapping of them, optional
+        Columns that define segments, as for `assess`. Each segment is checked as well.
     segments : SketchTable, optional
-        The same rows by segment. Each segment is checked as well.
+        The same rows by segment, in place of `by`, if they are not in memory.
     adjust, min_rows
         As for `assess_segments`.
 
@@ -80,12 +89,11 @@ def check(
     >>> print(tc.check(outcome, truth**2, max_error=0.05).verdict)
     Fail: the error is at least 0.162, above the limit of 0.05.
     """
-    if segments is not None:
-        check_table_of_sketches(segments, "segments")
+    rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
+    segments = _gate_segments(y_true, y_proba, by, segments, rows)
     limits = _Limits.of(alpha, max_error, confidence_level, 0 if segments is None else len(segments))
     levels: dict[str, Any] = {"alpha": limits.used_alpha, "confidence_level": limits.used_confidence_level}
-    rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "hard": hard, "groups": groups}
-    whole = assess(y_true, y_proba, labels=labels, multilabel=multilabel, **rows, **levels)
+    whole = assess(y_true, y_proba, labels=labels, multilabel=multilabel, hard=hard, **rows, **levels)
     table = None if segments is None else assess_segments(segments, adjust=adjust, min_rows=min_rows, **levels)
     status, reasons = _decide_gate(limits, whole, table)
     return Gate(
@@ -99,6 +107,23 @@ def check(
         assessment=whole,
         segments=table,
     )
+
+
+def _gate_segments(
+    y_true: Any, y_proba: Any, by: Any, segments: SketchTable | None, rows: dict[str, Any]
+) -> SketchTable | None:
+    """Segments that the gate checks: a table of the user, or one of the rows; None without segments."""
+    if segments is not None:
+        if by is not None:
+            raise invalid("by", "cannot be combined with `segments`: both divide the rows. Omit one of them.")
+        return check_table_of_sketches(segments, "segments")
+    if by is None:
+        return None
+    if isinstance(y_true, Sketch):
+        raise invalid("by", "cannot be combined with a Sketch, whose rows are summarized; pass", fix=("segments",))
+    if has_classes(y_proba):
+        refuse_event_options(by=by)
+    return segment_rows(y_true, y_proba, by, **rows)
 
 
 @dataclass(frozen=True, slots=True)

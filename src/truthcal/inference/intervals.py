@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
@@ -167,6 +168,7 @@ def student_factor(n_effective: float, level: float) -> float:
     return float(special.stdtrit(freedom, (1.0 + level) / 2.0) / special.ndtri((1.0 + level) / 2.0)) ** 2
 
 
+@named_columns
 def confidence_interval(
     y_true: object,
     y_proba: object = None,

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from truthcal.core.checks import check_rows, refuse_fractional
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.summarize import given_sketch, refuse_fractional_buckets, refuse_groups
 from truthcal.measures.atb_approx import bounds_of
@@ -14,6 +15,7 @@ from truthcal.results.tests import LinearTimeTest
 _FAR = 2.0 + math.sqrt(2.0 * math.log(4.0))
 
 
+@named_columns
 def linear_time_test(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> LinearTimeTest:

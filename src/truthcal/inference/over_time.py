@@ -3,18 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import as_columns, invalid, refuse_fractional
+from truthcal.core.checks import as_columns, invalid, positive_labels, refuse_fractional
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_keys import printed
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_level
 from truthcal.core.points import Points
+from truthcal.core.segment_rows import refuse_beside_table, sketch_runs
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.times import Times, integers_of_text, times_of
@@ -27,8 +28,6 @@ from truthcal.results.over_time import ChangeTest, TimeAssessment, TimeWindow
 
 # Intervals take about 1 ms per window.
 MOST_WINDOWS = 1000
-# Sketches of windows that exist at a time, 1 MB each, before they join a table, which keeps only filled buckets.
-_SKETCHES = 64
 _BY, _DAY = "window", 86_400 * 10**6
 
 
@@ -124,6 +123,7 @@ class WindowedRows:
         return cls.of_starts(table._with_keys([(start,) for start in starts]), chosen, {}, counter=times.counter)
 
 
+@named_columns
 def assess_over_time(
     y_true: object,
     y_proba: object = None,
@@ -200,17 +200,11 @@ def assess_over_time(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     if isinstance(y_true, SketchTable):
-        _refuse_beside_table(y_proba=y_proba, time=time, sample_weight=sample_weight, pos_label=pos_label)
+        refuse_beside_table(y_proba=y_proba, time=time, sample_weight=sample_weight, pos_label=pos_label)
         rows = WindowedRows.of_table(y_true, window, time_unit)
     else:
         rows = window_rows(y_true, y_proba, time, window, time_unit, sample_weight, pos_label)
     return assess_windows(rows, alpha, level)
-
-
-def _refuse_beside_table(**arguments: object) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise invalid(name, "cannot be combined with a SketchTable, whose rows are summarized; omit it.", TypeError)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -249,17 +243,10 @@ def _table_of_windows(
     starts = window.starts(times)
     edges = np.flatnonzero(np.diff(starts, prepend=starts[0] - 1, append=starts[-1] + 1))
     Span.of(times).refuse_too_many(len(edges) - 1, window)
-    tables, sketches, first_times = list[SketchTable](), dict[int, Sketch](), dict[int, int]()
-    for first, last in pairwise(edges.tolist()):
-        part = [column[first:last] for column in columns]
-        if len(part) < 3 or np.any(part[2] > 0):
-            sketches[int(starts[first])] = Sketch().update(*part, pos_label=pos_label)
-            first_times[int(starts[first])] = int(times.values[first])
-        if len(sketches) == _SKETCHES or (sketches and last == len(times)):
-            tables.append(SketchTable.from_sketches(sketches, by=_BY))
-            sketches = {}
-    table = sum(tables[1:], tables[0])
-    outcomes = columns[0] if pos_label is None else columns[0] == pos_label
+    keys = [(start,) for start in starts[edges[:-1]].tolist()]
+    first_times = dict(zip(starts[edges[:-1]].tolist(), times.values[edges[:-1]].tolist(), strict=True))
+    outcomes = columns[0] if pos_label is None else positive_labels(columns[0], pos_label)
+    table = sketch_runs([outcomes, *columns[1:]], edges, keys, (_BY,))
     table.neighbour_z = neighbour_z(columns[1], outcomes, np.repeat(np.arange(len(edges) - 1), np.diff(edges)))
     return table, first_times
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from truthcal.core.checks import check_proba, invalid
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_choice, check_level
@@ -199,6 +200,7 @@ class Design:
         return np.asarray(special.expit(intercept + slope * log_odds), np.float64)
 
 
+@named_columns
 def detectable_error(
     y_proba: object,
     *,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import check_band
@@ -38,6 +39,7 @@ class _Null(NamedTuple):
     pvalue: float
 
 
+@named_columns
 def scale_profile(
     y_true: object,
     y_proba: object = None,

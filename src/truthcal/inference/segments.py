@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid, refuse_fractional
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_keys import Key, printed
 from truthcal.core.group_sums import FEWEST_GROUPS, GroupSums
 from truthcal.core.parallel import WORTH_A_THREAD, one_blas_thread, run_tasks
 from truthcal.core.params import check_choice, check_level, check_whole, shown
 from truthcal.core.points import PointGroups, Points
+from truthcal.core.segment_rows import refuse_beside_table, segment_rows
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.calibration_test import ENOUGH_INFORMATION, run_test, tent_statistic
 from truthcal.inference.direction import kind_of_error
@@ -49,15 +51,30 @@ _FIRST_INTERVALS, _MOST_INTERVALS = 20, 1000
 _WORTH_A_THREAD, _MOST_PARTS = 250, 64
 
 
+@named_columns
 def assess_segments(
-    table: SketchTable, *, alpha: float = 0.05, confidence_level: float = 0.95, min_rows: int = 30, adjust: str = "holm"
+    y_true: object,
+    y_proba: object = None,
+    by: object = None,
+    *,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+    min_rows: int = 30,
+    adjust: str = "holm",
+    sample_weight: object = None,
+    pos_label: object = None,
+    groups: object = None,
 ) -> SegmentTable:
     """Find miscalibrated segments: one test per group, with control of false alarms.
 
     Parameters
     ----------
-    table : SketchTable
-        One sketch for each segment, for example from ``sketch_frame(frame, ..., by="region")``. Outcomes are 0/1.
+    y_true, y_proba, sample_weight, pos_label, groups
+        As for `calibration_test`. In place of `y_true`, a `SketchTable` with one sketch for each segment, for example
+        from ``sketch_frame(frame, ..., by="region")``; the others, and `by`, are then omitted. Outcomes are 0/1.
+    by : array-like, or list or mapping of them
+        Columns that define segments, with a value for each row: the region, or region and product. Missing values are a
+        segment of their own. With a data frame, names: ``assess_segments(frame, "y", "p", by=["region", "product"])``.
     alpha : float, default 0.05
         Segments with an adjusted p-value of at most this are called miscalibrated.
     confidence_level : float, default 0.95
@@ -88,11 +105,10 @@ def assess_segments(
     outcomes, so the selection does not bias the other p-values. A segment with sum p(1 - p) below 5 is tested if it has
     enough rows, because large errors can be detected, but otherwise it has "too few rows".
 
-    Segments have no rows in common, so their p-values are independent, as "fdr" requires. There is no `groups` here,
-    because a table has no rows: name the column when rows are read, with `groups` of `sketch_frame` or `scan`, or with
-    ``truthcal assess --by region --group patient``. Then each segment with at least 20 groups is tested as by
-    `calibration_test` with `groups`, the others are not tested, and "fdr" is an error, because a group may have rows in
-    several segments. To assess all rows together, use ``assess(table.total())``; errors of segments may cancel there.
+    Segments have no rows in common, so their p-values are independent, as "fdr" requires. With `groups` (for a table:
+    those of `sketch_frame` or `scan`), each segment with at least 20 groups is tested as by `calibration_test` with
+    `groups`, the others are not tested, and "fdr" is an error, because a group may have rows in several segments. To
+    assess all rows together, use `assess` with `by`, or ``assess(table.total())``; errors of segments may cancel there.
     References: Holm (1979), A simple sequentially rejective multiple test procedure; Benjamini, Hochberg (1995),
     Controlling the false discovery rate.
 
@@ -113,7 +129,7 @@ def assess_segments(
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     min_rows, adjust = check_whole(min_rows, "min_rows", 1), check_choice(adjust, "adjust", tuple(_ADJUSTMENTS))
-    check_table_of_sketches(table)
+    table = _table_of_rows(y_true, y_proba, by, sample_weight=sample_weight, pos_label=pos_label, groups=groups)
     if table.has_groups and adjust == "fdr":
         raise invalid("adjust", 'must be "holm" or "none" with groups: segments that share groups are not independent.')
     test = partial(_test_grouped, table, min_rows) if table.has_groups else partial(_test_segments, min_rows=min_rows)
@@ -127,6 +143,17 @@ def assess_segments(
     segments = _list_segments(table, tests, adjusted.tolist(), alpha, level)
     neighbour_z = None if table.has_groups else table.neighbour_z
     return SegmentTable(segments, table.by, alpha, adjust, min_rows, neighbour_z)
+
+
+def _table_of_rows(y_true: object, y_proba: object, by: object, **options: object) -> SketchTable:
+    """Reduce rows to a table with a sketch for each segment, or return the table that was passed in their place."""
+    if isinstance(y_true, SketchTable) or (y_proba is None and by is None):
+        refuse_beside_table(y_proba=y_proba, by=by, **options)
+        return check_table_of_sketches(y_true)
+    for name, column in (("y_proba", y_proba), ("by", by)):
+        if column is None:
+            raise invalid(name, "is missing: pass (y_true, y_proba, by).", TypeError)
+    return segment_rows(y_true, y_proba, by, **options)
 
 
 def _list_segments(
@@ -318,11 +345,12 @@ def benjamini_hochberg(pvalues: _Array) -> _Array:
 _ADJUSTMENTS: dict[str, Callable[[_Array], _Array]] = {"holm": holm, "fdr": benjamini_hochberg, "none": np.copy}
 
 
-def check_table_of_sketches(table: object, name: str = "table") -> None:
-    """Check for a table of sketches with at least one segment to assess."""
+def check_table_of_sketches(table: object, name: str = "y_true") -> SketchTable:
+    """Check for a table of sketches with at least one segment to assess, and return it."""
     if not isinstance(table, SketchTable):
         example = "as returned by sketch_frame(frame, ..., by='region')"
         problem = f"must be a SketchTable with one sketch per segment, {example}; got {shown(table)}."
         raise invalid(name, f"{problem} For one Sketch use assess.", TypeError)
     if not table:
         raise invalid(name, "is empty; it has no segments to assess.")
+    return table

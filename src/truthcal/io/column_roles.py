@@ -1,9 +1,7 @@
 """Column roles: which column holds outcomes, predictions, weights and groups."""
 
-import difflib
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Required, TypedDict
 
@@ -11,12 +9,10 @@ import numpy as np
 
 from truthcal.core.checks import invalid
 from truthcal.core.group_keys import check_by
-from truthcal.core.params import list_shown, shown
+from truthcal.core.params import shown
 
 # Roles of columns of any type, which may be in the path of a file.
 KEY_ROLES = ("by", "groups", "where")
-# Columns that are compared with an unknown name, to suggest one of them.
-_COMPARED = 10_000
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -122,27 +118,6 @@ class ColumnRoles:
     def for_model(self, y_proba: str) -> "ColumnRoles":
         """Return the roles of one of the models."""
         return replace(self, y_probas=(y_proba,))
-
-
-def require_columns(named: Iterable[tuple[str, str]], available: Iterable[str], where: str) -> None:
-    """Check that all columns with a role, pairs of the role and the name, exist once; raise if not."""
-    columns = list(available)
-    counts = Counter(columns)  # one pass: a file may have 100,000 columns
-    for role, name in named:
-        if name not in counts:
-            close = closest_name(name, columns)
-            suggestion = f" Did you mean {shown(close)}?" if close else ""
-            problem = f"{where} has no column {name!r} (named by `{role}`); it has {list_shown(columns)}."
-            raise ValueError(f"{problem}{suggestion}")
-        if counts[name] > 1:
-            raise ValueError(f"{where} has {counts[name]} columns named {name!r}; rename all but one.")
-
-
-def closest_name(name: str, columns: Sequence[str]) -> str:
-    """Return the column whose name is most similar to an unknown one, without case; "" if none is."""
-    similar = {column.casefold(): column for column in reversed(columns[:_COMPARED])}
-    close = difflib.get_close_matches(name.casefold(), similar, n=1)
-    return similar[close[0]] if close else ""
 
 
 def _check_name_for_role(name: object, role: str) -> str:

@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from truthcal.core.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, invalid
+from truthcal.core.frame_columns import require_columns
 from truthcal.core.grid import MAX_BUCKETS, Grid
 from truthcal.core.group_flips import cells_of
 from truthcal.core.neighbours import SpreadRows
@@ -16,7 +17,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.io import row_codes
 from truthcal.io.assemble import Groups, assemble_groups, build_sketch
-from truthcal.io.column_roles import ColumnOptions, ColumnRoles, require_columns
+from truthcal.io.column_roles import ColumnOptions, ColumnRoles
 from truthcal.io.errors import refuse_column_type, refuse_nested_groups, refuse_other_type_of_label
 from truthcal.io.frame_batches import accumulate_frame, series_to_numpy
 from truthcal.io.row_codes import Check, error_codes, rules_for

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.points import excess
 from truthcal.core.sample import Groups, Sample
@@ -15,6 +16,7 @@ from truthcal.kernels import atb as kernel
 from truthcal.results.measures import AtbSummary
 
 
+@named_columns
 def atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Averaged two-bin calibration error: how far predictions are from being calibrated, in a way no lie improves.
 
@@ -85,6 +87,7 @@ def _atb_of_groups(groups: Groups) -> float:
     return float(groups.r[0]) * total * total + kernel.integral_of_block(groups.r, groups.cumulative, total, 1.0)
 
 
+@named_columns
 def atb_l1(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """ATB with absolute values in place of squares: on the scale of a probability, but not truthful.
 
@@ -129,6 +132,7 @@ def atb_l1_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np
     return value
 
 
+@named_columns
 def atb_summary(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> AtbSummary:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, check_rows, refuse_wide_weight
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import in_parts, parts_of, run_tasks
 from truthcal.core.params import check_number
 from truthcal.core.sample import Sample, relative_weights
@@ -24,6 +25,7 @@ _MOST_PARTS = 8
 _COARSE_SHARE, _FINE_SHARE = 0.125, 0.85
 
 
+@named_columns
 def atb_approx(
     y_true: object, y_proba: object, *, tolerance: float, sample_weight: object = None, pos_label: object = None
 ) -> Bounded:
@@ -60,6 +62,7 @@ def atb_approx(
     return bounds_of(check_rows(y_true, y_proba, sample_weight, pos_label), tolerance, squared=True)
 
 
+@named_columns
 def atb_l1_approx(
     y_true: object, y_proba: object, *, tolerance: float, sample_weight: object = None, pos_label: object = None
 ) -> Bounded:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.params import check_band
 from truthcal.core.points import thinned_runs
 from truthcal.core.sample import Sample
@@ -21,6 +22,7 @@ _Array = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
+@named_columns
 def cumulative_bias_curve(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> BiasCurve:
@@ -61,6 +63,7 @@ def cumulative_bias_curve_of(summary: Sample | Sketch) -> BiasCurve:
     return BiasCurve(points.high, bias, points.n, weight, summary.sketched)
 
 
+@named_columns
 def bias_band(
     y_proba: object,
     *,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.bins import bin_biases, bin_of_middle, quantile_edges, scaled_weights, uniform_edges
 from truthcal.core.checks import Checked, check_rows, invalid
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.params import check_choice, check_counts, check_flag, check_number, check_whole
 from truthcal.core.sample import Sample
 from truthcal.measures.ubse import FixedBins
@@ -20,6 +21,7 @@ _MOST_BINS = 1 << 24
 DEFAULT_BINS = 15
 
 
+@named_columns
 def ece(
     y_true: object,
     y_proba: object,
@@ -69,6 +71,7 @@ def ece_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.fl
     return unbinned_ece_norm(r, np.add.reduceat(bias, uniform_bins(r, DEFAULT_BINS), axis=1))
 
 
+@named_columns
 def binned_ece(
     y_true: object,
     y_proba: object,
@@ -204,6 +207,7 @@ class _BinnedError:
         return math.sqrt(max(float(np.sum(mass * square)) / total, 0.0))
 
 
+@named_columns
 def unbinned_ece(
     y_true: object, y_proba: object, *, alpha: float = 1.0, sample_weight: object = None, pos_label: object = None
 ) -> float:

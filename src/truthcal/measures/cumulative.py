@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.sample import Sample
 from truthcal.kernels.bias_path import bias_extremes
@@ -42,6 +43,7 @@ def bias_path(sample: Sample) -> BiasPath:
     return BiasPath(lowest, highest, sum(distinct), total**2 / square if square > 0.0 else 0.0)
 
 
+@named_columns
 def ks_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Kolmogorov-Smirnov calibration error: the largest cumulative bias. Also known as ECCE-MAD.
 
@@ -82,6 +84,7 @@ def ks_ce_norm(_: _Array, bias: _Array) -> _Array:
     return np.asarray(np.max(np.abs(np.cumsum(bias, axis=1)), axis=1))
 
 
+@named_columns
 def kuiper_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Kuiper calibration error: the largest bias over any interval of predictions. Also known as ECCE-R.
 
@@ -121,6 +124,7 @@ def kuiper_ce_norm(_: _Array, bias: _Array) -> _Array:
     return np.asarray(np.maximum(np.max(curve, axis=1), 0.0) - np.minimum(np.min(curve, axis=1), 0.0))
 
 
+@named_columns
 def step_ce(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Step calibration error: the largest bias that a threshold on the predictions can find.
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.sample import Sample
 from truthcal.kernels import decision
 
 
+@named_columns
 def decision_loss(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Calibration decision loss (CDL): the largest loss of any decision maker who trusts the predictions.
 
@@ -44,6 +46,7 @@ def decision_loss_of(sample: Sample) -> float:
     return 2.0 * decision.envelope_at_half(r, w, wy, gain) / sample.weight
 
 
+@named_columns
 def u_calibration(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """U-calibration error: the largest loss of any decision maker who uses the predictions instead of the base rate.
 

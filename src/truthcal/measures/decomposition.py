@@ -3,11 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.sample import Sample
 from truthcal.measures.isotonic import isotonic_of
 from truthcal.results.measures import ScoreDecomposition
 
 
+@named_columns
 def brier_decomposition(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> ScoreDecomposition:
@@ -53,6 +55,7 @@ def brier_decomposition_of(sample: Sample) -> ScoreDecomposition:
     return _build_decomposition("Brier score", (score(groups.r), score(isotonic_of(groups)), score(base)), within)
 
 
+@named_columns
 def log_loss_decomposition(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> ScoreDecomposition:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.params import check_number, refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -28,6 +29,7 @@ _MOST_FOR_ALPHA, _MOST_INTERVALS = 200, 1 << 17
 _EPS = float(np.finfo(np.float64).eps)
 
 
+@named_columns
 def distcal(
     y_true: object, y_proba: object, *, alpha: float = 1.0, sample_weight: object = None, pos_label: object = None
 ) -> float:
@@ -70,6 +72,7 @@ def distcal_of(sample: Sample, *, alpha: float = 1.0) -> float:
     return distcal_bounds_of(sample, _CLOSE if alpha == 1.0 else _CLOSE_FOR_ALPHA, alpha).value
 
 
+@named_columns
 def distcal_bounds(
     y_true: object,
     y_proba: object,
@@ -322,6 +325,7 @@ class _Prices:
 # --- bounds from ATB_l1 -----------------------------------------------------------------------------------------------
 
 
+@named_columns
 def distcal_bracket(
     y_true: object, y_proba: object = None, *, sample_weight: object = None, pos_label: object = None
 ) -> DistanceBracket:

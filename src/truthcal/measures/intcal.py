@@ -1,5 +1,6 @@
 """Interval calibration error: binned error plus width of the bins, for the best bins."""
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.params import refuse_too_many
 from truthcal.core.sample import Sample
 from truthcal.kernels import intcal as kernel
@@ -10,6 +11,7 @@ from truthcal.measures.binned import unbinned_ece_of
 _MOST = 100_000
 
 
+@named_columns
 def intcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Interval calibration error: the binned error plus the bins' width, for the best bins. Exact.
 
@@ -47,6 +49,7 @@ def intcal_of(sample: Sample) -> float:
     return kernel.interval_error(groups.r, groups.w, groups.cumulative) / sample.weight
 
 
+@named_columns
 def intcal_surrogate(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> float:

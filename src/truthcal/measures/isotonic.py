@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.sample import Groups, Sample
 from truthcal.kernels.isotonic import isotonic
 
@@ -14,6 +15,7 @@ def isotonic_of(groups: Groups) -> NDArray[np.float64]:
     return fit
 
 
+@named_columns
 def ici(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Integrated calibration index: mean distance of the predictions to a smoothed curve of outcomes.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import Checked, invalid, read_only
 from truthcal.core.class_rows import ClassRows, check_class_rows
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_choice
 from truthcal.core.sample import Sample
@@ -80,6 +81,7 @@ DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
 )
 
 
+@named_columns
 def multiclass_atb(
     y_true: object, y_proba: object, *, definition: str = "vector", labels: object = None, sample_weight: object = None
 ) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from truthcal.core.checks import invalid
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_choice, shown
 from truthcal.core.sample import Sample
@@ -11,6 +12,7 @@ from truthcal.measures.registry import MEASURES
 from truthcal.results.measures import MeasureTable, MeasureValue
 
 
+@named_columns
 def all_measures(
     y_true: object,
     y_proba: object,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.bins import BinSums, predictions_in, quantile_edges, uniform_edges
 from truthcal.core.checks import Checked, check_rows, read_only
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.params import check_band, check_choice, check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
@@ -36,6 +37,7 @@ _SAME = 1e-12
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
 
+@named_columns
 def reliability_curve(
     y_true: object,
     y_proba: object = None,
@@ -272,6 +274,7 @@ def _binomial_quantiles(trials: _Array, chance: _Array, tails: _Array, whole: ND
     return high
 
 
+@named_columns
 def consistency_band(
     y_proba: object,
     *,

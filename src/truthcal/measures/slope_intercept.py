@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.bins import BinSums, scaled_weights
 from truthcal.core.checks import Checked, check_rows, invalid
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.grid import Grid
 from truthcal.core.parallel import in_parts
 from truthcal.kernels.totals import outcome_ranges
@@ -24,6 +25,7 @@ _FEW, _BUCKETS = 1 << 15, 1 << 14
 _BLOCK = 1 << 14
 
 
+@named_columns
 def calibration_slope_intercept(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> CalibrationLine:

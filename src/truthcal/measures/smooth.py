@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import parts_of, run_tasks
 from truthcal.core.params import check_number
 from truthcal.core.roots import find_root
@@ -101,6 +102,7 @@ class _Cells(NamedTuple):
         return math.fsum(run_tasks(tasks, len(centre) * _ROWS_A_CELL))
 
 
+@named_columns
 def smcal(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """Smooth calibration error: the largest bias under a smooth reweighting of the rows, exact.
 
@@ -144,6 +146,7 @@ def smcal_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.
     return np.array([smooth_error(r, curve, NO_FIT) for curve in curves])
 
 
+@named_columns
 def smcal_witness(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> SmoothWitness:
@@ -180,6 +183,7 @@ def smcal_witness(
     return SmoothWitness(groups.r, read_only(f), math.fsum(groups.c * f) / sample.weight)
 
 
+@named_columns
 def laplace_kernel_ce(
     y_true: object, y_proba: object, *, bandwidth: float = 1.0, sample_weight: object = None, pos_label: object = None
 ) -> float:
@@ -224,6 +228,7 @@ def laplace_kernel_ce_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) ->
     return np.sqrt([laplace_square(r, row, 1.0) for row in read_only(bias)])
 
 
+@named_columns
 def smece(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """SmECE: the ECE after smoothing with a Gaussian whose width is the error itself.
 

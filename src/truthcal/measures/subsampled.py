@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import read_only
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import random_streams, run_tasks
 from truthcal.core.params import check_choice, check_counts, check_rng, check_whole
 from truthcal.core.sample import Groups, Sample
@@ -84,6 +85,7 @@ def _merge_groups(groups: Groups) -> tuple[_Array, _Array, _Array]:
     return merged[0, :count], merged[1, :count], merged[2, :count]
 
 
+@named_columns
 def subsampled_smcal(
     y_true: object,
     y_proba: object,
@@ -132,6 +134,7 @@ def subsampled_smcal_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any =
     return _average_over_subsets(sample, "smcal", n_resamples, rng).value
 
 
+@named_columns
 def subsampled_step_ce(
     y_true: object,
     y_proba: object,
@@ -174,6 +177,7 @@ def subsampled_step_ce_of(sample: Sample, *, n_resamples: int = _DRAWS, rng: Any
     return _average_over_subsets(sample, "step_ce", n_resamples, rng).value
 
 
+@named_columns
 def subsampled_estimate(
     y_true: object,
     y_proba: object,

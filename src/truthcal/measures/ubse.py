@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import check_report, invalid, is_missing_object, read_only
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import run_tasks
 from truthcal.core.params import check_counts, check_number, check_whole, shown
 from truthcal.core.points import information_axis
@@ -182,6 +183,7 @@ def _at_each_grid_width(value: Callable[[float], float], rows: int) -> dict[floa
     return dict(zip(_WIDTHS, run_tasks([partial(value, width) for width in _WIDTHS], rows), strict=True))
 
 
+@named_columns
 def ubse(
     y_true: object, y_proba: object, binning: BinningLike, *, sample_weight: object = None, pos_label: object = None
 ) -> float:
@@ -256,6 +258,7 @@ def _count_repetitions(sample: Sample) -> int:
     return int(sample.repetitions.sum())
 
 
+@named_columns
 def shifted_grid_ubse(
     y_true: object, y_proba: object, *, width: float = 0.1, sample_weight: object = None, pos_label: object = None
 ) -> float:
@@ -292,6 +295,7 @@ def shifted_grid_ubse_of(sample: Sample, *, width: float = 0.1) -> float:
     return ShiftedGrid(width).ubse_of(sample)
 
 
+@named_columns
 def quantile_ece(
     y_true: object,
     y_proba: object,
@@ -347,6 +351,7 @@ def quantile_ece_of(sample: Sample, *, n_bins: int | None = None) -> float:
     return binning.bins_for(sample) * binning.ubse_of(sample)
 
 
+@named_columns
 def multiscale_atb(y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None) -> float:
     """ATB on six scales at once: truthful, and detects errors that change sign along the prediction axis.
 
@@ -378,6 +383,7 @@ def multiscale_atb_of(sample: Sample) -> float:
     return Multiscale().ubse_of(sample)
 
 
+@named_columns
 def information_atb(
     y_true: object, y_proba: object, *, sample_weight: object = None, pos_label: object = None
 ) -> float:

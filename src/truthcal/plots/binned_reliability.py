@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
+from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_choice
 from truthcal.core.summarize import summarize
 from truthcal.measures.binned import DEFAULT_BINS
@@ -52,6 +53,7 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
         self.curve, self.name = curve, name
 
     @classmethod
+    @named_columns_of_method
     def from_predictions(
         cls,
         y_true: object,

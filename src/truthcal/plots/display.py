@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from truthcal.core.checks import invalid
+from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_choice, check_flag, check_rng, shown
 from truthcal.plots import drawing as draw
 from truthcal.plots.probability_axes import SCALES, Predictions, ProbabilityAxis
@@ -59,6 +60,7 @@ class ModelDisplay(Display):
     _ALONE: str  # name in the legend of a single model without a name
 
     @classmethod
+    @named_columns_of_method
     def from_predictions(
         cls,
         y_true: object,

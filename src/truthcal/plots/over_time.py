@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_flag
 from truthcal.inference.over_time import assess_over_time
 from truthcal.plots import drawing as draw
@@ -45,6 +46,7 @@ class OverTimeDisplay(Display):
         self.result, self.name = result, name
 
     @classmethod
+    @named_columns_of_method
     def from_predictions(
         cls,
         y_true: object,

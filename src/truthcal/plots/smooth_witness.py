@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_whole
 from truthcal.measures.smooth import smcal_witness
 from truthcal.plots import drawing as draw
@@ -54,6 +55,7 @@ class SmoothWitnessDisplay(ModelDisplay):
         self.n_thresholds = check_whole(n_thresholds, "n_thresholds", 0)
 
     @classmethod
+    @named_columns_of_method
     def from_predictions(
         cls,
         y_true: object,

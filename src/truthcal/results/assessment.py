@@ -1,24 +1,29 @@
 """The result of `assess`: the verdict in words, and the evidence for it."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from truthcal.results.base import Evidence, PageResult, evidence_page
+from truthcal.results.base import Evidence, PageResult, Plotted, evidence_page, one_row
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
+from truthcal.results.over_time import TimeAssessment
 from truthcal.results.power import DetectableError
+from truthcal.results.segments import SHOWN, SegmentTable
 from truthcal.results.tests import CalibrationTest
 from truthcal.results.text import Page, Unit, effective_rows, error_unit, frequencies, mood, number, percent, unit_of
+from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 from truthcal.results.worst_stretch import WorstStretch
 
 # If errors of this size may be present, "calibrated" says little.
 LARGE_ERROR = 0.1
+# Assessments of parts of the rows, which are tables.
+_PARTS = ("segments", "over_time")
 _TOO_GOOD = "small if predictions are closer to the outcomes than chance allows"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Assessment(PageResult):
+class Assessment(Plotted, Tracked, PageResult):
     """Verdict and evidence: can these probabilities be trusted? Returned by `assess`. Print it.
 
     Attributes
@@ -51,6 +56,10 @@ class Assessment(PageResult):
         None without groups.
     warnings : tuple of str
         Valid but suspicious properties of the data.
+    segments : SegmentTable or None
+        The segments, if `by` of `assess` defines some.
+    over_time : TimeAssessment or None
+        Calibration over time, if `time` of `assess` says when each row happened.
     """
 
     kind: str
@@ -73,7 +82,16 @@ class Assessment(PageResult):
     warnings: tuple[str, ...]
     n_groups: int | None = None
     n_effective_groups: float | None = None
+    segments: SegmentTable | None = None
+    over_time: TimeAssessment | None = None
     _summary: Any = field(default=None, repr=False, compare=False)  # the Sample or Sketch, for curves
+    _METRICS: ClassVar = {
+        **interval_metrics("error"),
+        **interval_metrics("bias", "bias_interval"),
+        **attribute_metrics("atb"),
+        **{"atb_noise_floor": "noise_floor", "atb_excess": "excess"},
+        **attribute_metrics("pvalue", "pvalue_too_good", "brier", "mean_proba", "mean_true", "n", "n_effective"),
+    }
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""
@@ -153,3 +171,35 @@ class Assessment(PageResult):
 
     def _page(self) -> Page:
         return evidence_page(self.verdict, self.evidence(), widths=(15, 11), warnings=self.warnings)
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the printed text, in lines of at most `width` characters where possible; None wraps nothing."""
+        return "\n\n".join([self._page().text(width), *word_parts(self.segments, self.over_time, width=width)])
+
+    def to_markdown(self) -> str:
+        """Return the verdict, the evidence, segments and windows in Markdown."""
+        return "\n\n".join([self._page().markdown(), *(part.to_markdown() for part in self._parts())])
+
+    def _repr_html_(self) -> str:
+        return self._page().html() + "".join(part._repr_html_() for part in self._parts())
+
+    def _parts(self) -> list[PageResult]:
+        """Return the assessments of parts of the rows: segments, windows of time."""
+        return [part for part in (self.segments, self.over_time) if part is not None]
+
+    def table(self) -> dict[str, Any]:
+        """Return one row with all numbers and words; `segments` and `over_time` have tables of their own."""
+        return one_row({name: value for name, value in self.to_dict().items() if name not in _PARTS})
+
+
+def word_parts(
+    segments: SegmentTable | None,
+    over_time: TimeAssessment | None,
+    *,
+    limit: int | None = SHOWN,
+    width: int | None = None,
+) -> list[str]:
+    """Format the assessments of parts of the rows, as text below that of all rows."""
+    pages = [] if segments is None else [(f"By {', '.join(segments.by)}", segments._page(limit))]
+    pages += [] if over_time is None else [("Over time", over_time._page())]
+    return [replace(page, heading=f"{name}: {page.heading}").text(width) for name, page in pages]

@@ -29,7 +29,7 @@ class Result:
         """Return columns of equal length: the arrays of a curve, else one row with all numbers and words."""
         if self._columns:
             return {name: getattr(self, name) for name in self._columns if getattr(self, name) is not None}
-        return {name: [value] for name, value in _flatten_values(self.to_dict())}
+        return one_row(self.to_dict())
 
     def frame(self) -> Any:
         """Return `table` as a data frame: of pandas if installed, else of polars, else of pyarrow."""
@@ -48,6 +48,31 @@ class Result:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Plotted:
+    """Mixin of results that have a picture."""
+
+    __slots__ = ()
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Plot the result, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw into; a new figure by default.
+        **options
+            Passed to `plot` of the Display.
+
+        Returns
+        -------
+        Display
+            One of `truthcal.plots`, with `ax_` and `figure_`.
+        """
+        # Plots are above results, which they store: loaded when one is drawn.
+        plots = importlib.import_module("truthcal.plots.of_results")
+        return plots.display_of(self).plot(ax, **options)
 
 
 class PageResult(Result):
@@ -119,6 +144,11 @@ def columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Turn a result's rows into columns."""
     rows = list(rows)
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def one_row(values: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return a result's nested dict as a table with one row; lists are left out."""
+    return {name: [value] for name, value in _flatten_values(values)}
 
 
 def _flatten_values(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

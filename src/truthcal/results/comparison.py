@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result, columns
 from truthcal.results.dependence import RowOrderNote, few_groups
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, error_text, interval, number, p_number, percent, rows_in_groups
+from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class ComparisonRow(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(RowOrderNote, PageResult):
+class Comparison(Tracked, RowOrderNote, PageResult):
     """Two forecasters of the same events. Returned by `compare`.
 
     Attributes
@@ -89,6 +90,16 @@ class Comparison(RowOrderNote, PageResult):
     neighbour_z: float | None = field(default=None, compare=False)
     n_groups: int | None = None
     n_effective_groups: float | None = None
+    _METRICS: ClassVar = {
+        **attribute_metrics("a", "b", "difference"),
+        **{"difference_low": "low", "difference_high": "high"},
+        **attribute_metrics("pvalue", "brier_a", "brier_b", "brier_difference"),
+        **{"brier_difference_low": "brier_low", "brier_difference_high": "brier_high"},
+        **attribute_metrics("brier_pvalue"),
+        **interval_metrics("error_a"),
+        **interval_metrics("error_b"),
+        **attribute_metrics("n"),
+    }
 
     @property
     def better_by_measure(self) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import PageResult, Result
+from truthcal.results.base import PageResult, Plotted, Result
 from truthcal.results.dependence import RowOrderNote
 from truthcal.results.text import (
     PLAIN,
@@ -40,7 +40,7 @@ class _Curve(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BiasCurve(_Curve):
+class BiasCurve(Plotted, _Curve):
     """The cumulative bias curve, on which ATB is based. Returned by `cumulative_bias_curve`.
 
     Attributes
@@ -82,7 +82,7 @@ class BiasCurve(_Curve):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReliabilityCurve(_Curve):
+class ReliabilityCurve(Plotted, _Curve):
     """Predictions and observed frequencies: the points of a reliability diagram. Returned by `reliability_curve`.
 
     One entry for each pool or bin that has rows, in order of the predictions, at most 1000.
@@ -236,7 +236,7 @@ class BiasBand(_Curve):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ScaleProfile(RowOrderNote, PageResult):
+class ScaleProfile(Plotted, RowOrderNote, PageResult):
     """Miscalibration by scale, compared with chance. Returned by `scale_profile`.
 
     Attributes

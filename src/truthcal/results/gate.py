@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from truthcal.results.assessment import Assessment
-from truthcal.results.base import Result
+from truthcal.results.assessment import Assessment, word_parts
+from truthcal.results.base import Plotted, Result
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import Segment, SegmentTable
 from truthcal.results.text import PLAIN, count, escape_markdown, lower_limit, p_value, percent, upper_limit
@@ -15,7 +15,7 @@ _HEADINGS = {"pass": "Pass", "fail": "Fail", "too little data": "Too little data
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Gate(Result):
+class Gate(Plotted, Result):
     """Pass, fail, or too little data to tell. Returned by `check`. Print it.
 
     Attributes
@@ -92,11 +92,15 @@ class Gate(Result):
     def _tested(self) -> tuple[Segment, ...]:
         return () if self.segments is None else self.segments.tested
 
+    def metrics(self, prefix: str = "") -> dict[str, float]:
+        """Return the metrics of the assessment, and ``passed``: 1 or 0, or nan with too little data."""
+        passed = {"pass": 1.0, "fail": 0.0}.get(self.status, math.nan)
+        return {f"{prefix}passed": passed, **self.assessment.metrics(prefix)}
+
     def to_markdown(self) -> str:
         """Verdict and evidence in Markdown, for a pull request or a job summary."""
         segments = [] if self.segments is None else [self.segments.to_markdown()]
         return "\n\n".join([escape_markdown(self.verdict), self.assessment.to_markdown(), *segments])
 
     def __str__(self) -> str:
-        segments = [] if self.segments is None else [f"By {', '.join(self.segments.by)}: {self.segments}"]
-        return "\n\n".join([self.verdict, str(self.assessment), *segments])
+        return "\n\n".join([self.verdict, str(self.assessment), *word_parts(self.segments, None)])

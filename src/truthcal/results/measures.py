@@ -8,7 +8,7 @@ from typing import Any, ClassVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import Evidence, PageResult, Result, columns, evidence_page
+from truthcal.results.base import Evidence, PageResult, Plotted, Result, columns, evidence_page
 from truthcal.results.text import Page, Table, count, effective_rows, number
 
 # From this sum of p(1 - p) on, the distribution of ATB is close to its limit.
@@ -94,7 +94,7 @@ class DistanceBracket(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SmoothWitness(Result):
+class SmoothWitness(Plotted, Result):
     """The 1-Lipschitz function with values in [-1, 1] that shows the smooth calibration error. By `smcal_witness`.
 
     Attributes

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 from truthcal.results.base import Evidence, PageResult, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, count, more_rows, number, p_value, percent, plural
+from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 
 # Segments that `str` shows, and names in the verdict.
 _SHOWN, _NAMED = 20, 5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MonitorStatus(PageResult):
+class MonitorStatus(Tracked, PageResult):
     """The evidence of a `Monitor` so far. Returned by `Monitor.status`. Print it.
 
     Attributes
@@ -74,6 +75,11 @@ class MonitorStatus(PageResult):
     n_too_late: int
     warnings: tuple[str, ...]
     _derived: ClassVar = ("e_value", "verdict")
+    _METRICS: ClassVar = {
+        **attribute_metrics("log_e_value", "pvalue", "alarm"),
+        **interval_metrics("bias"),
+        **attribute_metrics("mean_proba", "n", "n_windows", "n_pending", "n_overdue", "overdue_share"),
+    }
 
     @property
     def e_value(self) -> float:

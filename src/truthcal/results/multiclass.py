@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from truthcal.results.assessment import LARGE_ERROR
-from truthcal.results.base import Evidence, PageResult, Result, evidence_page
+from truthcal.results.base import Evidence, PageResult, Plotted, Result, evidence_page
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.segments import Segment, SegmentTable
 from truthcal.results.tests import CalibrationTest
@@ -23,6 +23,7 @@ from truthcal.results.text import (
     plural,
     upper_limit,
 )
+from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 
 # Classes that a sentence names.
 _NAMED = 5
@@ -76,7 +77,7 @@ class Confusion(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MulticlassAssessment(PageResult):
+class MulticlassAssessment(Plotted, Tracked, PageResult):
     """Verdict and evidence on predictions with many classes. Returned by `assess`. Print it.
 
     Attributes
@@ -142,6 +143,13 @@ class MulticlassAssessment(PageResult):
     _rows: Any = field(default=None, repr=False, compare=False)  # the checked rows, for curves
     _groups: Any = field(default=None, repr=False, compare=False)  # numbers of their groups
     _derived: ClassVar = ("pvalue",)
+    _METRICS: ClassVar = {
+        **interval_metrics("error"),
+        **interval_metrics("slope"),
+        **attribute_metrics("atb"),
+        **{"atb_noise_floor": "noise_floor", "atb_excess": "excess"},
+        **attribute_metrics("pvalue", "pvalue_too_good", "brier", "n", "n_effective"),
+    }
 
     def evidence(self, digits: int = 4) -> list[Evidence]:
         """Return the numbers behind the verdict, with `digits` significant digits and an explanation each."""

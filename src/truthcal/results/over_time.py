@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from truthcal.results.base import PageResult, Result
+from truthcal.results.base import PageResult, Plotted, Result
 from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import (
@@ -107,7 +107,7 @@ class ChangeTest(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TimeAssessment(RowOrderNote, PageResult):
+class TimeAssessment(Plotted, RowOrderNote, PageResult):
     """Calibration over time. Returned by `assess_over_time`. Print it.
 
     Attributes

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.results.base import PageResult, Result
+from truthcal.results.base import PageResult, Plotted, Result
 from truthcal.results.text import Page, Table, Unit, count, unit_of
 
 # Shifts upwards and downwards that differ by at most this share are given as one, and rounding moves them by at most
@@ -46,7 +46,7 @@ class ValidityCurve(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Validity(PageResult):
+class Validity(Plotted, PageResult):
     """How well a test tells calibrated from miscalibrated populations, by number of rows. Returned by `validity`.
 
     Attributes

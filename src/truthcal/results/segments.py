@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from truthcal.results.base import PageResult, Result
+from truthcal.results.base import PageResult, Plotted, Result
 from truthcal.results.dependence import RowOrderNote
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import (
@@ -156,7 +156,7 @@ _ORDERS: dict[str, Callable[[Segment], tuple[Any, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SegmentTable(RowOrderNote, PageResult, Mapping[Any, Segment]):
+class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
     """Verdicts on all segments. Returned by `assess_segments`. Print it.
 
     A mapping from the keys of the `SketchTable` to `Segment`, by increasing adjusted p-value; last those that were not

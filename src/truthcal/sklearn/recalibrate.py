@@ -194,11 +194,9 @@ def _choose(method: str, candidates: tuple[Candidate, ...], before: Assessment, 
         return "identity", "There are too few events, or too few other rows, to fit a map."
     simplest = next(found for found in candidates if found.within_one_standard_error)
     if simplest.method == "identity":
-        shown = f"Miscalibration is significant ({test.format_p(test.greater)}), but"
-        return (
-            "identity",
-            f"{shown} no method improves the log loss\nof rows that it was not fitted to by more than one standard error.",
-        )
+        shown = f"Miscalibration is significant ({test.format_p(test.greater)})"
+        problem = "no method improves the log loss\nof rows that it was not fitted to by more than one standard error"
+        return "identity", f"{shown}, but {problem}."
     best = min(candidates, key=lambda found: found.log_loss).method
     why = (
         "It has the best log loss" if best == simplest.method else f"It is the simplest method about as good as {best}"

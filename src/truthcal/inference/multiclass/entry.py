@@ -189,3 +189,11 @@ def refuse_class_options(labels: object, multilabel: bool = False) -> None:
         if given:
             problem = "is for predictions with a column for each class, an array of shape (n, k)"
             raise invalid(name, f"{problem}; `y_proba` has one column. Omit it.")
+
+
+def refuse_event_options(**options: object) -> None:
+    """Reject options of one event if predictions have a column for each class."""
+    for name, value in options.items():
+        if value is not None:
+            cure = "For one class against the rest, pass `y_true == label` and its column."
+            raise invalid(name, f"is for predictions of one event, not for many classes. Omit it. {cure}")

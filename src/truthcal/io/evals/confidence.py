@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown
-from truthcal.io.column_roles import require_columns
 from truthcal.io.evals.json_lines import read_objects
 from truthcal.io.evals.options import EvalOptions, EvalRows, repeats
 from truthcal.io.evals.values import parse_confidence, parse_outcome

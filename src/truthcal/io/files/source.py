@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.file_format import READERS
-from truthcal.io.column_roles import KEY_ROLES, ColumnRoles, require_columns
+from truthcal.core.frame_columns import require_columns
+from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.files.where import Where
 
 CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 -t utf-8` if it is Latin-1"
