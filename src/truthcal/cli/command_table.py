@@ -111,6 +111,18 @@ COMMANDS = (
         "sketches output",
     ),
     Command(
+        "recalibrate",
+        "correct miscalibrated probabilities: choose and store a correction, or apply a stored one",
+        (
+            ("choose a correction, if one is needed, and store it", "truthcal recalibrate train.csv -o fix.json"),
+            ("add a corrected column to new rows", "truthcal recalibrate --apply fix.json new.csv -o out.csv"),
+            ("print the correction as SQL", "truthcal recalibrate --apply fix.json --sql postgres --proba score"),
+            ("use one method, and look at it", "truthcal recalibrate train.csv --method isotonic --report fix.html"),
+        ),
+        "rows? label proba weight pos-label group fix apply sql recalibration-method report title alpha "
+        "confidence-level seed json markdown forecast-time time-unit" + _INPUT,
+    ),
+    Command(
         "report",
         "write the HTML report, one self-contained file",
         (

@@ -14,6 +14,7 @@ _FLAGS = {
     "groups": "--group",
     "n_buckets": "--buckets",
     "rng": "--seed",
+    "dialect": "--sql",
 }
 # Ways out of errors about rows that some commands can leave out, by the cause of the error.
 _WITHOUT_WAYS_OUT = ("watch", "audit", "merge")

@@ -213,6 +213,14 @@ _OPTIONS = {
     "method": _option(
         "how to compute the p-value (default: auto)", "--method", choices=("auto", "exact", "asymptotic", "bound")
     ),
+    "recalibration-method": _option(
+        "how to correct (default: auto, the simplest method that is about as good as the best, if one is needed)",
+        "--method",
+        choices=("auto", "identity", "temperature", "platt", "beta", "isotonic"),
+    ),
+    "fix": _option("file to write: the correction, or with --apply the rows", "-o", "--output", metavar="OUT"),
+    "apply": _option("file written by `truthcal recalibrate -o`: apply it", "--apply", metavar="FIX"),
+    "sql": _option("print the correction as an SQL expression of this dialect", "--sql", metavar="DIALECT"),
     "n-resamples": _count_flag("--n-resamples", "number of times to redraw the outcomes (default: 9999)"),
     "seed": _option("seed of the random draws (default: 0)", "--seed", type=_parse_seed, metavar="N"),
     "max-rows": _count_flag("--max-rows", "use at most N rows, evenly spaced in sorted order (default: 500)"),
@@ -225,7 +233,20 @@ _OPTIONS = {
     "debug": _option("show a traceback if an error occurs", "--debug", action="store_true"),
     "quiet": _option("on stderr, print nothing but errors", "-q", "--quiet", action="store_true"),
 }
-_FILES = ("files", "rows", "rows?", "sketches", "report", "page", "output", "summary", "state", "watch-report")
+_FILES = (
+    "files",
+    "rows",
+    "rows?",
+    "sketches",
+    "report",
+    "page",
+    "output",
+    "summary",
+    "state",
+    "watch-report",
+    "fix",
+    "apply",
+)
 _COLUMNS = (
     "label",
     "class",

@@ -51,6 +51,8 @@ class Request:
     min_rows: int = 30
     alternative: str = "greater"
     method: str = "auto"
+    apply: str | None = None
+    sql: str | None = None
     n_resamples: int = 9999
     seed: int = 0
     max_rows: int = 500

@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,12 +39,12 @@ class Recalibration(PageResult):
     reason : str
         Why this method was chosen.
     comparison : RecalibrationComparison
-        Scores before and after, of rows that the map was not fitted to.
+        Scores before and after, of a random half of the rows, by a map that was fitted to the other half.
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
     before, after : Assessment or None
-        Assessments of the predictions before and after, the latter of rows that the map was not fitted to. None if the
-        recalibration was read from a file.
+        Assessments of all predictions before, and of the half in `comparison` after. None if the recalibration was
+        read from a file.
     """
 
     method: str
@@ -132,14 +132,7 @@ class Recalibration(PageResult):
     def _page(self) -> Page:
         if not self.changes:
             return Page(self.verdict, candidate_table(self.candidates))
-        page = self.comparison._page()
-        after = [] if self.after is None else [_first_line("After", self.after)]
-        return Page(self.verdict, page.table, [*page.notes, *after], page.warnings)
-
-
-def _first_line(when: str, found: Assessment) -> str:
-    """Return the first line of an assessment's verdict."""
-    return f"{when} recalibration: {found.verdict.splitlines()[0]}"
+        return replace(self.comparison._page(), heading=self.verdict)
 
 
 def _unreadable(name: str, problem: str) -> Exception:

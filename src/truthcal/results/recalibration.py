@@ -47,7 +47,7 @@ def candidate_table(candidates: Sequence[Candidate]) -> Table:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecalibrationComparison(PageResult):
-    """Scores before and after recalibration, of rows that the map was not fitted to.
+    """Scores before and after recalibration, of a random half of the rows, by a map that was fitted to the other half.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class RecalibrationComparison(PageResult):
             self.scores.header(), [row.cells() for row in self.rows()], right=[1, 2, 3], indent=2, widths=(12, 10, 10)
         )
         rows = rows_in_groups(self.scores.n, self.scores.n_groups)
-        note = f"All {rows} were recalibrated by maps that were fitted to other rows (cross-fitting)."
+        note = f"Scores are of {rows}, a random half; the map was fitted to the other half."
         return Page(self.verdict, table, ["Lower is better; a positive difference is an improvement.", note])
 
     @classmethod

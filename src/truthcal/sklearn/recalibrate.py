@@ -12,6 +12,7 @@ from scipy import special
 from truthcal.core.checks import check_rows, invalid, refuse_fractional
 from truthcal.core.class_rows import has_classes
 from truthcal.core.group_column import check_groups
+from truthcal.core.group_sums import FEWEST_GROUPS
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
 from truthcal.inference.assess import assess
 from truthcal.inference.comparison import compare
@@ -72,11 +73,15 @@ def recalibrate(
     and -ln(1 - p). Isotonic regression is the best non-decreasing function, with ends moved inwards to 1 / (n + 2). No
     map decreases. None of them but "identity" returns 0 or 1.
 
-    Rows are split at random into `n_splits` parts, and each part is recalibrated by maps fitted to the others. All
-    scores are of these predictions, so a method gains nothing by fitting noise. "auto" keeps "identity" unless the
-    calibration test finds miscalibration at level `alpha`, and then takes the simplest method whose log loss is within
-    one standard error of the best, "identity" among them. So a calibrated model is left alone with a probability of at
-    least 1 - `alpha`. The map that is returned is fitted to all rows.
+    "auto" keeps "identity" unless the calibration test finds miscalibration at level `alpha`. It then takes the
+    simplest method whose cross-fitted log loss is within one standard error of the best, "identity" among them: rows
+    are split at random into `n_splits` parts, and each part is recalibrated by maps fitted to the others. So a
+    calibrated model is left alone with a probability of at least 1 - `alpha`. The map that is returned is fitted to
+    all rows.
+
+    The scores before and after are those of a random half of the rows, recalibrated by a map fitted to the other half.
+    Cross-fitted predictions would not do here: a part whose outcomes exceed the predictions by chance raises the maps
+    of all other parts, so the errors of parts cancel, and calibration looks as good as that of rows used for the fit.
 
     Needs scikit-learn: ``pip install 'truthcal[sklearn]'``; reading and applying a stored recalibration does not.
 
@@ -99,18 +104,19 @@ def recalibrate(
     n_splits, rng = check_whole(n_splits, "n_splits", 2), check_rng(rng)
     rows = _Rows.of(y_true, y_proba, sample_weight, pos_label, groups)
     before = rows.assess(rows.p, alpha, level)
-    folds = rows.split(n_splits, rng)
-    sums = CellSums.of(rows.p, rows.y, rows.w, folds)
+    folds, halves = rows.split(n_splits, rng), rows.split(2, rng)
+    sums, sums_of_halves = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, halves))
     tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
-    fitted = {name: p for name, p in tried.items() if p is not None}
-    candidates = _rank(fitted, rows)
+    fits = [name for name in tried if fit_map(name, sums_of_halves.without(1)) is not None]
+    candidates = _rank({name: p for name, p in tried.items() if p is not None and name in fits}, rows)
     chosen, reason = _choose(method, candidates, before, alpha)
-    final = fit_map(chosen, sums.without(None))
-    if final is None or chosen not in fitted:
+    final, half = fit_map(chosen, sums.without(None)), fit_map(chosen, sums_of_halves.without(1))
+    if final is None or half is None:
         raise _cannot_fit(chosen)
-    p_after = fitted[chosen]
-    after = before if chosen == "identity" else rows.assess(p_after, alpha, level)
-    return Recalibration(chosen, final, reason, _compare(rows, p_after, level), candidates, before, after)
+    held_out = rows.part(halves == 1)
+    p_after = half(held_out.p)
+    after = before if chosen == "identity" else held_out.assess(p_after, alpha, level)
+    return Recalibration(chosen, final, reason, _compare(held_out, p_after, level), candidates, before, after)
 
 
 class _Rows(NamedTuple):
@@ -131,8 +137,16 @@ class _Rows(NamedTuple):
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)
         numbers = None if groups is None else check_groups(groups, y_proba, sample_weight)
+        if numbers is not None and (found := int(numbers.max()) + 1) < 2 * FEWEST_GROUPS:
+            problem = f"must have at least {2 * FEWEST_GROUPS} groups, half of them for scores; got {found}."
+            raise invalid("groups", problem)
         w = np.ones(len(rows.p)) if rows.w is None else rows.w / np.mean(rows.w)
         return cls(rows.p.astype(np.float64), rows.y.astype(np.float64), w, numbers, rows.w is not None)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Self:
+        """Return some of the rows."""
+        groups = None if self.groups is None else np.unique(self.groups[chosen], return_inverse=True)[1]
+        return self._replace(p=self.p[chosen], y=self.y[chosen], w=self.w[chosen], groups=groups)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -206,7 +220,7 @@ def _choose(method: str, candidates: tuple[Candidate, ...], before: Assessment, 
 
 def _cannot_fit(method: str) -> Exception:
     """Build the error for a method that cannot be fitted."""
-    problem = f"{method!r} cannot be fitted: rows need more events, or more other rows."
+    problem = f"{method!r} cannot be fitted: there are too few events, or too few other rows."
     return invalid("method", f"{problem} Collect more rows, or pass method='auto'.")
 
 

@@ -1,0 +1,157 @@
+"""`truthcal recalibrate`: fit and store a recalibration, apply a stored one to a file, or print it as SQL."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import truthcal as tc
+from truthcal.cli.commands.report import prepare_report, write_report
+from truthcal.cli.inputs import Data, open_inputs, read_inputs
+from truthcal.cli.model_result import ModelResult
+from truthcal.cli.output import print_formatted, print_message, print_result
+from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
+from truthcal.cli.request import Request
+from truthcal.core.file_format import open_atomically
+from truthcal.io.files.add_column import add_column
+from truthcal.io.files.preview import preview_columns
+from truthcal.io.files.source import Source
+
+
+def run(request: Request) -> int:
+    """Run `truthcal recalibrate`."""
+    if request.apply is None:
+        _fit(request)
+        return 0
+    stored = _Stored.read(request.apply)
+    if request.sql is not None:
+        if request.files:
+            raise ValueError("--sql prints an expression and reads no rows; omit the files, or omit --sql.")
+        print_result(stored.recalibration.to_sql(request.sql, y_proba=stored.name_in(request) or "p"))
+    else:
+        _apply(request, stored)
+    return 0
+
+
+# --- fit --------------------------------------------------------------------------------------------------------------
+
+
+def _fit(request: Request) -> None:
+    """Fit a recalibration to the rows of files, print it, and store it."""
+    if not request.files:
+        raise ValueError("name a file of rows to fit to, or a stored recalibration with --apply.")
+    refuse_unwritable(request, request.output)
+    prepare_report(request, request.report)
+    data = read_inputs(request, exact_rows=None, digest=request.report is not None)
+    loaded, name = data.only_model("recalibrate"), next(iter(data.models))
+    if not loaded.exact:
+        raise ValueError(f"{data.where}: is a sketch; `recalibrate` needs the rows themselves.")
+    fix = tc.recalibrate(
+        loaded.y,
+        loaded.p,
+        sample_weight=loaded.w,
+        groups=loaded.groups,
+        method=request.method,
+        alpha=0.05 if request.alpha is None else request.alpha,
+        confidence_level=request.confidence_level,
+        rng=request.seed,
+    )
+    sql = None if request.sql is None else fix.to_sql(request.sql, y_proba=name)
+    if sql is not None:
+        print_result(sql)
+    else:
+        print_formatted(request, fix, {"input": data.to_dict(), "recalibration": fix.to_dict()})
+    if request.output is not None:
+        write_file(request.output, _with_origin(fix, data, name).encode())
+        print_message(request, f"wrote {request.output}; apply it with: truthcal recalibrate --apply {request.output}")
+    if request.report is not None:
+        _write_report(request, request.report, data, fix)
+
+
+def _with_origin(fix: tc.Recalibration, data: Data, name: str) -> str:
+    """Return the JSON of a recalibration, with the column and files that it was fitted to."""
+    content = json.loads(fix.to_json()) | {"y_proba": name, "files": list(data.files)}
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _write_report(request: Request, path: str, data: Data, fix: tc.Recalibration) -> None:
+    assert fix.before is not None  # fitted here, not read from a file
+    assert fix.after is not None
+    results = [ModelResult("before", fix.before, None, None)]
+    comparisons = {}
+    if fix.changes:
+        results.append(ModelResult("after", fix.after, None, None))
+        comparisons = {("before", "after"): fix.comparison.scores}
+    write_report(request, path, data, results, comparisons)
+
+
+# --- apply ------------------------------------------------------------------------------------------------------------
+
+
+class _Stored:
+    """A recalibration read from a file, and the name of the column of predictions that it was fitted to."""
+
+    def __init__(self, recalibration: tc.Recalibration, name: str | None) -> None:
+        self.recalibration, self.name = recalibration, name
+
+    @classmethod
+    def read(cls, path: str) -> "_Stored":
+        recalibration = tc.Recalibration.from_json(Path(path))
+        name = json.loads(Path(path).read_text(encoding="utf-8")).get("y_proba")
+        return cls(recalibration, name if isinstance(name, str) else None)
+
+    def name_in(self, request: Request) -> str | None:
+        """Return the column to recalibrate: the named one, or that of the fit if it is known."""
+        if len(request.proba) > 1:
+            raise ValueError("`recalibrate` takes one column of predictions; name one with --proba.")
+        return request.proba[0] if request.proba else self.name
+
+
+def _apply(request: Request, stored: _Stored) -> None:
+    """Copy a file with a recalibrated column."""
+    if len(request.files) != 1 or request.output is None:
+        example = "truthcal recalibrate --apply fix.json new.csv -o out.csv"
+        raise ValueError(f"--apply needs one file of rows, and -o with the name of the output: {example}")
+    refuse_unwritable(request, request.output)
+    if request.where is not None:
+        raise ValueError("--where cannot be combined with --apply, which copies all rows; filter the file first.")
+    with open_inputs(request) as (source, *others):
+        if others:
+            raise ValueError(f"{request.files[0]}: matches {1 + len(others)} files; name one of them.")
+        _refuse_other_format(source, request.output)
+        name = stored.name_in(request) or _only_probability(source)
+        new = f"{name}_recalibrated"
+        with _open_output(request.output) as out:
+            rows = add_column(source, name, new, lambda p: stored.recalibration(p), out)
+    if request.output != STDOUT:
+        print_message(request, f"wrote {request.output}: {rows:,} rows with the column {new!r}")
+        print_result(request.output)
+
+
+def _refuse_other_format(source: Source, path: str) -> None:
+    """Reject an output file whose extension is not that of the format, which stays that of the input."""
+    wanted = source.format.extensions
+    suffix = Path(path).suffix.lower()
+    if path != STDOUT and suffix and suffix not in wanted:
+        raise ValueError(f"{path}: the output is {source.format.name}, like the input; name it with {wanted[0]}.")
+
+
+def _only_probability(source: Source) -> str:
+    """Return the only column of a file that holds probabilities."""
+    found = [c.name for c in preview_columns(source).columns if c.numbers and c.many]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(found) or "none"
+    raise ValueError(f"{source}: columns that may hold probabilities: {known}. Name one with --proba.")
+
+
+@contextmanager
+def _open_output(path: str) -> Iterator[BinaryIO]:
+    if path != STDOUT:
+        with open_atomically(path) as file:
+            yield file
+        return
+    sys.stdout.flush()
+    yield sys.stdout.buffer
