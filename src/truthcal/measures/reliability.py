@@ -412,7 +412,8 @@ def _whole_band(fits: _Array, level: float) -> tuple[_Array, _Array]:
     rank = math.floor((len(second) + 1) * (1.0 - level) + 1e-9)
     factor = float(np.partition(largest, len(second) - rank)[len(second) - rank]) * (1.0 + _ROUNDING)
     high, low = np.clip(middle + factor * ends[0], 0.0, _RIGHT), np.clip(middle - factor * ends[1], 0.0, _RIGHT)
-    return np.minimum.accumulate(np.sin(low[::-1]) ** 2)[::-1], np.maximum.accumulate(np.sin(high) ** 2)
+    # Fits rise: one that is above a limit on the left is above it on the right, too.
+    return np.maximum.accumulate(np.sin(low) ** 2), np.minimum.accumulate(np.sin(high[::-1]) ** 2)[::-1]
 
 
 def _typical_end(ranked: _Array, level: float) -> _Array:

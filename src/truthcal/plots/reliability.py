@@ -26,8 +26,9 @@ _Array = NDArray[np.float64]
 _STRIP, _GAP, _LOWEST = 0.075, 0.018, 0.05
 # A curve narrower than this share of the axes is drawn as a point.
 _POINT = 0.012
-# The last few rows can lift isotonic curves and bands to 1: the limits of the axes ignore them.
-_BULK = 0.99
+# The last few rows can lift isotonic curves to 1, and the band widens before: the limits of the axes ignore what is
+# beyond these shares of the weight.
+_BULK, _BAND = 0.99, 0.9
 _WIDTH = 5.2
 # Columns of a density strip; rounding error of a place on the axis.
 _COLUMNS, _ROUNDING = 50, 1e-12
@@ -112,6 +113,7 @@ class ReliabilityDisplay(ProbabilityDisplay):
         ends = [min(int(np.searchsorted(upto, share)), len(upto) - 1) for share in (1.0 - _BULK, _BULK)]
         shown = [float(curve.mean_true[end]) for end in ends]
         if self.band is not None:
+            ends = [min(int(np.searchsorted(upto, share)), len(upto) - 1) for share in (1.0 - _BAND, _BAND)]
             low, high = (
                 float(np.interp(curve.mean_proba[end], self.band.q, limit))
                 for end, limit in zip(ends, (self.band.low, self.band.high), strict=True)

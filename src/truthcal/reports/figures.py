@@ -73,8 +73,8 @@ class Figures:
             lambda ax: [display.plot(ax) for display in displays],
             "Reliability diagram",
             "How often the event happened where p was predicted. Perfect calibration is the diagonal. For calibrated "
-            f"predictions, the curve is in {'its' if several else 'the'} band {level} of the time, at each p "
-            "separately. The line is thick where it leaves the band.",
+            f"predictions, the whole curve stays in {'its' if several else 'the grey'} band {level} of the time. The "
+            "line is thick where it leaves the band. Strips below show where the predictions are.",
             *words,
         )
 
@@ -125,7 +125,8 @@ class Figures:
         return self._figure(
             plots.BinnedReliabilityDisplay(curve=curve, name=None).plot,
             "Reliability in bins",
-            "The reliability diagram in bins of equal width. A different number of bins gives a different picture.",
+            "The reliability diagram in bins of equal width. A different number of bins gives a different picture. "
+            f"For calibrated predictions, all bins are in their ranges {percent(curve.confidence_level)} of the time.",
             curve.describe(_DIGITS, worst=False),
         )
 
