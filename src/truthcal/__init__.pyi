@@ -16,6 +16,7 @@ from .inference.error_size import error_size as error_size
 from .inference.gate import check as check
 from .inference.intervals import confidence_interval as confidence_interval
 from .inference.linear_time_test import linear_time_test as linear_time_test
+from .inference.model_comparison import compare_models as compare_models
 from .inference.over_time import assess_over_time as assess_over_time
 from .inference.planning import detectable_error as detectable_error
 from .inference.planning import required_sample_size as required_sample_size
@@ -96,6 +97,7 @@ from .results.audit import AuditRow as AuditRow
 from .results.audit import ExpectedScore as ExpectedScore
 from .results.best_response import BestResponse as BestResponse
 from .results.comparison import Comparison as Comparison
+from .results.comparison_table import ComparisonTable as ComparisonTable
 from .results.curves import BiasBand as BiasBand
 from .results.curves import BiasCurve as BiasCurve
 from .results.curves import ConsistencyBand as ConsistencyBand

@@ -424,6 +424,90 @@ def test_consistency_band_holds_calibrated_curves(n, ties, weighted):
     assert 0.94 < np.mean(inside / 400) < (0.999 if n == 20 else 0.98)
 
 
+def leaves(curve, band):
+    """Whether the curve is outside the band at any of its points, by a loop over pools and points."""
+    for q, low, high in zip(band.q, band.low, band.high, strict=True):
+        for left, right, mean in zip(curve.left, curve.right, curve.mean_true, strict=True):
+            if left <= q <= right and not low - 1e-9 <= mean <= high + 1e-9:
+                return True
+    return False
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", ["uniform", "ties", "rare"])
+def test_simultaneous_band_holds_whole_calibrated_curves(kind):
+    """At most 5% of calibrated samples leave it anywhere; half of them and more leave the other band somewhere."""
+    rng = np.random.default_rng(3)
+    outside = {True: 0, False: 0}
+    for seed in range(400):
+        p = {
+            "uniform": lambda: rng.random(200),
+            "ties": lambda: rng.choice(np.arange(1, 20) / 20, 500),
+            "rare": lambda: np.round(0.01 * np.exp(rng.normal(0, 0.8, 3000)), 3).clip(0, 1),
+        }[kind]()
+        curve = reliability_curve(rng.random(len(p)) < p, p)
+        for whole in outside:
+            outside[whole] += leaves(curve, consistency_band(p, rng=seed, simultaneous=whole))
+    assert 0.02 < outside[True] / 400 < 0.08  # 5% plus or minus three standard errors
+    assert outside[False] / 400 > 0.3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_simultaneous_band_is_wider_and_rises(weighted):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    w = rng.random(300) + 0.1 if weighted else None
+    each, whole = (consistency_band(p, rng=0, sample_weight=w, simultaneous=flag) for flag in (False, True))
+    assert (each.simultaneous, whole.simultaneous) == (False, True)
+    assert (np.diff(whole.low) >= 0).all()
+    assert (np.diff(whole.high) >= 0).all()
+    assert (whole.low >= 0).all()
+    assert (whole.high <= 1).all()
+    assert np.mean(whole.low <= each.low) > 0.99
+    assert np.mean(whole.high >= each.high) > 0.99
+    assert "of the whole isotonic curve at 300 predictions" in str(whole)
+    assert "of the isotonic curve" in str(each)
+    middle = slice(100, 200)
+    assert 1.2 < np.mean((whole.high - whole.low)[middle]) / np.mean((each.high - each.low)[middle]) < 2.5
+
+
+def test_simultaneous_band_of_one_prediction_is_binomial():
+    from scipy.stats import binom
+
+    band = consistency_band(np.full(400, 0.3), n_resamples=20_000, rng=0, simultaneous=True)
+    assert [band.low[0], band.high[0]] == pytest.approx(binom.ppf([0.025, 0.975], 400, 0.3) / 400, abs=0.006)
+
+
+def test_simultaneous_band_excludes_what_cannot_happen():
+    """Predictions of 0 and 1 have a band of one point, however uncertain the others are."""
+    band = consistency_band([0.0] * 60 + [0.5] * 60 + [1.0] * 60, rng=0, simultaneous=True)
+    assert (band.low[0], band.high[0], band.low[2], band.high[2]) == (0.0, 0.0, 1.0, 1.0)
+    assert 0.25 < band.low[1] < 0.45 < 0.55 < band.high[1] < 0.75
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_simultaneous_ranges_of_bins_have_the_level_of_independent_bins(strategy):
+    y, p = some_rows(500)
+    p = p / 2  # half of the uniform bins are empty
+    for arguments in ((y, p), (tc.Sketch(64).update(y, p),)):
+        whole = reliability_curve(*arguments, strategy=strategy, n_bins=8, simultaneous=True)
+        each = reliability_curve(
+            *arguments, strategy=strategy, n_bins=8, confidence_level=0.95 ** (1 / len(whole.count))
+        )
+        assert len(whole.count) == (4 if strategy == "uniform" else 8)
+        assert whole.confidence_level == 0.95
+        np.testing.assert_array_equal(whole.low, each.low)
+        np.testing.assert_array_equal(whole.high, each.high)
+        assert str(whole).endswith("95% band of calibrated predictions, which holds for all bins at once.")
+
+
+def test_simultaneous_is_true_or_false():
+    with pytest.raises(TypeError, match=r"`simultaneous` must be True or False; got 1\."):
+        consistency_band([0.2, 0.7], simultaneous=1)
+    with pytest.raises(TypeError, match="`simultaneous` must be True or False; got 'yes'"):
+        reliability_curve([0, 1], [0.2, 0.7], strategy="uniform", simultaneous="yes")
+
+
 def test_consistency_band_of_a_sketch_is_that_of_the_rows():
     _, p = some_rows(30_000)
     of_rows = consistency_band(p, rng=0)

@@ -145,9 +145,9 @@ def test_labels_of_the_user_stay_in_the_legend(kind, figure, data):
 
 
 NOTES = {
-    "reliability": ("outside its own 95% band (5% by chance)", "outside its own band"),
+    "reliability": ("outside its own 95% band (5% of calibrated curves)", "outside its own band"),
     "bias": ("outside its own 95% band (5% of calibrated curves)", "outside its own band"),
-    "binned": ("filled: outside its own 95% range (5% by chance)", "filled: outside its own range"),
+    "binned": ("filled: outside its own 95% range", "filled: outside its own range"),
     "scales": ("filled: above its own 95% range", "filled: above its own range"),
 }
 

@@ -21,7 +21,7 @@ def entries(ax):
 def test_reliability_draws_pools_band_and_density(ax, data, artists):
     y, p = data(400, 1.7)
     shown = plots.ReliabilityDisplay.from_predictions(y, p, ax=ax, rng=0)
-    curve, band = tc.reliability_curve(y, p), tc.consistency_band(p, rng=0)
+    curve, band = tc.reliability_curve(y, p), tc.consistency_band(p, rng=0, simultaneous=True)
     found = artists(ax)
     x, height = found["reliability-0-curve"].get_data()
     np.testing.assert_array_equal(x[0::2], curve.left)
@@ -44,7 +44,7 @@ def test_reliability_draws_pools_band_and_density(ax, data, artists):
     assert min(ax.get_yticks()) == 0
     assert max(heights) < 0 < 1 < ax.get_ylim()[1]
     assert base > ax.get_ylim()[0]
-    assert entries(ax) == ["observed", "95% band if calibrated", "outside that (5% by chance)"]
+    assert entries(ax) == ["observed", "contains 95% of calibrated curves", "outside that"]
     assert list(shown.table()) == list(curve.table())
 
 
@@ -62,6 +62,30 @@ def test_reliability_is_thick_exactly_where_it_is_outside(ax, data, artists):
         if mean < low - 1e-9 or mean > high + 1e-9:
             inside = (x >= left - 0.01) & (x <= right + 0.01) & (height == mean)
             assert inside.any()
+
+
+def test_reliability_marks_nothing_outside_a_band_of_single_predictions(ax, data, artists):
+    y, p = data(3000, 1.7)
+    band = tc.consistency_band(p, rng=0)
+    plots.ReliabilityDisplay(tc.reliability_curve(y, p), band).plot(ax)
+    assert "reliability-0-outside" not in artists(ax)
+    assert entries(ax) == ["observed", "95% band at each point if calibrated"]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("rows", [300, 3000])
+def test_at_most_one_in_twenty_calibrated_diagrams_has_a_mark(artists, rows):
+    """3,000 different predictions are merged for the band: the curve is that of all of them."""
+    rng, marked = np.random.default_rng(rows), {"reliability": 0, "binned": 0}
+    for seed in range(200):
+        p = rng.random(rows)
+        y = rng.random(rows) < p
+        ax = Figure().subplots()
+        plots.ReliabilityDisplay.from_predictions(y, p, ax=ax, rng=seed, legend=False)
+        marked["reliability"] += len(artists(ax)["reliability-0-outside"].get_xdata()) > 0
+        plots.BinnedReliabilityDisplay.from_predictions(y, p, ax=ax, legend=False)
+        marked["binned"] += any(color[3] > 0 for color in artists(ax)["binned-0-points"].get_facecolor())
+    assert max(marked.values()) <= 19  # 10 expected; 19 or more has a chance of 0.5%
 
 
 def test_reliability_of_one_point_outside_its_band_shows(ax, artists):
@@ -116,7 +140,7 @@ def test_strips_of_several_models_lie_below_each_other(ax, data, artists):
     strips = [artists(ax)[f"reliability-{slot}-density"].get_data() for slot in range(3)]
     assert 0 > strips[0].baseline > max(strips[1].values) > strips[1].baseline > max(strips[2].values)
     assert strips[2].baseline > ax.get_ylim()[0]
-    assert entries(ax) == ["model 1", "model 2", "model 3", "outside its own 95% band (5% by chance)"]
+    assert entries(ax) == ["model 1", "model 2", "model 3", "outside its own 95% band (5% of calibrated curves)"]
 
 
 def test_reliability_needs_neither_band_nor_density(ax, data, artists):
@@ -137,7 +161,7 @@ def test_reliability_needs_neither_band_nor_density(ax, data, artists):
 def test_binned_draws_bins_with_intervals_and_sizes(ax, data, artists, strategy):
     y, p = data(500, 2.0)
     plots.BinnedReliabilityDisplay.from_predictions(y, p, strategy=strategy, n_bins=7, ax=ax)
-    curve = tc.reliability_curve(y, p, strategy=strategy, n_bins=7)
+    curve = tc.reliability_curve(y, p, strategy=strategy, n_bins=7, simultaneous=True)
     found = artists(ax)
     points = found["binned-0-points"]
     # The display adds up sorted rows, the curve rows in their own order.
@@ -152,6 +176,15 @@ def test_binned_draws_bins_with_intervals_and_sizes(ax, data, artists, strategy)
     assert ends == np.stack([curve.low, curve.high], axis=1).tolist()
     sizes = f"{curve.count.min()} to {curve.count.max()}"
     assert entries(ax)[-1] == f"larger: more rows (7 bins, {sizes} rows each)"
+
+
+def test_ranges_of_single_bins_fill_no_markers(ax, data, artists):
+    curve = tc.reliability_curve(*data(500, 2.0), strategy="quantile", n_bins=7)
+    assert curve.outside > 0
+    plots.BinnedReliabilityDisplay(curve).plot(ax)
+    assert all(color[3] == 0.0 for color in artists(ax)["binned-0-points"].get_facecolor())
+    assert entries(ax)[1] == "95% range of each bin by itself, if calibrated"
+    assert not [text for text in entries(ax) if "filled" in text]
 
 
 def test_binned_says_one_bin_of_one_row(ax):

@@ -89,7 +89,7 @@ def test_scales_are_increasing_inverted_and_hold_zero_and_one(scale):
 @pytest.mark.parametrize("kind", KINDS)
 def test_rare_events_fill_the_axes(kind, rare, figure):
     y = np.random.default_rng(2).random(len(rare)) < rare
-    options = {} if kind == "binned" else {"rng": 0, "n_resamples": 99}
+    options = {} if kind == "binned" else {"rng": 0, "n_resamples": 499}
     shown = KINDS[kind].from_predictions(y, rare, ax=figure.subplots(), **options)
     figure.canvas.draw()
     ax = shown.ax_

@@ -62,9 +62,10 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "which of two models has the better ATB (calibration), and which the better Brier score?",
+        "which models have the better ATB (calibration), and which the better Brier score? All pairs",
         (
             ("compare two columns of a file", f"truthcal compare {_CSV} --proba old --proba new"),
+            ("compare all pairs of three columns", f"truthcal compare {_CSV} --proba a,b,c"),
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
             ("compare two models of many classes", f"truthcal compare {_CSV} --proba-prefix old_ --proba-prefix new_"),
         ),

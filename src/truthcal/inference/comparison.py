@@ -1,8 +1,10 @@
 """Paired comparison of two forecasters of the same events, by truthful scores: ATB and the Brier score."""
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +26,11 @@ from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import student_factor
 from truthcal.inference.laws.quadratic_form import lower_tail, upper_tail
 from truthcal.inference.laws.tent_kernel import CERTAIN, TentKernel
-from truthcal.inference.multiclass.comparison import compare_classes
+from truthcal.inference.multiclass.comparison import ClassForecaster, compare_classes
 from truthcal.inference.multiclass.entry import ClassInput, EventRows, event_or_classes
 from truthcal.measures.registry import MEASURES, TENTS
 from truthcal.results.comparison import Comparison
+from truthcal.results.intervals import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -101,65 +104,95 @@ def compare(
     >>> print(str(result).splitlines()[0])
     a has the better Brier score; no significant difference in ATB (3,000 rows).
     """
+    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
+    options |= {"hard": hard, "labels": labels, "measure": measure, "confidence_level": confidence_level}
+    (found,) = compare_pairs(y_true, {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}, **options).values()
+    return found
+
+
+def compare_pairs(
+    y_true: object,
+    proba: Mapping[str, object],
+    *,
+    measure: str,
+    confidence_level: float,
+    hard: bool,
+    labels: object,
+    **options: Any,
+) -> dict[tuple[str, str], Comparison]:
+    """Compare all pairs of forecasters, by their names, which errors mention. Each one is checked and sorted once."""
     check_choice(measure, "measure", TENTS)
     level = check_level(confidence_level, "confidence_level")
-    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
-    a, b = (
-        event_or_classes(EventRows(y_true, p, **options), labels, hard=hard, name=name)
-        for name, p in (("y_proba_a", y_proba_a), ("y_proba_b", y_proba_b))
-    )
-    if isinstance(a, ClassInput) and isinstance(b, ClassInput):
-        return _compare_matrices(a, b, measure, level)
-    if isinstance(a, ClassInput) or isinstance(b, ClassInput):
-        raise invalid("y_proba_b", "must have as many columns as `y_proba_a`.")
-    return _compare_events(a, b, measure, level, hard)
-
-
-def _compare_matrices(a: ClassInput, b: ClassInput, measure: str, level: float) -> Comparison:
-    """Compare two forecasters of three classes or more."""
-    if a.rows.labels != b.rows.labels:
-        raise invalid("y_proba_b", "must have the same classes as `y_proba_a`, in the same order.")
-    if measure != "atb":
+    inputs = {
+        name: event_or_classes(EventRows(y_true, p, **options), labels, hard=hard, name=name)
+        for name, p in proba.items()
+    }
+    classes = {name: found for name, found in inputs.items() if isinstance(found, ClassInput)}
+    if classes and measure != "atb":
         raise invalid("measure", f"must be 'atb' for predictions with many classes; got {measure!r}.")
-    return compare_classes(a.rows, b.rows, level, a.groups)
+    first, *others = inputs
+    for name in others:
+        _refuse_other_columns(inputs, first, name)
+    if classes:
+        models = {name: ClassForecaster.of(found.rows, level, found.groups) for name, found in classes.items()}
+        return {(a, b): compare_classes(models[a], models[b], level) for a, b in combinations(models, 2)}
+    events = {name: _Forecaster.of(name, cast(EventRows, found), level, hard) for name, found in inputs.items()}
+    return {(a, b): _compare_events(events[a], events[b], measure, level) for a, b in combinations(events, 2)}
 
 
-def _compare_events(first: EventRows, second: EventRows, measure: str, level: float, hard: bool) -> Comparison:
-    """Compare two forecasters of one event."""
-    as_columns(y_proba_a=first.y_proba, y_proba_b=second.y_proba)  # same length and order
-    columns = {"y_proba_a": first, "y_proba_b": second}
-    a, b = (
-        check_rows(rows.y_true, rows.y_proba, rows.sample_weight, rows.pos_label, name=name)
-        for name, rows in columns.items()
-    )
-    refuse_fractional(a.y)
-    samples = Sample.from_checked(a), Sample.from_checked(b)
-    for name, sample in zip(columns, samples, strict=True):
+def _refuse_other_columns(inputs: Mapping[str, ClassInput | EventRows], first: str, name: str) -> None:
+    """Check that two forecasters to compare predict the same rows, and the same classes if there are many."""
+    a, b = inputs[first], inputs[name]
+    if isinstance(a, ClassInput) != isinstance(b, ClassInput):
+        raise invalid(name, f"must have as many columns as `{first}`.")
+    if isinstance(a, ClassInput) and isinstance(b, ClassInput) and a.rows.labels != b.rows.labels:
+        raise invalid(name, f"must have the same classes as `{first}`, in the same order.")
+    if isinstance(a, EventRows) and isinstance(b, EventRows):
+        as_columns(**{first: a.y_proba, name: b.y_proba})  # same length and order
+
+
+@dataclass(frozen=True, eq=False)
+class _Forecaster:
+    """One forecaster's checked rows, sorted, with the numbers and sums of groups, and the size of the error."""
+
+    rows: Checked
+    sample: Sample
+    groups: _Ints | None
+    sums: GroupSums | None
+    error: ConfidenceInterval
+
+    @classmethod
+    def of(cls, name: str, given: EventRows, level: float, hard: bool) -> "_Forecaster":
+        """Check and sort the rows of one forecaster to compare."""
+        rows = check_rows(given.y_true, given.y_proba, given.sample_weight, given.pos_label, name=name)
+        refuse_fractional(rows.y)
+        sample = Sample.from_checked(rows)
         refuse_labels(sample.points(), hard, name)
-    if not samples[0].points().one_row < 1.0:
-        raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
-    numbers = None if first.groups is None else check_groups(first.groups, first.y_proba, first.sample_weight)
-    calibration = _compare_squares(a, b, samples, measure, level, numbers)
-    differences = calibration.fields("") | _compare_brier(a, b, level, numbers).fields("brier_")
-    sums = [
-        None if numbers is None else GroupSums.of_rows(sample.points(), rows, numbers)
-        for sample, rows in zip(samples, (a, b), strict=True)
-    ]
-    error_a, error_b = (error_size_of(x.points(), level, sums=y) for x, y in zip(samples, sums, strict=True))
+        if not sample.points().one_row < 1.0:
+            raise ValueError("at least two rows with positive weight are needed to distinguish noise from error.")
+        groups = None if given.groups is None else check_groups(given.groups, given.y_proba, given.sample_weight)
+        sums = None if groups is None else GroupSums.of_rows(sample.points(), rows, groups)
+        return cls(rows, sample, groups, sums, error_size_of(sample.points(), level, sums=sums))
+
+
+def _compare_events(a: _Forecaster, b: _Forecaster, measure: str, level: float) -> Comparison:
+    """Compare two forecasters of one event."""
+    calibration = _compare_squares(a.rows, b.rows, (a.sample, b.sample), measure, level, a.groups)
+    differences = calibration.fields("") | _compare_brier(a.rows, b.rows, level, a.groups).fields("brier_")
     z = None
-    if numbers is None:
-        z = max((neighbour_z(rows.p, rows.y) for rows in (a, b)), key=lambda z: abs(z or 0.0))
+    if a.groups is None:
+        z = max((neighbour_z(rows.p, rows.y) for rows in (a.rows, b.rows)), key=lambda z: abs(z or 0.0))
     return Comparison(
         measure=measure,
         label=MEASURES[measure].label,
         **differences,
-        error_a=error_a,
-        error_b=error_b,
+        error_a=a.error,
+        error_b=b.error,
         confidence_level=level,
-        n=len(a.p),
+        n=len(a.rows.p),
         neighbour_z=z,
-        n_groups=None if sums[0] is None else sums[0].n_groups,
-        n_effective_groups=None if sums[0] is None else sums[0].n_effective,
+        n_groups=None if a.sums is None else a.sums.n_groups,
+        n_effective_groups=None if a.sums is None else a.sums.n_effective,
     )
 
 

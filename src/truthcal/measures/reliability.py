@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from truthcal.core.bins import BinSums, predictions_in, quantile_edges, uniform_edges
 from truthcal.core.checks import Checked, check_rows, read_only
 from truthcal.core.frame_columns import named_columns
-from truthcal.core.params import check_band, check_choice, check_level, check_rng, check_whole
+from truthcal.core.params import check_band, check_choice, check_flag, check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -33,6 +33,8 @@ AT_A_TIME = 1000
 _FEW = 500
 # Means of pools that differ by less are equal but for rounding.
 _SAME = 1e-12
+# The arcsine of 1.
+_RIGHT = math.pi / 2.0
 # Rounding error of a mean outcome.
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
@@ -45,6 +47,7 @@ def reliability_curve(
     strategy: ReliabilityStrategy = "isotonic",
     n_bins: int = DEFAULT_BINS,
     confidence_level: float = 0.95,
+    simultaneous: bool = False,
     sample_weight: object = None,
     pos_label: object = None,
 ) -> ReliabilityCurve:
@@ -61,6 +64,9 @@ def reliability_curve(
         Number of bins, up to 1000. Ignored for "isotonic".
     confidence_level : float, default 0.95
         Probability that the frequency of a bin lies in its band if predictions are calibrated.
+    simultaneous : bool, default False
+        Whether the frequencies of all bins lie in their bands at once with that probability, instead of each by itself.
+        Ignored for "isotonic".
 
     Returns
     -------
@@ -87,7 +93,9 @@ def reliability_curve(
     row; for few such rows it holds on average only (random 95% bands of 2 to 8 rows missed in 1 to 2% of cases, single
     ones in up to 16%). A band may exclude ``mean_proba``: the band of a single row with p = 0.01 is [0, 0]. A row
     of any weight is one 0/1 observation. Rows are assumed to be independent: there is no `groups`, and `assess` has the
-    intervals of rows that belong together. Isotonic pools depend on the outcomes: for them see `consistency_band`.
+    intervals of rows that belong together. Frequencies of different bins are independent: for bands of m bins at once,
+    each one has the level ``confidence_level ** (1 / m)``. Isotonic pools depend on the outcomes: for them see
+    `consistency_band`.
     Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers;
     Broecker, Smith (2007), Increasing the reliability of reliability diagrams.
 
@@ -108,17 +116,23 @@ def reliability_curve(
     if strategy != "isotonic" and sketch is not None:
         refuse_groups(sketch, "intervals of bins", 'Use strategy="isotonic", and assess for intervals.')
     if strategy != "isotonic" and sketch is None:
-        n_bins, level = _check_curve(strategy, n_bins, confidence_level)
-        return _binned_curve_of_rows(check_rows(y_true, y_proba, sample_weight, pos_label), strategy, n_bins, level)
+        n_bins, level = _check_curve(strategy, n_bins, confidence_level, simultaneous)
+        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
+        return _binned_curve_of_rows(rows, strategy, n_bins, level, simultaneous)
     summary = summarize(y_true, y_proba, sample_weight, pos_label)
-    return reliability_curve_of(summary, strategy, n_bins, confidence_level)
+    return reliability_curve_of(summary, strategy, n_bins, confidence_level, simultaneous=simultaneous)
 
 
 def reliability_curve_of(
-    summary: Sample | Sketch, strategy: str = "isotonic", n_bins: int = DEFAULT_BINS, confidence_level: float = 0.95
+    summary: Sample | Sketch,
+    strategy: str = "isotonic",
+    n_bins: int = DEFAULT_BINS,
+    confidence_level: float = 0.95,
+    *,
+    simultaneous: bool = False,
 ) -> ReliabilityCurve:
     """Reliability curve of sorted rows or of a sketch."""
-    n_bins, level = _check_curve(strategy, n_bins, confidence_level)
+    n_bins, level = _check_curve(strategy, n_bins, confidence_level, simultaneous)
     points = summary.points()
     if strategy == "isotonic":
         pools = points.runs(_pool_starts(points))
@@ -135,11 +149,14 @@ def reliability_curve_of(
     if uniform:
         across = _bin_of(points.low, n_bins) != _bin_of(points.high, n_bins)
         straddling = float(np.sum(points.weight[across]) / points.total)
-    columns, band = _curve_columns(bins, uniform), _bin_band(bins, rows_of, level)
-    return ReliabilityCurve(*columns, *band, strategy, level, n_bins - len(starts), 0, straddling, summary.sketched)
+    columns, band = _curve_columns(bins, uniform), _bin_band(bins, rows_of, level, simultaneous)
+    empty, sketched = n_bins - len(starts), summary.sketched
+    return ReliabilityCurve(*columns, *band, strategy, level, empty, 0, straddling, sketched, simultaneous)
 
 
-def _binned_curve_of_rows(rows: Checked, strategy: str, n_bins: int, level: float) -> ReliabilityCurve:
+def _binned_curve_of_rows(
+    rows: Checked, strategy: str, n_bins: int, level: float, simultaneous: bool
+) -> ReliabilityCurve:
     """Reliability curve of bins of checked rows, in any order: the band needs only sums, but in bins of few rows."""
     uniform = n_bins if strategy == "uniform" else None
     edges = uniform_edges(n_bins) if uniform else quantile_edges(rows, n_bins)
@@ -151,12 +168,13 @@ def _binned_curve_of_rows(rows: Checked, strategy: str, n_bins: int, level: floa
     def rows_of(k: int) -> _Array:
         return p[np.searchsorted(p, bins.low[k]) : np.searchsorted(p, bins.high[k], side="right")]
 
-    band = _bin_band(bins, rows_of, level)
-    return ReliabilityCurve(*_curve_columns(bins, uniform), *band, strategy, level, n_bins - len(bins.n))
+    columns, band = _curve_columns(bins, uniform), _bin_band(bins, rows_of, level, simultaneous)
+    return ReliabilityCurve(*columns, *band, strategy, level, n_bins - len(bins.n), simultaneous=simultaneous)
 
 
-def _check_curve(strategy: str, n_bins: int, confidence_level: float) -> tuple[int, float]:
+def _check_curve(strategy: str, n_bins: int, confidence_level: float, simultaneous: bool) -> tuple[int, float]:
     check_choice(strategy, "strategy", STRATEGIES)
+    check_flag(simultaneous, "simultaneous")
     return check_whole(n_bins, "n_bins", 1, MOST_ENTRIES), check_level(confidence_level, "confidence_level")
 
 
@@ -202,11 +220,16 @@ def _bin_of(x: _Array, n_bins: int) -> NDArray[np.intp]:
 # --- bands under calibration ------------------------------------------------------------------------------------------
 
 
-def _bin_band(bins: BinSums, rows_of: Callable[[int], _Array], level: float) -> tuple[_Array, _Array]:
+def _bin_band(
+    bins: BinSums, rows_of: Callable[[int], _Array], level: float, simultaneous: bool
+) -> tuple[_Array, _Array]:
     """Band of a reliability curve: holds each bin's frequency with probability `level` or more under calibration.
 
-    `rows_of` returns the predictions of the rows of a bin; it is called for bins of few rows.
+    If `simultaneous`, it holds those of all bins at once. `rows_of` returns the predictions of the rows of a bin; it is
+    called for bins of few rows.
     """
+    if simultaneous:
+        level **= 1.0 / len(bins.n)
     low, high = _band_of_many(bins, level)
     for k in np.flatnonzero((bins.n <= _FEW) & _equally_weighted(bins)):
         low[k], high[k] = _band_of_few(rows_of(int(k)), level)
@@ -281,6 +304,7 @@ def consistency_band(
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     rng: Any = 0,
+    simultaneous: bool = False,
     sample_weight: object = None,
 ) -> ConsistencyBand:
     """Range in which the isotonic curve of these predictions would lie if they were calibrated: a CORP diagram's band.
@@ -290,11 +314,14 @@ def consistency_band(
     y_proba : array-like of shape (n,), or Sketch
         Predicted probabilities; outcomes are not needed. A `Sketch` takes the place of all rows.
     confidence_level : float, default 0.95
-        Probability that the curve lies in the band, at each prediction separately.
+        Probability that the curve lies in the band: at each prediction separately, or everywhere if `simultaneous`.
     n_resamples : int, default 999
         Number of redrawn outcomes, at most 20,000.
     rng : int, numpy Generator or None, default 0
         Source of randomness; None draws a new seed.
+    simultaneous : bool, default False
+        Whether the band holds the whole curve. A curve that leaves such a band anywhere is evidence of miscalibration;
+        curves of calibrated predictions leave the band of each prediction by itself somewhere most of the time.
     sample_weight : array-like of shape (n,), optional
         Weights. A row of any weight is one observation.
 
@@ -311,6 +338,12 @@ def consistency_band(
     different predictions, however few the rows. If there are more, neighbours are merged to 1000 points, finest at both
     ends. The frequency of a point with several predictions (there, and in the buckets of a sketch) or with weights is
     drawn as a binomial's with the same mean and variance. O(n log n) for the sort, then 0.2 s by default, whatever n.
+
+    For the simultaneous band, half of the drawn fits give `low` and `high` at each `q`. The other half gives the factor
+    by which their distances from the median, on the scale of arcsin(sqrt(fit)), are enlarged: the smallest one for
+    which the band holds enough whole fits. A curve of calibrated predictions leaves it anywhere with a probability of
+    at most 1 - confidence_level, on average over the random draws.
+
     Rows are assumed to be independent: there is no `groups`, since what rows of a group have in common shows only in
     their outcomes. A report of an assessment with `groups` has the band of grouped rows.
     Reference: Dimitriadis, Gneiting, Jordan (2021), Stable reliability diagrams for probabilistic classifiers.
@@ -324,11 +357,17 @@ def consistency_band(
     ([0.25, 0.75], [0.125, 0.6], [0.4, 0.875])
     """
     generator = check_rng(rng)
-    return consistency_band_of(summarize_predictions(y_proba, sample_weight), confidence_level, n_resamples, generator)
+    summary, whole = summarize_predictions(y_proba, sample_weight), check_flag(simultaneous, "simultaneous")
+    return consistency_band_of(summary, confidence_level, n_resamples, generator, simultaneous=whole)
 
 
 def consistency_band_of(
-    summary: Sample | Sketch, confidence_level: float = 0.95, n_resamples: int = 999, rng: Any = 0
+    summary: Sample | Sketch,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    rng: Any = 0,
+    *,
+    simultaneous: bool = False,
 ) -> ConsistencyBand:
     """Consistency band of sorted rows or of a sketch; their outcomes are not used.
 
@@ -347,7 +386,41 @@ def consistency_band_of(
         drawn = np.ascontiguousarray(np.clip(drawn, 0.0, points.weight))
         for fit, positive in zip(batch, read_only(drawn), strict=True):
             isotonic(points.weight, positive, fit)
-    rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
-    fits.partition((rank - 1, n_resamples - rank), axis=0)
-    low, high = fits[rank - 1].copy(), fits[n_resamples - rank].copy()
-    return ConsistencyBand(points.p, read_only(low), read_only(high), level, n_resamples, summary.n)
+    if simultaneous:
+        low, high = _whole_band(fits, level)
+    else:
+        rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
+        fits.partition((rank - 1, n_resamples - rank), axis=0)
+        low, high = fits[rank - 1].copy(), fits[n_resamples - rank].copy()
+    return ConsistencyBand(points.p, read_only(low), read_only(high), level, n_resamples, summary.n, simultaneous)
+
+
+def _whole_band(fits: _Array, level: float) -> tuple[_Array, _Array]:
+    """Ends of a band that holds whole isotonic fits: those at each point, with all distances from the median enlarged.
+
+    Half of the fits give the distances, the other half the factor by which they are enlarged. Distances are those of
+    arcsin(sqrt(fit)), whose spread depends little on the frequency.
+    """
+    np.arcsin(np.sqrt(fits, out=fits), out=fits)
+    first, second = fits[: len(fits) // 2], fits[len(fits) // 2 :]
+    first.sort(axis=0)
+    middle, ends = first[len(first) // 2].copy(), []
+    largest = np.zeros(len(second))
+    second -= middle
+    for sign, ranked in ((1.0, first), (-1.0, -first[::-1])):
+        end = _typical_end(ranked, level) - sign * middle
+        ratio = np.divide(sign * second, end, out=np.zeros_like(second), where=end > 0.0)
+        np.maximum(largest, ratio.max(axis=1), out=largest)
+        ends.append(end)
+    rank = math.floor((len(second) + 1) * (1.0 - level) + 1e-9)
+    factor = float(np.partition(largest, len(second) - rank)[len(second) - rank]) * (1.0 + _ROUNDING)
+    high, low = np.clip(middle + factor * ends[0], 0.0, _RIGHT), np.clip(middle - factor * ends[1], 0.0, _RIGHT)
+    # Fits rise: one that is above a limit on the left is above it on the right, too.
+    return np.maximum.accumulate(np.sin(low) ** 2), np.minimum.accumulate(np.sin(high[::-1]) ** 2)[::-1]
+
+
+def _typical_end(ranked: _Array, level: float) -> _Array:
+    """Upper end of the isotonic fits at each point: a quantile or, if it is the median, the median of larger fits."""
+    above = np.count_nonzero(ranked > ranked[len(ranked) // 2], axis=0)
+    rank = np.minimum(max(math.floor((len(ranked) + 1) * (1.0 - level) / 2.0), 1), (above + 1) // 2)
+    return np.asarray(np.take_along_axis(ranked, len(ranked) - np.maximum(rank, 1)[None], axis=0)[0])

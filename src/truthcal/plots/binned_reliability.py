@@ -34,12 +34,13 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
     """Reliability diagram in bins, each with the interval in which calibrated predictions would be.
 
     Markers are larger in bins with more rows, filled if the bin is outside its interval and open if it is inside. The
-    plot depends on the choice of bins: `ReliabilityDisplay` needs none.
+    intervals hold for all bins at once, so that 5% of diagrams of calibrated predictions have a filled marker. The plot
+    depends on the choice of bins: `ReliabilityDisplay` needs none.
 
     Parameters
     ----------
     curve : ReliabilityCurve
-        From `reliability_curve` with strategy "quantile" or "uniform".
+        From `reliability_curve` with strategy "quantile" or "uniform". Filled markers need ``simultaneous=True``.
     name : str, optional
         Name in the legend.
     """
@@ -90,7 +91,7 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
         summary = summarize(y_true, y_proba, sample_weight, pos_label)
         if n_bins is None:
             n_bins = min(DEFAULT_BINS, max(summary.n // _ROWS, 2))
-        curve = reliability_curve_of(summary, strategy, n_bins, confidence_level)
+        curve = reliability_curve_of(summary, strategy, n_bins, confidence_level, simultaneous=True)
         return cls(curve, name).plot(ax, **options)
 
     def table(self) -> dict[str, NDArray[Any]]:
@@ -124,7 +125,7 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
         x, y = curve.mean_proba, curve.mean_true
         (line,) = ax.plot(x, y, color=style.color, linestyle=style.line, linewidth=draw.THIN, alpha=0.6, zorder=3)
         area = _SMALL + (_LARGE - _SMALL) * curve.count / np.max(curve.count)
-        markers = draw.draw_markers(ax, x, y, (y < low) | (y > high), style, area)
+        markers = draw.draw_markers(ax, x, y, self.curve.simultaneous & ((y < low) | (y > high)), style, area)
         draw.tag(markers, self._KIND, slot, "points")
         return line
 
@@ -138,15 +139,16 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
         return f"{count(bins, 'bin')}, {rows} {plural(high, 'row')}{' each' * (bins > 1)}"
 
     def _notes(self, ax: "Axes") -> draw.Entries:
-        level, color = self.curve.confidence_level, draw.model_style(0).color
+        level, color = percent(self.curve.confidence_level), draw.model_style(0).color
         (bars,) = draw.tagged(ax, self._KIND, "band")
         large = draw.filled_marker(color, markersize=10.0, markerfacecolor="none")
-        return [
-            (bars, f"{percent(level)} range if calibrated"),
-            (draw.filled_marker(color), f"filled: outside ({100 * (1.0 - level):.3g}% by chance)"),
-            (large, f"larger: more rows ({self._rows_per_bin()})"),
-        ]
+        larger = (large, f"larger: more rows ({self._rows_per_bin()})")
+        if not self.curve.simultaneous:
+            return [(bars, f"{level} range of each bin by itself, if calibrated"), larger]
+        outside = (draw.filled_marker(color), "filled: outside its range")
+        return [(bars, f"{level} range of all bins at once, if calibrated"), outside, larger]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
-        ranges = own_band("range", (display.curve.confidence_level for display in displays), "by chance")
-        return [(draw.filled_marker(draw.ink()), f"filled: outside {ranges}")]
+        levels = [display.curve.confidence_level if display.curve.simultaneous else None for display in displays]
+        filled = draw.filled_marker(draw.ink())
+        return [(filled, f"filled: outside {own_band('range', levels)}")] if any(levels) else []

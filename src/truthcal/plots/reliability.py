@@ -26,8 +26,9 @@ _Array = NDArray[np.float64]
 _STRIP, _GAP, _LOWEST = 0.075, 0.018, 0.05
 # A curve narrower than this share of the axes is drawn as a point.
 _POINT = 0.012
-# The last few rows can lift isotonic curves and bands to 1: the limits of the axes ignore them.
-_BULK = 0.99
+# The last few rows can lift isotonic curves to 1, and the band widens before: the limits of the axes ignore what is
+# beyond these shares of the weight.
+_BULK, _BAND = 0.99, 0.9
 _WIDTH = 5.2
 # Columns of a density strip; rounding error of a place on the axis.
 _COLUMNS, _ROUNDING = 50, 1e-12
@@ -38,16 +39,17 @@ _DOT = 5.0
 class ReliabilityDisplay(ProbabilityDisplay):
     """Isotonic (CORP) reliability diagram: observed frequency against prediction, with a band for chance.
 
-    Calibrated predictions are on the diagonal. At each point by itself, the grey band holds the curve of calibrated
-    predictions with the band's probability; the curve is drawn thick where it is outside, which happens by chance in 5%
-    of places. The strip below shows the density of predictions.
+    Calibrated predictions are on the diagonal. The grey band holds the whole curve of calibrated predictions with the
+    band's probability; the curve is drawn thick where it is outside. By chance, this happens anywhere in 5% of diagrams
+    of calibrated predictions. The strip below shows the density of predictions.
 
     Parameters
     ----------
     curve : ReliabilityCurve
         From `reliability_curve`, isotonic.
     band : ConsistencyBand, optional
-        From `consistency_band`.
+        From `consistency_band`. Thick lines need ``simultaneous=True``: curves of calibrated predictions often leave a
+        band that holds them at each prediction separately.
     density : ReliabilityCurve, optional
         From ``reliability_curve(..., strategy="quantile", n_bins=1000)``, for the strip and the choice of the axis.
     name : str, optional
@@ -80,7 +82,7 @@ class ReliabilityDisplay(ProbabilityDisplay):
     @classmethod
     def _of(cls, rows: Rows, confidence_level: float, n_resamples: int, rng: Any) -> Self:
         summary = summarize(*rows)
-        band = consistency_band_of(summary, confidence_level, n_resamples, rng)
+        band = consistency_band_of(summary, confidence_level, n_resamples, rng, simultaneous=True)
         return cls(reliability_curve_of(summary), band, density_of(summary))
 
     def table(self) -> dict[str, NDArray[Any]]:
@@ -111,6 +113,7 @@ class ReliabilityDisplay(ProbabilityDisplay):
         ends = [min(int(np.searchsorted(upto, share)), len(upto) - 1) for share in (1.0 - _BULK, _BULK)]
         shown = [float(curve.mean_true[end]) for end in ends]
         if self.band is not None:
+            ends = [min(int(np.searchsorted(upto, share)), len(upto) - 1) for share in (1.0 - _BAND, _BAND)]
             low, high = (
                 float(np.interp(curve.mean_proba[end], self.band.q, limit))
                 for end, limit in zip(ends, (self.band.low, self.band.high), strict=True)
@@ -137,7 +140,7 @@ class ReliabilityDisplay(ProbabilityDisplay):
         is_point = np.ptp(self._axis.share(x)) < _POINT
         look: dict[str, Any] = {"color": style.color, "linestyle": style.line, "linewidth": draw.THIN, "zorder": 3}
         (thin,) = ax.plot(x, y, marker=style.marker if is_point else None, **look)
-        if self.band is None:
+        if self.band is None or not self.band.simultaneous:
             return thin
         x, y, points = _pools_outside_band(curve, self.band)
         (thick,) = ax.plot(x, y, color=style.color, linewidth=draw.THICK, solid_capstyle="round", zorder=4)
@@ -172,28 +175,34 @@ class ReliabilityDisplay(ProbabilityDisplay):
     def _notes(self, ax: "Axes") -> draw.Entries:
         if self.band is None:
             return []
-        level, thick = self.band.confidence_level, draw.thick_line(draw.model_style(0).color)
         (area,) = draw.tagged(ax, self._KIND, "band")
-        outside = f"outside that ({100 * (1.0 - level):.3g}% by chance)"
-        return [(area, f"{percent(level)} band if calibrated"), (thick, outside)]
+        level = percent(self.band.confidence_level)
+        if not self.band.simultaneous:
+            return [(area, f"{level} band at each point if calibrated")]
+        thick = draw.thick_line(draw.model_style(0).color)
+        return [(area, f"contains {level} of calibrated curves"), (thick, "outside that")]
 
     def _notes_for_all(self, displays: list[Any]) -> draw.Entries:
-        levels = [display.band and display.band.confidence_level for display in displays]
+        bands = [display.band if display.band and display.band.simultaneous else None for display in displays]
+        levels = [band and band.confidence_level for band in bands]
         thick = draw.thick_line(draw.ink())
-        return [(thick, f"outside {own_band('band', levels, 'by chance')}")] if any(levels) else []
+        return [(thick, f"outside {own_band('band', levels, 'of calibrated curves')}")] if any(levels) else []
 
 
 def _pools_outside_band(curve: ReliabilityCurve, band: ConsistencyBand) -> tuple[_Array, _Array, list[int]]:
     """Return the parts of the reliability curve outside the band, with gaps (nan), and indices of single points.
 
-    A pool goes from its smallest to its largest prediction. Between pools there are no predictions.
+    A pool goes from its smallest to its largest prediction. Between pools there are no predictions. At a prediction
+    that was merged with others in the band, the band is taken as wide as at its neighbours: it holds no other curves.
     """
     parts_x: list[_Array] = [np.empty(0)]
     parts_y: list[_Array] = [np.empty(0)]
     points, length = [], 0
     for left, right, mean in zip(curve.left, curve.right, curve.mean_true, strict=True):
         x = np.unique(np.concatenate([[left], band.q[(band.q > left) & (band.q < right)], [right]]))
-        out = (mean < np.interp(x, band.q, band.low) - 1e-12) | (mean > np.interp(x, band.q, band.high) + 1e-12)
+        before, after = np.searchsorted(band.q, x, side="right") - 1, np.searchsorted(band.q, x)
+        low, high = band.low[np.maximum(before, 0)], band.high[np.minimum(after, len(band.q) - 1)]
+        out = (mean < low - 1e-12) | (mean > high + 1e-12)
         for run in np.split(np.arange(len(x)), np.flatnonzero(np.diff(out)) + 1):
             if out[run[0]]:
                 points += [length] * (len(run) == 1)

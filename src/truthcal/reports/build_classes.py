@@ -9,17 +9,22 @@ from truthcal.reports.class_wording import class_chips, class_meaning, class_ver
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.wording import Chip, assumptions
 from truthcal.results.multiclass import MulticlassAssessment
-from truthcal.results.text import PLAIN, one_line
+from truthcal.results.text import PLAIN, one_line, percent
 
 # Characters of a heading.
 _MAX_HEADING = 200
+# Diagrams beside the verdict.
+_FIRST_PANELS = 4
 # Classes in the table of each of several models, to keep the file small.
 _MANY_MODELS, _MAX_CLASSES = 4, 20
 
 
 @dataclass(frozen=True, slots=True)
 class _ClassSection:
-    """The part of the page about one model. `noun` is "classes", or "columns" if these are independent events."""
+    """The part of the page about one model. `noun` is "classes", or "columns" if these are independent events.
+
+    `first` are the diagrams of the clearest classes, which are beside the verdict, `figures` the others.
+    """
 
     data: ClassModelData
     name: str
@@ -27,6 +32,7 @@ class _ClassSection:
     noun: str
     chips: list[Chip]
     verdict: list[str]
+    first: list[Figure]
     figures: list[Figure]
 
 
@@ -41,11 +47,14 @@ def build_classes(assessments: Mapping[str, MulticlassAssessment], figures: Figu
         "multilabel": models[0].assessment.definition != "vector",
         "outcomes": word_outcomes(models),
         "plain": PLAIN,
+        "readings": {},
+        "level": percent(models[0].panels[0].band.confidence_level),
         **({"max_segments": _MAX_CLASSES} if len(models) >= _MANY_MODELS else {}),
     }
 
 
 def _build_section(place: int, model: ClassModelData, figures: Figures) -> _ClassSection:
+    panels = [figures.class_panel(panel) for panel in model.panels]
     return _ClassSection(
         data=model,
         name=one_line(model.name, _MAX_HEADING),
@@ -53,5 +62,6 @@ def _build_section(place: int, model: ClassModelData, figures: Figures) -> _Clas
         noun="classes" if model.table.noun == "class" else "columns",
         chips=class_chips(model.assessment),
         verdict=class_verdict(model.assessment),
-        figures=[figures.class_panel(panel) for panel in model.panels],
+        first=panels[:_FIRST_PANELS],
+        figures=panels[_FIRST_PANELS:],
     )

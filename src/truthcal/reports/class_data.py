@@ -121,7 +121,7 @@ def class_panels(found: MulticlassAssessment, at_most: int) -> list[ClassPanel]:
     panels = []
     for segment in short[:at_most]:
         summary = _one_class(found, place[segment.key])
-        curve, band = reliability_curve_of(summary), consistency_band_of(summary, rng=SEED)
+        curve, band = reliability_curve_of(summary), consistency_band_of(summary, rng=SEED, simultaneous=True)
         panels.append(ClassPanel(segment, curve, band, density_of(summary)))
     return panels
 

@@ -75,13 +75,15 @@ def report_data(
                 over_time=over_time.get(name),
                 measures=_compute_measures(summary, exact_distcal),
                 curve=reliability_curve_of(summary),
-                band=consistency_band_of(summary, rng=SEED),
+                band=consistency_band_of(summary, rng=SEED, simultaneous=True),
                 density=density_of(summary),
                 bias_curve=cumulative_bias_curve_of(summary),
                 bias_band=bias_band_of(summary, rng=SEED),
                 profile=scale_profile_of(summary, rng=SEED) if few else None,
                 # The ranges of bins assume independent rows.
-                binned=reliability_curve_of(summary, "uniform") if few and summary.group_sums is None else None,
+                binned=reliability_curve_of(summary, "uniform", simultaneous=True)
+                if few and summary.group_sums is None
+                else None,
             )
         )
     return models

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from truthcal import plots
 from truthcal.plots.svg import INK, figure_svg
 from truthcal.plots.watch import WatchDisplay
+from truthcal.recalibration.recalibration import Recalibration
 from truthcal.reports.class_data import ClassPanel
 from truthcal.reports.data import ModelData, unique_labels
 from truthcal.reports.inline_svg import Stylesheet, inline_svg
@@ -28,6 +29,8 @@ _SIZE, _FOREST_WIDTH, _AXES_HEIGHT, _LINE_HEIGHT = (5.2, 4.4), 8.2, 1.15, 0.27
 _FONT, _FOREST_FONT = 14.0, 11.0
 # Small diagrams: two beside each other on a phone, 150 pixels wide.
 _PANEL, _PANEL_FONT = (2.1, 2.1), 11.5
+# Predictions whose recalibrated values are given in words.
+_EXAMPLES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Segments in a forest plot: on the page of one model, and of several.
 _MANY_LINES, _FEW_LINES = 30, 15
 # Colours of the figures -> variables of the page's style sheet, which has a light and a dark shade of each.
@@ -73,8 +76,8 @@ class Figures:
             lambda ax: [display.plot(ax) for display in displays],
             "Reliability diagram",
             "How often the event happened where p was predicted. Perfect calibration is the diagonal. For calibrated "
-            f"predictions, the curve is in {'its' if several else 'the'} band {level} of the time, at each p "
-            "separately. The line is thick where it leaves the band.",
+            f"predictions, the whole curve stays in {'its' if several else 'the grey'} band {level} of the time. The "
+            "line is thick where it leaves the band. Strips below show where the predictions are.",
             *words,
         )
 
@@ -95,6 +98,17 @@ class Figures:
         figure = self._figure(draw, title, "", words, size=_PANEL, font_size=_PANEL_FONT)
         verdict = segment.kind if not segment.tested else f"{segment.kind}, {p_value(segment.adjusted)}"
         return dataclasses.replace(figure, title=segment.name, reading=verdict + f"; axes{unit}" * bool(unit))
+
+    def recalibration(self, fix: Recalibration) -> Figure:
+        """Draw the recalibrated probability for each prediction."""
+        examples = ", ".join(f"{p:g} becomes {q:.2g}" for p, q in zip(_EXAMPLES, fix(_EXAMPLES), strict=True))
+        return self._figure(
+            plots.RecalibrationDisplay(fix).plot,
+            "Recalibration",
+            "The recalibrated probability for each prediction, by the map that is fitted to all rows. On the diagonal, "
+            "predictions stay as they are.",
+            f"{examples}.",
+        )
 
     def bias(self, curve: BiasCurve, band: BiasBand) -> Figure:
         """Draw the cumulative bias curve."""
@@ -125,7 +139,8 @@ class Figures:
         return self._figure(
             plots.BinnedReliabilityDisplay(curve=curve, name=None).plot,
             "Reliability in bins",
-            "The reliability diagram in bins of equal width. A different number of bins gives a different picture.",
+            "The reliability diagram in bins of equal width. A different number of bins gives a different picture. "
+            f"For calibrated predictions, all bins are in their ranges {percent(curve.confidence_level)} of the time.",
             curve.describe(_DIGITS, worst=False),
         )
 

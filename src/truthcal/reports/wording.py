@@ -11,7 +11,7 @@ from truthcal.results.measures import MeasureTable, MeasureValue
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import count, mood
+from truthcal.results.text import count, join_words, mood, one_line
 
 # Name of a piece of evidence in an Assessment -> its meaning.
 MEANING = {
@@ -40,6 +40,16 @@ MEANING = {
     "that would know as much.",
     "groups": "Rows of the same group may depend on each other in any way; different groups are independent. Tests, "
     "intervals and bands rest on the differences between groups.",
+}
+
+# Table -> how to read it.
+TABLES = {
+    "Segments": "Clearest findings first. Intervals are for each segment alone; an error that may be 0 has an upper "
+    "limit only. Adjusted p-values take the number of tests into account. Not significant does not mean calibrated: a "
+    "segment with few rows proves little.",
+    "Windows of time": "Each window is named by its start. The intervals hold for all windows at once, those of the "
+    "bias and those of the error separately; an error that may be 0 has an upper limit only. The test for change "
+    "compares rows with similar predictions only: a constant error is no change, and neither are other predictions.",
 }
 
 
@@ -133,13 +143,30 @@ def _word_assumptions(assessment: Assessment | MulticlassAssessment, sketch: Ske
 
 def word_independence(assessments: Sequence[Assessment | MulticlassAssessment]) -> str:
     """Word what the report assumes about rows that belong together."""
-    grouped = [assessment.n_groups is not None for assessment in assessments]
-    if all(grouped):
+    if all(map(_is_grouped, assessments)):
         return "Groups of rows are independent. Rows of the same group may depend on each other."
     return (
         "Rows are independent. If several rows belong to the same person, game or day, p-values are too small and "
         "intervals too narrow, unless the column that says so is named (groups=, --group)."
     )
+
+
+def word_rows(models: Mapping[str, Assessment | MulticlassAssessment], group_name: str | None) -> str:
+    """Word in one sentence, for the top of the page, which rows are taken as independent."""
+    grouped = {name: found.n_groups for name, found in models.items() if _is_grouped(found)}
+    if not grouped:
+        return "Rows are assumed to be independent."
+    by = f" by {one_line(group_name)}" if group_name and group_name.strip() else ""
+    numbers = set(grouped.values())
+    groups = f": {count(numbers.pop() or 0, 'group')}" if len(numbers) == 1 else ""
+    if len(grouped) == len(models):
+        return f"Rows are grouped{by}{groups}."
+    return f"Rows of {join_words(list(grouped))} are grouped{by}{groups}; others are assumed to be independent."
+
+
+def _is_grouped(assessment: Assessment | MulticlassAssessment) -> bool:
+    """Whether the words about groups apply: several rows belong together."""
+    return assessment.n_groups is not None and assessment.n_groups < assessment.n
 
 
 def _word_source(n: int, sketch: Sketch | None) -> str:

@@ -107,6 +107,8 @@ class ReliabilityCurve(Plotted, _Curve):
         mean prediction.
     sketched : bool
         Whether it comes from a sketch.
+    simultaneous : bool
+        Whether `low` and `high` hold for all bins at once, not for each by itself.
     """
 
     left: _Array
@@ -123,6 +125,7 @@ class ReliabilityCurve(Plotted, _Curve):
     pools: int = 0
     straddling: float = 0.0
     sketched: bool = False
+    simultaneous: bool = False
     _columns: ClassVar = ("left", "right", "mean_proba", "mean_true", "count", "weight", "low", "high")
 
     @property
@@ -148,7 +151,8 @@ class ReliabilityCurve(Plotted, _Curve):
         unit, where = self.unit, self._largest_gap(digits) if worst else ""
         gap = f"{number(unit.rows * self.mean_gap, digits)}{unit.per}"
         outside = f"; {self.outside:,} of {len(self.count):,} outside the {percent(self.confidence_level)} band"
-        band = "" if self.low is None else f"{outside} of calibrated predictions"
+        at_once = ", which holds for all bins at once" * self.simultaneous
+        band = "" if self.low is None else f"{outside} of calibrated predictions{at_once}"
         return f"Mean gap of {gap} between predictions and frequencies in {self._places()}{where}{band}."
 
     def _largest_gap(self, digits: int) -> str:
@@ -183,10 +187,12 @@ class ConsistencyBand(_Curve):
     q : ndarray
         Predictions, increasing, at most 1000.
     low, high : ndarray
-        The isotonic curve of calibrated predictions is in [low, high] with probability `confidence_level`, at each `q`
-        separately. Both never decrease.
+        The isotonic curve of calibrated predictions is in [low, high] with probability `confidence_level`: everywhere
+        if `simultaneous`, otherwise at each `q` separately. Both never decrease.
     confidence_level, n_resamples, n : float, int, int
-        That probability (a whole curve leaves the band more often); numbers of redrawn outcomes and of rows.
+        That probability; numbers of redrawn outcomes and of rows.
+    simultaneous : bool
+        Whether the band holds the whole curve. A whole curve leaves a band that is not simultaneous more often.
     """
 
     q: _Array
@@ -195,13 +201,14 @@ class ConsistencyBand(_Curve):
     confidence_level: float
     n_resamples: int
     n: int
+    simultaneous: bool = False
     _columns: ClassVar = ("q", "low", "high")
 
     def describe(self, digits: int = 4) -> str:
         """Return the band's median width in words, with `digits` significant digits."""
         width = number(float(np.median(self.high - self.low)), digits)
         return (
-            f"{percent(self.confidence_level)} consistency band of the isotonic curve at "
+            f"{percent(self.confidence_level)} consistency band of the {'whole ' * self.simultaneous}isotonic curve at "
             f"{count(len(self.q), 'prediction')} ({count(self.n, 'row')}): median width {width}."
         )
 

@@ -81,13 +81,17 @@ class RecalibrationComparison(PageResult):
         ends = interval(row.low, row.high, 2, sign="+" if row.low < 0.0 else "")
         return f"The log loss changes {change}; it falls by {number(row.difference, 2)} ({level}: {ends})."
 
+    def notes(self) -> list[str]:
+        """Return how to read the scores, one sentence per line."""
+        rows = rows_in_groups(self.scores.n, self.scores.n_groups)
+        note = f"Scores are of {rows}, a random half; the map was fitted to the other half."
+        return ["Lower is better; a positive difference is an improvement.", note]
+
     def _page(self) -> Page:
         table = Table(
             self.scores.header(), [row.cells() for row in self.rows()], right=[1, 2, 3], indent=2, widths=(12, 10, 10)
         )
-        rows = rows_in_groups(self.scores.n, self.scores.n_groups)
-        note = f"Scores are of {rows}, a random half; the map was fitted to the other half."
-        return Page(self.verdict, table, ["Lower is better; a positive difference is an improvement.", note])
+        return Page(self.verdict, table, self.notes())
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:

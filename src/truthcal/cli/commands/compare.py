@@ -1,4 +1,4 @@
-"""`truthcal compare`: two columns of the same rows, or two files joined on a key."""
+"""`truthcal compare`: all pairs of columns of the same rows, or two files joined on a key."""
 
 import dataclasses
 import hashlib
@@ -34,36 +34,50 @@ def run(request: Request) -> int:
     refuse_unknown_measures(request)
     prepare_report(request, request.report)
     joins = request.key is not None and not request.proba_prefix
-    data = _read_two_files_to_compare(request) if joins else _read_two_columns_to_compare(request)
-    (name_a, a), (name_b, b) = data.models.items()
-    level = request.confidence_level
-    comparison = tc.compare(
-        a.y, a.p, b.p,
-        measure=request.measure, confidence_level=level, sample_weight=a.w, hard=request.hard, groups=a.groups,
-        labels=a.labels,
-    )  # fmt: skip
-    result = dataclasses.replace(comparison, names=(name_a, name_b))
-    content = {"input": data.to_dict(), "comparison": result.to_dict(), "verdict": result.verdict}
-    print_formatted(request, result, content)
+    data = _read_two_files_to_compare(request) if joins else _read_columns_to_compare(request)
+    first, level = data.first, request.confidence_level
+    table = tc.compare_models(
+        first.y,
+        {name: loaded.p for name, loaded in data.models.items()},
+        measure=request.measure,
+        confidence_level=level,
+        sample_weight=first.w,
+        hard=request.hard,
+        groups=first.groups,
+        labels=first.labels,
+    )
+    _print_comparisons(request, data, table)
     if request.report is not None:
         models = assess_models(request, data, alpha=1.0 - level)
-        write_report(request, request.report, data, models, {(name_a, name_b): result})
+        write_report(request, request.report, data, models, table)
     return 0
 
 
-def _read_two_columns_to_compare(request: Request) -> Data:
+def _print_comparisons(request: Request, data: Data, table: tc.ComparisonTable) -> None:
+    """Print the comparison of two models in full, that of more models as a table of all pairs."""
+    one = table.comparisons[0] if len(table) == 1 else None
+    content = {
+        "input": data.to_dict(),
+        "comparison": None if one is None else one.to_dict(),
+        "comparisons": table.to_dict(),
+        "verdict": table.verdict,
+    }
+    print_formatted(request, table if one is None else one, content)
+
+
+def _read_columns_to_compare(request: Request) -> Data:
     models = split_names(request.proba) or request.proba_prefix
     if len(request.files) == 2 and len(models) < 2:
         raise ValueError(
             f"which rows of {request.files[0]} and {request.files[1]} belong together? Name a column that both have: "
             "--key id. To compare two columns of the same rows, name both: --proba old --proba new."
         )
-    if len(models) != 2 and len(request.proba) != 2:
+    if len(models) < 2 and len(request.proba) < 2:
         raise ValueError(_TWO_MODELS)
     data = read_inputs(request, exact_rows=None, digest=request.report is not None)
     if data.first.y is None:
         raise ValueError(_NO_ROWS)
-    if len(data.models) != 2:
+    if len(data.models) < 2:
         raise ValueError(_TWO_MODELS)
     return data
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import truthcal as tc
-from truthcal.cli.commands.report import prepare_report, write_report
+from truthcal.cli.commands.report import prepare_report, write_recalibration_report
 from truthcal.cli.inputs import Data, open_inputs, read_inputs
-from truthcal.cli.model_result import ModelResult
 from truthcal.cli.output import print_formatted, print_message, print_result
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
@@ -67,24 +66,13 @@ def _fit(request: Request) -> None:
         write_file(request.output, _with_origin(fix, data, name).encode())
         print_message(request, f"wrote {request.output}; apply it with: truthcal recalibrate --apply {request.output}")
     if request.report is not None:
-        _write_report(request, request.report, data, fix)
+        write_recalibration_report(request, request.report, data, fix)
 
 
 def _with_origin(fix: tc.Recalibration, data: Data, name: str) -> str:
     """Return the JSON of a recalibration, with the column and files that it was fitted to."""
     content = json.loads(fix.to_json()) | {"y_proba": name, "files": list(data.files)}
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _write_report(request: Request, path: str, data: Data, fix: tc.Recalibration) -> None:
-    assert fix.before is not None  # fitted here, not read from a file
-    assert fix.after is not None
-    results = [ModelResult("before", fix.before, None, None)]
-    comparisons = {}
-    if fix.changes:
-        results.append(ModelResult("after", fix.after, None, None))
-        comparisons = {("before", "after"): fix.comparison.scores}
-    write_report(request, path, data, results, comparisons)
 
 
 # --- apply ------------------------------------------------------------------------------------------------------------

@@ -40,11 +40,7 @@ def prepare_report(request: Request, path: str | None) -> None:
 
 
 def write_report(
-    request: Request,
-    path: str,
-    data: Data,
-    results: list[ModelResult],
-    comparisons: dict[tuple[str, str], tc.Comparison] | None = None,
+    request: Request, path: str, data: Data, results: list[ModelResult], comparisons: tc.ComparisonTable | None = None
 ) -> None:
     """Build and write the HTML report of a command, completely or not at all."""
     single = len(results) == 1
@@ -55,27 +51,39 @@ def write_report(
         results[0].assessment if single else assessments,
         segments=results[0].segments if single else segments or None,
         over_time=results[0].over_time if single else over_time or None,
-        comparisons=_compare_with_first(data) if comparisons is None else comparisons,
+        comparisons=_compare_all(data) if comparisons is None else comparisons,
+        group_name=data.columns.get("group"),
         title=request.title or f"Can these probabilities be trusted? {data.title}",
         provenance=_provenance_of_request(request, data),
         notes=_notes_on_inputs(request, data),
         exact_distcal=request.exact_distcal,
     )
+    _write_page(request, path, report)
+
+
+def write_recalibration_report(request: Request, path: str, data: Data, fix: tc.Recalibration) -> None:
+    """Build and write the HTML report of `truthcal recalibrate`, completely or not at all."""
+    title = request.title or f"Recalibration of {data.title}"
+    facts = {"provenance": _provenance_of_request(request, data), "notes": _notes_on_inputs(request, data)}
+    _write_page(request, path, tc.report(fix, group_name=data.columns.get("group"), title=title, **facts))
+
+
+def _write_page(request: Request, path: str, report: tc.Report) -> None:
     write_file(path, report.html.encode())
     if path != STDOUT:
         print_message(request, f"wrote {path}")
 
 
-def _compare_with_first(data: Data) -> dict[tuple[str, str], tc.Comparison]:
-    """Compare each further model of the report with the first one, on the same rows.
+def _compare_all(data: Data) -> tc.ComparisonTable | None:
+    """Compare all pairs of models of the report on the same rows; None if there is one, or a sketch.
 
     Labels in place of probabilities were refused before, by `assess`.
     """
-    (first, a), *others = data.models.items()
-    if not a.exact:
-        return {}
-    options: dict[str, Any] = {"sample_weight": a.w, "groups": a.groups, "labels": a.labels, "hard": True}
-    return {(first, name): tc.compare(a.y, a.p, b.p, **options) for name, b in others}
+    first = data.first
+    if len(data.models) < 2 or not first.exact:
+        return None
+    options: dict[str, Any] = {"sample_weight": first.w, "groups": first.groups, "labels": first.labels, "hard": True}
+    return tc.compare_models(first.y, {name: loaded.p for name, loaded in data.models.items()}, **options)
 
 
 def _provenance_of_request(request: Request, data: Data) -> dict[str, str]:

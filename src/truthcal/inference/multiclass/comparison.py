@@ -1,6 +1,7 @@
 """Paired comparison of two forecasters of the same classes, by truthful scores: vector ATB and the Brier score."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from truthcal.inference.multiclass.cells import ClassCells
 from truthcal.inference.multiclass.error_size import multiclass_error_size
 from truthcal.measures.multiclass import multiclass_brier, top_label, vector_influence_of
 from truthcal.results.comparison import Comparison
+from truthcal.results.intervals import ConfidenceInterval
 
 _Array = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -22,21 +24,37 @@ _Ints = NDArray[np.int64]
 _MOST_PAIRED = 1500
 
 
+@dataclass(frozen=True, eq=False)
+class ClassForecaster:
+    """One forecaster's rows, the influence and the Brier score of each, the groups, and the size of the error."""
+
+    rows: ClassRows
+    influence: _Array
+    scores: _Array
+    groups: _Ints | None
+    error: ConfidenceInterval
+
+    @classmethod
+    @one_blas_thread()
+    def of(cls, rows: ClassRows, level: float, groups: _Ints | None) -> "ClassForecaster":
+        """Compute what a comparison needs of one forecaster."""
+        error = multiclass_error_size(ClassCells.of(rows), level, groups)
+        return cls(rows, vector_influence_of(rows), multiclass_brier(rows), groups, error)
+
+
 @one_blas_thread()
-def compare_classes(a: ClassRows, b: ClassRows, level: float, groups: _Ints | None = None) -> Comparison:
+def compare_classes(a: ClassForecaster, b: ClassForecaster, level: float) -> Comparison:
     """Compare two forecasters of the same rows with many classes.
 
     The difference of the vector ATBs is that of the means of each row's influence. Its variance has a linear part, from
     the influences of rows (or groups), and a quadratic part, which is what remains if both are calibrated.
     """
-    influences = [vector_influence_of(rows) for rows in (a, b)]
-    values = [float(rows.w @ influence) / rows.total for rows, influence in zip((a, b), influences, strict=True)]
-    quadratic = _quadratic_variance(a, b, groups)
-    calibration = _interval(a, 2.0 * (influences[0] - influences[1]), values[0] - values[1], quadratic, level, groups)
-    scores = [multiclass_brier(rows) for rows in (a, b)]
-    briers = [float(rows.w @ score) / rows.total for rows, score in zip((a, b), scores, strict=True)]
-    skill = _interval(a, scores[0] - scores[1], briers[0] - briers[1], 0.0, level, groups)
-    error_a, error_b = (multiclass_error_size(ClassCells.of(rows), level, groups) for rows in (a, b))
+    rows, groups = a.rows, a.groups
+    values = [float(rows.w @ side.influence) / rows.total for side in (a, b)]
+    quadratic = _quadratic_variance(a.rows, b.rows, groups)
+    calibration = _interval(rows, 2.0 * (a.influence - b.influence), values[0] - values[1], quadratic, level, groups)
+    briers = [float(rows.w @ side.scores) / rows.total for side in (a, b)]
+    skill = _interval(rows, a.scores - b.scores, briers[0] - briers[1], 0.0, level, groups)
     return Comparison(
         measure="multiclass_atb",
         label="vector ATB",
@@ -52,13 +70,13 @@ def compare_classes(a: ClassRows, b: ClassRows, level: float, groups: _Ints | No
         brier_low=skill[0],
         brier_high=skill[1],
         brier_pvalue=skill[2],
-        error_a=error_a,
-        error_b=error_b,
+        error_a=a.error,
+        error_b=b.error,
         confidence_level=level,
-        n=a.n,
-        neighbour_z=None if groups is not None else _neighbour_z(a, b),
+        n=rows.n,
+        neighbour_z=None if groups is not None else _neighbour_z(a.rows, b.rows),
         n_groups=None if groups is None else int(groups.max()) + 1,
-        n_effective_groups=None if groups is None else 1.0 / _one_cluster(a, groups),
+        n_effective_groups=None if groups is None else 1.0 / _one_cluster(rows, groups),
     )
 
 

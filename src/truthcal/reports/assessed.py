@@ -1,0 +1,52 @@
+"""The models of a report: results that the user passes, or rows and sketches that are assessed here."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from truthcal.core.checks import invalid
+from truthcal.core.params import shown
+from truthcal.core.sketch import Sketch
+from truthcal.inference.assess import assess
+from truthcal.inference.model_comparison import compare_models
+from truthcal.reports.arguments import check_assessments, check_names, refuse_row_arguments
+from truthcal.results.assessment import Assessment
+from truthcal.results.comparison_table import ComparisonTable
+from truthcal.results.multiclass import MulticlassAssessment
+
+_RULE = (
+    "must be outcomes beside `y_proba`, a Sketch, a result of truthcal.assess, or a mapping of names to sketches or "
+    "results"
+)
+
+
+class Models(NamedTuple):
+    """Assessments by name, and the comparison of all pairs if rows of several models were passed."""
+
+    named: dict[str, Assessment] | dict[str, MulticlassAssessment]
+    compared: ComparisonTable | None = None
+
+
+def assessed_models(y_true: Any, y_proba: Any, options: Mapping[str, Any], *, compare: bool) -> Models:
+    """Return the assessments of a report, of rows if they were passed. `compare`: whether to compare all pairs."""
+    if y_proba is None or isinstance(y_true, Assessment | MulticlassAssessment | Mapping | Sketch):
+        refuse_row_arguments(y_proba=y_proba, **options)
+        return Models(_of_results(y_true))
+    if not isinstance(y_proba, Mapping):
+        return Models(check_assessments({"": assess(y_true, y_proba, **options)}))
+    check_names(y_proba, "y_proba")
+    named = {name: assess(y_true, p, **options) for name, p in y_proba.items()}
+    if not compare or len(named) < 2 or options["multilabel"]:
+        return Models(check_assessments(named))
+    paired = {name: value for name, value in options.items() if name != "multilabel"}
+    return Models(check_assessments(named), compare_models(y_true, y_proba, **paired))
+
+
+def _of_results(results: Any) -> dict[str, Assessment] | dict[str, MulticlassAssessment]:
+    if isinstance(results, Assessment | MulticlassAssessment | Sketch):
+        results = {"": results}
+    if not isinstance(results, Mapping):
+        raise invalid("y_true", f"{_RULE}; got {shown(results)}.", TypeError)
+    check_names(results, "y_true")
+    return check_assessments(
+        {name: assess(found) if isinstance(found, Sketch) else found for name, found in results.items()}
+    )
