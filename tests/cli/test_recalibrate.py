@@ -44,7 +44,7 @@ def test_options_are_passed_on(quick, train, table):
     fix = tc.recalibrate(y, p, groups=users, method="beta", rng=3, confidence_level=0.9)
     assert content["schema"] == "truthcal/recalibrate/1"
     assert content["recalibration"]["map"] == fix.map.to_dict()
-    assert content["recalibration"]["comparison"]["scores"]["n_groups"] == 40
+    assert content["recalibration"]["comparison"]["scores"]["n_groups"] == 27
     assert content["recalibration"]["comparison"]["scores"]["confidence_level"] == 0.9
 
 

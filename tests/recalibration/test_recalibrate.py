@@ -126,7 +126,7 @@ def test_choice_with_groups_splits_no_group_and_counts_groups():
     assert fix.method == oracle.simplest_within_one_standard_error(losses, groups)
     for found in fix.candidates:
         assert found.log_loss == pytest.approx(losses[found.method].mean())
-    assert fix.comparison.scores.n_groups == 30
+    assert fix.comparison.scores.n_groups == 20
 
 
 def test_map_is_fitted_to_all_rows():
@@ -136,11 +136,11 @@ def test_map_is_fitted_to_all_rows():
     assert fix.map == fit_map("temperature", cells_of(y, p))
 
 
-def test_comparison_is_of_the_half_that_the_map_was_not_fitted_to():
+def test_comparison_is_of_the_third_that_the_map_was_not_fitted_to():
     y, p = rows(600, 1.6, seed=2)
     rng = np.random.default_rng(0)
     rng.permutation(600)  # the parts for choosing
-    held_out = rng.permutation(600) % 2 == 1
+    held_out = rng.permutation(600) % 3 == 0
     after = fit_map("isotonic", cells_of(y[~held_out], p[~held_out]))(p[held_out])
     fix = tc.recalibrate(y, p, method="isotonic")
     y, p, found = y[held_out], p[held_out], fix.comparison
@@ -148,10 +148,10 @@ def test_comparison_is_of_the_half_that_the_map_was_not_fitted_to():
     assert found.log_loss.b == pytest.approx(oracle.log_loss(y, after).mean())
     assert dataclasses.replace(found.scores, names=("a", "b")) == tc.compare(y, p, after)
     difference = oracle.log_loss(y, p) - oracle.log_loss(y, after)
-    error = difference.std(ddof=1) / math.sqrt(300)
+    error = difference.std(ddof=1) / math.sqrt(200)
     assert found.log_loss.difference == pytest.approx(difference.mean())
-    assert (found.log_loss.high - found.log_loss.low) / error == pytest.approx(2 * special.stdtrit(299, 0.975))
-    assert fix.after.n == 300
+    assert (found.log_loss.high - found.log_loss.low) / error == pytest.approx(2 * special.stdtrit(199, 0.975))
+    assert fix.after.n == 200
     assert fix.after.atb == pytest.approx(tc.atb(y, after))
 
 
@@ -220,7 +220,7 @@ def test_words():
     assert effect.startswith(
         f"The log loss changes from {row.a:.4g} to {row.b:.4g}; it falls by {row.difference:.2g} (95%: "
     )
-    assert "Scores are of 1,000 rows, a random half; the map was fitted to the other half." in str(fix)
+    assert "Scores are of 667 rows, a random third; for them, the map was fitted to the others." in str(fix)
     assert list(fix.frame()["measure"]) == ["log loss", "ATB", "Brier score", "error before", "error after"]
     assert tc.recalibrate(y, p, method="platt").reason == "This method was asked for."
 
@@ -288,7 +288,7 @@ def test_other_files_are_refused(case):
         ({"y_true": [0, 0, 0, 0], "method": "platt"}, r"`method` 'platt' cannot be fitted: there are too few events"),
         (
             {"y_true": [0, 1] * 30, "y_proba": [0.4] * 60, "groups": list(range(30)) * 2},
-            r"`groups` must have at least 40 groups, half of them for scores; got 30\.",
+            r"`groups` must have at least 60 groups, a third of them for scores; got 30\.",
         ),
     ],
 )

@@ -39,11 +39,11 @@ class Recalibration(PageResult):
     reason : str
         Why this method was chosen.
     comparison : RecalibrationComparison
-        Scores before and after, of a random half of the rows, by a map that was fitted to the other half.
+        Scores before and after, of a random third of the rows, by a map fitted to the others.
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
     before, after : Assessment or None
-        Assessments of all predictions before, and of the half in `comparison` after. None if the recalibration was
+        Assessments of all predictions before, and of the third in `comparison` after. None if the recalibration was
         read from a file.
     """
 

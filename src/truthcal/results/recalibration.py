@@ -47,7 +47,7 @@ def candidate_table(candidates: Sequence[Candidate]) -> Table:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecalibrationComparison(PageResult):
-    """Scores before and after recalibration, of a random half of the rows, by a map that was fitted to the other half.
+    """Scores before and after recalibration, of a random third of the rows, by a map fitted to the others.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class RecalibrationComparison(PageResult):
     def notes(self) -> list[str]:
         """Return how to read the scores, one sentence per line."""
         rows = rows_in_groups(self.scores.n, self.scores.n_groups)
-        note = f"Scores are of {rows}, a random half; the map was fitted to the other half."
+        note = f"Scores are of {rows}, a random third; for them, the map was fitted to the others."
         return ["Lower is better; a positive difference is an improvement.", note]
 
     def _page(self) -> Page:

@@ -26,6 +26,10 @@ from truthcal.sklearn.map_fitting import CellSums, fit_map
 
 _Array = NDArray[np.float64]
 
+# One part of so many is scored. With halves, more rows would be scored, but a map fitted to a half is off by as much as
+# the noise of the scored half, so a test of these rows would find an error of the map in more than one of ten cases.
+_SCORED = 3
+
 
 def recalibrate(
     y_true: object,
@@ -79,7 +83,7 @@ def recalibrate(
     calibrated model is left alone with a probability of at least 1 - `alpha`. The map that is returned is fitted to
     all rows.
 
-    The scores before and after are those of a random half of the rows, recalibrated by a map fitted to the other half.
+    The scores before and after are those of a random third of the rows, recalibrated by a map fitted to the others.
     Cross-fitted predictions would not do here: a part whose outcomes exceed the predictions by chance raises the maps
     of all other parts, so the errors of parts cancel, and calibration looks as good as that of rows used for the fit.
 
@@ -104,17 +108,17 @@ def recalibrate(
     n_splits, rng = check_whole(n_splits, "n_splits", 2), check_rng(rng)
     rows = _Rows.of(y_true, y_proba, sample_weight, pos_label, groups)
     before = rows.assess(rows.p, alpha, level)
-    folds, halves = rows.split(n_splits, rng), rows.split(2, rng)
-    sums, sums_of_halves = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, halves))
+    folds, thirds = rows.split(n_splits, rng), rows.split(_SCORED, rng)
+    sums, sums_of_thirds = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, thirds))
     tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
-    fits = [name for name in tried if fit_map(name, sums_of_halves.without(1)) is not None]
+    fits = [name for name in tried if fit_map(name, sums_of_thirds.without(0)) is not None]
     candidates = _rank({name: p for name, p in tried.items() if p is not None and name in fits}, rows)
     chosen, reason = _choose(method, candidates, before, alpha)
-    final, half = fit_map(chosen, sums.without(None)), fit_map(chosen, sums_of_halves.without(1))
-    if final is None or half is None:
+    final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, sums_of_thirds.without(0))
+    if final is None or scored is None:
         raise _cannot_fit(chosen)
-    held_out = rows.part(halves == 1)
-    p_after = half(held_out.p)
+    held_out = rows.part(thirds == 0)
+    p_after = scored(held_out.p)
     after = before if chosen == "identity" else held_out.assess(p_after, alpha, level)
     return Recalibration(chosen, final, reason, _compare(held_out, p_after, level), candidates, before, after)
 
@@ -137,8 +141,8 @@ class _Rows(NamedTuple):
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)
         numbers = None if groups is None else check_groups(groups, y_proba, sample_weight)
-        if numbers is not None and (found := int(numbers.max()) + 1) < 2 * FEWEST_GROUPS:
-            problem = f"must have at least {2 * FEWEST_GROUPS} groups, half of them for scores; got {found}."
+        if numbers is not None and (found := int(numbers.max()) + 1) < _SCORED * FEWEST_GROUPS:
+            problem = f"must have at least {_SCORED * FEWEST_GROUPS} groups, a third of them for scores; got {found}."
             raise invalid("groups", problem)
         w = np.ones(len(rows.p)) if rows.w is None else rows.w / np.mean(rows.w)
         return cls(rows.p.astype(np.float64), rows.y.astype(np.float64), w, numbers, rows.w is not None)

@@ -64,8 +64,14 @@ def write_report(
 def write_recalibration_report(request: Request, path: str, data: Data, fix: tc.Recalibration) -> None:
     """Build and write the HTML report of `truthcal recalibrate`, completely or not at all."""
     title = request.title or f"Recalibration of {data.title}"
-    facts = {"provenance": _provenance_of_request(request, data), "notes": _notes_on_inputs(request, data)}
-    _write_page(request, path, tc.report(fix, group_name=data.columns.get("group"), title=title, **facts))
+    report = tc.report(
+        fix,
+        group_name=data.columns.get("group"),
+        title=title,
+        provenance=_provenance_of_request(request, data),
+        notes=_notes_on_inputs(request, data),
+    )
+    _write_page(request, path, report)
 
 
 def _write_page(request: Request, path: str, report: tc.Report) -> None:
