@@ -44,5 +44,5 @@ if __name__ == "__main__":
     rank, world, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=world)
     found = {name: [report_of_process(build, rank, shares) for shares in SHARES] for name, build in METRICS.items()}
-    print(json.dumps(found))
+    sys.stdout.write(json.dumps(found))
     dist.destroy_process_group()
