@@ -227,9 +227,9 @@ class ATBMetric(SketchMetric, Metric):
     >>> metric.update(torch.tensor([0.1, 0.8]), torch.tensor([0, 1]))
     >>> metric.update(torch.tensor([0.7]), torch.tensor([1]))
     >>> print(f"{metric.compute():.5f}")
-    0.02222
+    0.02356
     >>> print(metric.sketch().atb())
-    0.02222, certain to 1e-14
+    0.0235556, certain to 3e-14
     """
 
 
