@@ -46,10 +46,11 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/multiclass.py
 	$(BIN)/python benchmarks/cli.py
 
-bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md, goals.md and monitor.md; PEERS_ARGS=--quick to try
+bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md, goals.md, monitor.md and training.md; PEERS_ARGS=--quick to try
 	$(PEERS)/bin/python benchmarks/peers.py $(PEERS_ARGS)
 	$(PEERS)/bin/python benchmarks/goals.py
 	$(PEERS)/bin/python benchmarks/monitor.py
+	$(PEERS)/bin/python benchmarks/train_with_atb.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

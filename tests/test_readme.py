@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import recipes
 from support.servers import quiet_spark, spark_session
 
 ROOT = Path(__file__).parent.parent
@@ -44,9 +45,11 @@ def test_examples_print_what_the_readme_shows():
         assert run(code, names) == shown_after(code)
 
 
-@pytest.mark.parametrize("name", ["inference", "classes", "groups", "monitoring", "rare-events"])
+@pytest.mark.parametrize("name", ["inference", "classes", "groups", "monitoring", "rare-events", "torch"])
 def test_examples_print_what_the_guide_shows(name):
     page, names = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), {}
+    for library in recipes.libraries(page):
+        pytest.importorskip(library)
     for code in blocks("python", page):
         assert run(code, names) == shown_after(code, page)
 

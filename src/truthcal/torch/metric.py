@@ -1,0 +1,243 @@
+"""ATB as a metric of torchmetrics, or without it: the sums of a sketch as tensors."""
+
+import contextlib
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+
+from truthcal.core import checks
+from truthcal.core.grid import MAX_BUCKETS, Grid
+from truthcal.core.params import check_flag, check_power_of_two
+from truthcal.core.sketch import Sketch
+from truthcal.inference.assess import assess
+from truthcal.kernels.buckets import N_SUMS, N
+from truthcal.results.assessment import Assessment
+from truthcal.torch import rows
+
+try:
+    from torchmetrics import Metric
+except ImportError:
+    from truthcal.torch.plain_metric import PlainMetric as Metric
+
+
+class SketchMetric(torch.nn.Module):
+    """The methods of `ATBMetric`, for torchmetrics.Metric or `PlainMetric` as the other base class."""
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+    sums: torch.Tensor  # (N_SUMS, n_buckets)
+    low: torch.Tensor  # smallest prediction of each bucket
+    high: torch.Tensor  # largest prediction
+    top: torch.Tensor  # largest weight
+
+    def __init__(self, *, logits: bool, n_buckets: int = 4096, **kwargs: Any) -> None:
+        logits, n_buckets = check_flag(logits, "logits"), check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
+        super().__init__(**kwargs)
+        self.logits, self.n_buckets = logits, n_buckets
+        like: dict[str, Any] = {"dtype": torch.float64, "device": self._sums_device}
+        self._edges = torch.as_tensor(Grid.of_size(n_buckets).edges[1:-1], **like)
+        self.add_state("sums", torch.zeros(N_SUMS, n_buckets, **like), dist_reduce_fx="sum")
+        self.add_state("low", torch.full((n_buckets,), math.inf, **like), dist_reduce_fx="min")
+        self.add_state("high", torch.full((n_buckets,), -math.inf, **like), dist_reduce_fx="max")
+        self.add_state("top", torch.zeros(n_buckets, **like), dist_reduce_fx="max")
+
+    @property
+    def _sums_device(self) -> torch.device:
+        """The device of the sums: that of the rows, unless it has no float64."""
+        return torch.device("cpu") if self.device.type == "mps" else self.device
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def update(self, preds: torch.Tensor, target: torch.Tensor, sample_weight: torch.Tensor | None = None) -> None:
+        """Add a batch of rows. If a row is invalid, the metric is unchanged.
+
+        Parameters
+        ----------
+        preds : Tensor
+            Logits if ``logits=True``, else probabilities: floats of shape (N,) or (N, 1), on the metric's device. N may
+            be 0.
+        target : Tensor
+            Outcomes: 0/1 or True/False.
+        sample_weight : Tensor, optional
+            Weights, zero or between 1e-70 and 1e70. Rows of weight 0 are ignored, so it may be a mask.
+        """
+        p, y, w = self._check_rows(preds, target, sample_weight)
+        bucket = torch.bucketize(p, self._edges, right=True)  # each bucket has its left edge
+        self.sums = self.sums.index_add(1, bucket, _terms(p, y, w))
+        counted = w > 0
+        low, high = p.where(counted, math.inf), p.where(counted, -math.inf)
+        self.low = self.low.scatter_reduce(0, bucket, low, "amin")
+        self.high = self.high.scatter_reduce(0, bucket, high, "amax")
+        self.top = self.top.scatter_reduce(0, bucket, w, "amax")
+
+    def _check_rows(self, preds: object, target: object, sample_weight: object) -> tuple[torch.Tensor, ...]:
+        """Return predictions, outcomes and weights as float64, or raise."""
+        columns = {"preds": rows.as_vector(preds, "preds"), "target": rows.as_vector(target, "target")}
+        if sample_weight is not None:
+            columns["sample_weight"] = rows.as_vector(sample_weight, "sample_weight")
+        rows.refuse_integers(columns["preds"], "preds", "target")
+        rows.refuse_other_device(columns["preds"], "preds", self.device, "the metric")
+        for name in list(columns)[1:]:
+            rows.refuse_unlike(columns["preds"], "preds", columns[name], name)
+        x, y, *weights = (rows.to_double(column, self._sums_device) for column in columns.values())
+        p = torch.sigmoid(x) if self.logits else x
+        w = weights[0] if weights else torch.ones_like(p)
+        possible = (w == 0) | ((w >= checks.SMALLEST_WEIGHT) & (w <= checks.LARGEST_WEIGHT))
+        if not bool(rows.inside_unit(p) & ((y == 0) | (y == 1)).all() & possible.all()):
+            rows.refuse_outside_unit(p, "preds", "Logits? Build the metric with ATBMetric(logits=True).")
+            rows.refuse_outcomes(y, "target")
+            rows.refuse_weights(w)
+        return p, y, w
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Add a batch of rows like `update`, and return ATB of this batch alone.
+
+        Its mean over batches is larger than ATB of all rows, which `compute` returns: small batches have more noise.
+        """
+        before = self.__dict__.copy()
+        try:
+            value: torch.Tensor = super().forward(*args, **kwargs)
+        except BaseException:
+            self.__dict__.update(before)  # torchmetrics removes all rows before it adds the batch
+            raise
+        return value
+
+    def merge_state(self, incoming_state: "SketchMetric | dict[str, torch.Tensor]") -> None:
+        """Add all rows of another metric with the same `n_buckets`, or of its `metric_state`."""
+        state = incoming_state.metric_state if isinstance(incoming_state, SketchMetric) else incoming_state
+        if not isinstance(state, dict):
+            problem = f"must be an ATBMetric or its metric_state; got {type(state).__name__}."
+            raise checks.invalid("incoming_state", problem, TypeError)
+        self._reduce_states(self._fitting(state, "incoming_state"))
+        self._computed = None  # torchmetrics would return the value without the new rows
+        self._update_count += 1
+
+    def _fitting(self, state: dict[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+        """Return a state on the device of this one; raise if it is not that of a metric with the same buckets."""
+        shapes = {key: tuple(value.shape) for key, value in state.items() if key in self._defaults}
+        expected = {key: tuple(default.shape) for key, default in self._defaults.items()}
+        if shapes != expected:
+            problem = f"is not the state of an ATBMetric with n_buckets={self.n_buckets}: expected {expected}"
+            raise checks.invalid(name, f"{problem}, got {shapes}.")
+        return {key: rows.to_double(state[key], self._sums_device) for key in expected}
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def compute(self) -> torch.Tensor:
+        """ATB of all rows, of all processes. nan if there are none.
+
+        Returns
+        -------
+        Tensor
+            A scalar on the device of the metric: float64, or float32 on mps. It lies between certified bounds, which
+            ``sketch().atb()`` shows.
+        """
+        sketch = self.sketch()
+        value = sketch.atb().value if sketch.n else math.nan
+        dtype = torch.float32 if self.device.type == "mps" else torch.float64
+        return torch.tensor(value, dtype=dtype, device=self.device)
+
+    def sketch(self) -> Sketch:
+        """Return all rows as a `Sketch`, for everything else that truthcal can say about them.
+
+        In a distributed run, it has the rows of all processes, and all of them must call it.
+        """
+        with self._synced():
+            columns = torch.cat([self.sums, self.low[None], self.high[None], self.top[None]]).cpu().numpy()
+        filled = columns[N].nonzero()[0]
+        grid = Grid.of_size(self.n_buckets)
+        return Sketch._from_columns(grid, filled, columns[:, filled], "the state of the metric is inconsistent.")
+
+    def assess(self, **kwargs: Any) -> Assessment:
+        """Can these probabilities be trusted? The same as ``truthcal.assess(metric.sketch(), **kwargs)``."""
+        return cast(Assessment, assess(self.sketch(), **kwargs))  # of one event, not of many classes
+
+    def _synced(self) -> contextlib.AbstractContextManager[None]:
+        """Let the state be that of all processes, unless it is already, or `forward` wants its own batch only."""
+        synced = self._is_synced
+        context: contextlib.AbstractContextManager[None] = self.sync_context(
+            dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync and not synced, should_unsync=not synced
+        )
+        return context
+
+    # --- devices and files -------------------------------------------------------------------------------------------
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], exclude_state: object = ()) -> "SketchMetric":
+        """Follow the model to another device; the sums stay float64, whatever the type of the model.
+
+        ``model.to(torch.bfloat16)`` would otherwise convert them, and bfloat16 cannot count to 300.
+        """
+        self._computed = self._forward_cache = None
+        super()._apply(fn, exclude_state=tuple(self._defaults))
+        for name, default in self._defaults.items():
+            self._defaults[name] = default.to(self._sums_device)
+            setattr(self, name, getattr(self, name).to(self._sums_device))
+        self._edges = self._edges.to(self._sums_device)
+        return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Load the state, if it was saved (`persistent`)."""
+        saved = {name: state_dict.pop(prefix + name) for name in self._defaults if prefix + name in state_dict}
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        if saved:
+            for name, state in self._fitting(saved, "state_dict").items():
+                setattr(self, name, state)
+            self._computed = None
+            self._update_count += 1
+
+
+class ATBMetric(SketchMetric, Metric):
+    """ATB of probabilities or logits that arrive in batches: a metric of fixed memory, for torchmetrics or alone.
+
+    The state consists of sums in buckets of predictions, those of `truthcal.Sketch`. It is added up on the device of
+    the rows, and over the processes of a distributed run.
+
+    Parameters
+    ----------
+    logits : bool
+        Whether predictions are logits (log-odds) or probabilities. It is never guessed: a batch of logits may happen to
+        lie in [0, 1].
+    n_buckets : int, default 4096
+        As for `truthcal.Sketch`.
+    **kwargs
+        Options of torchmetrics.Metric, such as `process_group` and `dist_sync_on_step`, if torchmetrics is installed.
+
+    Notes
+    -----
+    It inherits from torchmetrics.Metric if torchmetrics is installed, and works in `MetricCollection` and in
+    Lightning's ``self.log``. Otherwise it has the same methods: `update`, `compute`, `forward`, `reset`, `merge_state`,
+    `persistent`, `state_dict` and `to`.
+
+    Memory: 128 bytes per bucket, 0.5 MB by default, for any number of rows. An update takes one synchronisation with
+    the device, to reject invalid rows at once. The sums are float64, also for bfloat16 and half precision. mps has no
+    float64, so there the rows are copied to the CPU.
+
+    ATB alone must not choose a model or an epoch: a constant prediction can have a small ATB. Choose by a proper score,
+    such as the log loss, and use ATB to see whether the probabilities can be trusted.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from truthcal.torch import ATBMetric
+    >>> metric = ATBMetric(logits=False)
+    >>> metric.update(torch.tensor([0.1, 0.8]), torch.tensor([0, 1]))
+    >>> metric.update(torch.tensor([0.7]), torch.tensor([1]))
+    >>> print(f"{metric.compute():.5f}")
+    0.02356
+    >>> print(metric.sketch().atb())
+    0.0235556, certain to 3e-14
+    """
+
+
+def _terms(p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Contribution of each row to the sums of its bucket, in the order of `cell_codec.SUMS`."""
+    c = p - y
+    wc, ww = w * c, w * w
+    counts = (w > 0).to(p.dtype)
+    pos, neg = wc.clamp(min=0.0), (-wc).clamp(min=0.0)
+    variance = ww * p * (1.0 - p)
+    return torch.stack([counts, w, ww, w * p, pos, neg, wc * p, wc * c, wc * wc, variance, w * wc, w * ww, ww * ww])

@@ -1,0 +1,488 @@
+"""`ATBMetric`, on torchmetrics' base class and on our own: the same sums as a `Sketch` of the rows."""
+
+import copy
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+from oracles.measures import atb, exact  # noqa: E402
+from support import torch_metrics  # noqa: E402
+from support.grid_cases import grid_cases  # noqa: E402
+from support.rows import assert_same  # noqa: E402
+from support.strategies import rows, weighted_rows  # noqa: E402
+from support.torch_metrics import METRICS, logits_and_outcomes  # noqa: E402
+from torchmetrics import Metric, MetricCollection, MetricTracker  # noqa: E402
+from torchmetrics.classification import BinaryAUROC  # noqa: E402
+
+import truthcal as tc  # noqa: E402
+from truthcal.torch import ATBMetric  # noqa: E402
+
+FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.fixture(params=METRICS)
+def build(request):
+    """The class, with each of its two base classes."""
+    return METRICS[request.param]
+
+
+def probabilities(n, seed=0, dtype=torch.float32):
+    logits, y = logits_and_outcomes(n, seed)
+    return torch.sigmoid(logits).to(dtype), y
+
+
+def doubles(tensor):
+    return tensor.double().numpy()
+
+
+def filled(metric, p, y, batch=64):
+    for part in zip(p.split(batch), y.split(batch), strict=True):
+        metric.update(*part)
+    return metric
+
+
+def value_of(metric):
+    return metric.compute().item()
+
+
+def state_of(metric):
+    return {name: value.clone() for name, value in metric.metric_state.items()}
+
+
+def assert_state(metric, expected):
+    assert metric.metric_state.keys() == expected.keys()
+    for name, value in metric.metric_state.items():
+        assert torch.equal(value, expected[name]), name
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_probabilities_give_the_sums_of_a_sketch(build, dtype):
+    p, y = probabilities(3000, dtype=dtype)
+    metric, sketch = filled(build(logits=False), p, y), tc.Sketch().update(y.numpy(), doubles(p))
+    assert_same(metric.sketch(), sketch)
+    assert value_of(metric) == pytest.approx(sketch.atb().value, rel=1e-12)
+    assert metric.compute().dtype == torch.float64
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_logits_become_probabilities_in_double_precision(build, dtype):
+    logits, y = logits_and_outcomes(3000, dtype=dtype)
+    metric = filled(build(logits=True), logits, y)
+    assert_same(metric.sketch(), tc.Sketch().update(y.numpy(), doubles(torch.sigmoid(logits.double()))))
+
+
+def test_infinite_logits_are_certain_predictions(build):
+    metric = build(logits=True)
+    metric.update(torch.tensor([torch.inf, -torch.inf, 30.0]), torch.tensor([1, 0, 1]))
+    assert metric.sketch().table()["min"].tolist() == [0.0, 1.0 / (1.0 + np.exp(-30.0))]
+    assert metric.sketch().table()["max"].tolist() == [0.0, 1.0]
+
+
+@given(rows())
+def test_bounds_contain_the_exact_value(data):
+    y, p = data
+    metric = ATBMetric(logits=False)
+    metric.update(torch.tensor(p, dtype=torch.float64), torch.tensor(y))
+    bounded, value = metric.sketch().atb(), float(atb(y, exact(p)))
+    assert bounded.low <= value <= bounded.high
+    assert metric.compute().item() == bounded.value
+
+
+@given(weighted_rows())
+def test_weights_give_the_sums_of_a_weighted_sketch(data):
+    y, p, w = data
+    metric = ATBMetric(logits=False)
+    metric.update(torch.tensor(p, dtype=torch.float64), torch.tensor(y), torch.tensor(w, dtype=torch.float64))
+    assert_same(metric.sketch(), tc.Sketch().update(y, p, w))
+
+
+def test_a_mask_as_weight_leaves_rows_out(build):
+    p, y = probabilities(500)
+    mask = torch.arange(500) % 3 > 0
+    metric = build(logits=False)
+    metric.update(p, y, mask)
+    assert_same(metric.sketch(), filled(build(logits=False), p[mask], y[mask]).sketch())
+
+
+@pytest.mark.parametrize("n_buckets", [1, 2, 64, 128, 4096])
+def test_buckets_are_those_of_bucket_index_at_every_edge(build, n_buckets):
+    edges = np.unique(tc.bucket_index(np.linspace(0, 1, 5 * n_buckets), n_buckets))
+    assert len(edges) > n_buckets // 8
+    grid = tc.core.grid.Grid.of_size(n_buckets)
+    near = [grid.edges, np.nextafter(grid.edges, 0), np.nextafter(grid.edges, 1), grid_cases(max(n_buckets, 128))]
+    p = np.concatenate(near)
+    for values in (p, np.float32(p), np.nextafter(np.float32(p), np.float32(1)).clip(0, 1)):
+        metric = build(logits=False, n_buckets=n_buckets)
+        metric.update(torch.from_numpy(values), torch.zeros(len(values)))
+        counts = np.bincount(tc.bucket_index(values, n_buckets), minlength=n_buckets)
+        assert metric.sums[0].tolist() == counts.tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_every_short_float_is_in_its_bucket(dtype):
+    every = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+    p = every[(every >= 0) & (every <= 1)]
+    assert len(p) > 15_000
+    metric = ATBMetric(logits=False)
+    metric.update(p, torch.ones(len(p)))
+    assert metric.sums[0].tolist() == np.bincount(tc.bucket_index(doubles(p)), minlength=4096).tolist()
+
+
+def test_verdict_of_all_batches(build):
+    logits, y = logits_and_outcomes(4000)
+    assessment = filled(build(logits=True), logits, y).assess(confidence_level=0.9)
+    assert assessment.kind == "overconfident"
+    assert assessment.error.confidence_level == 0.9
+    assert assessment.n == 4000
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.int64, torch.float32, torch.bfloat16], ids=str)
+def test_outcomes_of_any_type_and_columns_of_one(build, kind):
+    p, y = probabilities(100)
+    metric, expected = build(logits=False), filled(build(logits=False), p, y)
+    metric.update(p[:50, None], y[:50].to(kind))
+    metric.update(p[50:], y[50:, None].to(kind))
+    assert value_of(metric) == pytest.approx(value_of(expected), rel=1e-12)
+
+
+def test_graph_and_autocast_do_not_matter(build):
+    logits, y = logits_and_outcomes(200)
+    metric, expected = build(logits=True), filled(build(logits=True), logits, y, 200)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        metric(logits.clone().requires_grad_(), y)
+    assert_state(metric, expected.metric_state)
+    assert not metric.sums.requires_grad
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_forward_returns_the_batch_and_adds_it(build):
+    p, y = probabilities(300)
+    metric, expected = build(logits=False), filled(build(logits=False), p, y, 100)
+    for part in zip(p.split(100), y.split(100), strict=True):
+        batch = metric(*part)
+        assert batch.item() == pytest.approx(tc.atb(part[1].numpy(), part[0].numpy()), abs=1e-7)
+    assert_same(metric.sketch(), expected.sketch())
+    assert value_of(metric) == pytest.approx(value_of(expected), rel=1e-12)
+
+
+def test_merge_equals_all_rows(build):
+    p, y = probabilities(900)
+    parts = [filled(build(logits=False), p[k::3], y[k::3]) for k in range(3)]
+    first, second, third = parts
+    first.compute()  # torchmetrics would return this value again
+    first.merge_state(second)
+    first.merge_state(third.metric_state)
+    everything = filled(build(logits=False), p, y)
+    assert_same(first.sketch(), everything.sketch())
+    assert value_of(first) == pytest.approx(value_of(everything), rel=1e-12)
+    assert second.sketch().n == 300
+
+
+def test_merge_into_a_new_metric_warns_of_nothing(build):
+    p, y = probabilities(10)
+    metric = build(logits=True)
+    metric.merge_state(filled(build(logits=False), p, y))
+    assert metric.compute() == filled(build(logits=False), p, y).compute()
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "message"),
+    [
+        (lambda build: build(logits=True, n_buckets=64), ValueError, r"`incoming_state` is not the state of an ATBMetric with n_buckets=4096: .*\(64,\)"),
+        (lambda build: build(logits=True, n_buckets=1), ValueError, "n_buckets=4096"),
+        (lambda build: {"sums": torch.zeros(13, 4096)}, ValueError, "n_buckets=4096"),
+        (lambda build: 3.0, TypeError, "`incoming_state` must be an ATBMetric or its metric_state; got float"),
+    ],
+)  # fmt: skip
+def test_other_states_are_not_merged(build, other, error, message):
+    metric = filled(build(logits=False), *probabilities(50))
+    before = state_of(metric)
+    with pytest.raises(error, match=message):
+        metric.merge_state(other(build))
+    assert_state(metric, before)
+
+
+def test_reset_removes_all_rows(build):
+    metric = filled(build(logits=False), *probabilities(50))
+    metric.reset()
+    assert_state(metric, build(logits=False).metric_state)
+
+
+def test_state_is_as_large_after_1000_updates_as_after_one(build):
+    metric = filled(build(logits=False), *probabilities(8192), 8192)
+    before, peak = len(pickle.dumps(metric)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    p, y = probabilities(8192)
+    for _ in range(999):
+        metric.update(p.double(), y.long())  # new tensors of 131 kB, as from a model
+    assert metric.sketch().n == 8_192_000
+    assert len(pickle.dumps(metric)) < before + 10  # bytes; torchmetrics counts updates
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 20_000  # kB; all rows are 131,000
+
+
+def test_no_rows_have_no_value(build):
+    metric = build(logits=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torchmetrics: compute before update
+        assert torch.isnan(metric.compute())
+    assert metric.sketch().n == 0
+    with pytest.raises(ValueError, match="the sketch is empty"):
+        metric.assess()
+
+
+def test_an_empty_batch_adds_nothing(build):
+    metric = filled(build(logits=False), *probabilities(50))
+    before = state_of(metric)
+    metric.update(torch.empty(0), torch.empty(0, dtype=torch.int64))
+    assert_state(metric, before)
+
+
+# --- invalid rows -----------------------------------------------------------------------------------------------------
+
+ONE = torch.tensor([1])
+INVALID = [
+    ((torch.tensor([0.5, 2.5]), torch.tensor([0, 1])), ValueError, r"`preds` must lie in \[0, 1\]; found 2.5 at row 1 \(1 of 2 rows\). Logits\? Build the metric with ATBMetric\(logits=True\)"),
+    ((torch.tensor([1.0000001]), ONE), ValueError, r"`preds` must lie in \[0, 1\]; .* Rounding error\? Clip with .clamp\(0, 1\)"),
+    ((torch.tensor([0.5, torch.nan]), torch.tensor([0, 1])), ValueError, r"`preds` has a missing value \(nan\) at row 1"),
+    ((torch.tensor([0.5, 0.5]), torch.tensor([0, 2])), ValueError, r"`target` must contain 0/1 or True/False; found 2.0 at row 1 .* pass `target == k`"),
+    ((torch.tensor([0.5]), torch.tensor([0.3])), ValueError, "`target` must contain 0/1 or True/False; found 0.3"),
+    ((torch.tensor([0.5]), torch.tensor([torch.nan])), ValueError, r"`target` has a missing value \(nan\)"),
+    ((torch.tensor([0.5, 0.5]), ONE), ValueError, "`preds` has 2 rows but `target` has 1"),
+    ((torch.tensor([0, 1]), torch.tensor([0.2, 0.7])), TypeError, "`preds` must contain floats; got torch.int64. .* exchange it with `target`"),
+    ((torch.tensor([0.5]), torch.tensor([1j])), TypeError, "`target` must contain real numbers; got torch.complex64"),
+    (([0.5], ONE), TypeError, "`preds` must be a torch tensor; got list. Convert it with torch.as_tensor"),
+    ((torch.rand(4, 3), torch.zeros(4)), ValueError, r"`preds` must have shape \(N,\) or \(N, 1\); got \(4, 3\). A column for each class\? .*`target == k`"),
+    ((torch.rand(2, 3, 4), torch.zeros(24)), ValueError, r"got \(2, 3, 4\). Flatten predictions and outcomes"),
+    ((torch.tensor(0.5), torch.tensor(1)), ValueError, r"got \(\). Pass a batch of rows"),
+    ((torch.rand(2, device="meta"), torch.zeros(2)), ValueError, r'`preds` is on meta, but the metric on cpu. Move one with .to\("cpu"\)'),
+    ((torch.rand(2), torch.zeros(2, device="meta")), ValueError, "`preds` is on cpu, but `target` on meta"),
+    ((torch.rand(2), torch.zeros(2), torch.tensor([1.0, -1.0])), ValueError, "`sample_weight` must be finite and not negative; found -1.0 at row 1"),
+    ((torch.rand(2), torch.zeros(2), torch.tensor([1.0, torch.nan])), ValueError, "`sample_weight` has a missing value"),
+    ((torch.rand(2), torch.zeros(2), torch.tensor([1.0, 1e80], dtype=torch.float64)), ValueError, "`sample_weight` must be 0 or between 1e-70 and 1e.70"),
+    ((torch.rand(2), torch.zeros(2), torch.ones(3)), ValueError, "`preds` has 2 rows but `sample_weight` has 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["update", "forward"])
+@pytest.mark.parametrize(("arguments", "error", "message"), INVALID, ids=range(len(INVALID)))
+def test_invalid_rows_are_refused_and_the_others_kept(build, method, arguments, error, message):
+    p, y = probabilities(200)
+    metric = filled(build(logits=False), p[:100], y[:100])
+    before = state_of(metric)
+    with pytest.raises(error, match=message):
+        getattr(metric, method)(*arguments)
+    assert_state(metric, before)
+    filled(metric, p[100:], y[100:])
+    assert value_of(metric) == pytest.approx(value_of(filled(build(logits=False), p, y)), rel=1e-12)
+
+
+def test_nan_logits_are_refused(build):
+    with pytest.raises(ValueError, match=r"`preds` has a missing value \(nan\) at row 0"):
+        build(logits=True).update(torch.tensor([torch.nan]), ONE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, TypeError, "logits"),
+        ({"logits": "yes"}, TypeError, "`logits` must be True or False; got 'yes'"),
+        ({"logits": True, "n_buckets": 100}, ValueError, "`n_buckets` must be a power of two"),
+        ({"logits": True, "n_bins": 100}, (TypeError, ValueError), "n_bins"),
+    ],
+)
+def test_invalid_parameters_are_refused(build, arguments, error, message):
+    with pytest.raises(error, match=message):
+        build(**arguments)
+
+
+# --- modules, files, devices ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copied", [lambda metric: pickle.loads(pickle.dumps(metric)), copy.deepcopy])
+def test_copies_go_on(build, copied):
+    p, y = probabilities(200)
+    metric = copied(filled(build(logits=False), p[:100], y[:100]))
+    filled(metric, p[100:], y[100:])
+    assert_same(metric.sketch(), filled(build(logits=False), p, y).sketch())
+
+
+def test_state_is_saved_with_a_model_on_request(build):
+    model = torch.nn.Sequential(torch.nn.Linear(1, 1))
+    model.metric = filled(build(logits=False), *probabilities(100))
+    assert not [name for name in model.state_dict() if name.startswith("metric")]
+    model.metric.persistent(True)
+    saved = model.state_dict()
+    other = torch.nn.Sequential(torch.nn.Linear(1, 1))
+    other.metric = build(logits=False)
+    other.metric.persistent(True)
+    other.load_state_dict(saved)
+    assert other.metric.compute() == model.metric.compute()
+    filled(other.metric, *probabilities(100))
+    assert saved["metric.sums"][0].sum() == 100  # the saved tensors are not shared
+
+
+def test_a_saved_state_of_other_buckets_is_refused(build):
+    metric = filled(build(logits=False, n_buckets=128), *probabilities(100))
+    metric.persistent(True)
+    with pytest.raises(ValueError, match="`state_dict` is not the state of an ATBMetric with n_buckets=4096"):
+        build(logits=False).load_state_dict(metric.state_dict())
+
+
+CONVERSIONS = {
+    "half": lambda model: model.half(),
+    "float": lambda model: model.float(),
+    "to bfloat16": lambda model: model.to(torch.bfloat16),
+}
+
+
+@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
+def test_sums_stay_double_in_a_model_of_another_type(build, convert):
+    p, y = probabilities(1000)
+    model = torch.nn.Sequential(torch.nn.Linear(1, 1))
+    model.metric = filled(build(logits=False), p[:500], y[:500])
+    convert(model)
+    filled(model.metric, p[500:], y[500:])
+    assert {state.dtype for state in model.metric.metric_state.values()} == {torch.float64}
+    assert value_of(model.metric) == pytest.approx(value_of(filled(build(logits=False), p, y)), rel=1e-12)
+    model.metric.reset()
+    assert model.metric.sums.dtype == torch.float64
+
+
+def test_metric_follows_its_model_to_another_device(build):
+    metric = build(logits=False).to("meta")
+    assert metric.device.type == "meta"
+    metric.reset()
+    assert {state.device.type for state in metric.metric_state.values()} == {"meta"}
+    with pytest.raises(ValueError, match="`preds` is on cpu, but the metric on meta"):
+        metric.update(*probabilities(3))
+
+
+def test_a_device_without_double_precision_is_never_asked_for_it(build):
+    """Like mps, whose conversion raises; there, sums stay on the CPU."""
+
+    def convert(tensor):
+        if tensor.dtype == torch.float64:
+            raise TypeError(
+                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
+            )
+        return tensor
+
+    metric = filled(build(logits=False), *probabilities(50))
+    value = metric.compute()
+    assert metric._apply(convert).compute() == value
+    metric._device = torch.device("mps")
+    assert metric._sums_device == torch.device("cpu")
+
+
+def test_inference_mode_may_begin_and_end_at_any_time(build):
+    p, y = probabilities(300)
+    metric = build(logits=False)
+    with torch.inference_mode():
+        metric.reset()
+        metric.update(p[:100], y[:100])
+    metric.update(p[100:200], y[100:200])
+    with torch.inference_mode():
+        metric(p[200:], y[200:])
+    metric(p[:0], y[:0])
+    assert_same(metric.sketch(), filled(build(logits=False), p, y).sketch())
+
+
+# --- with and without torchmetrics ------------------------------------------------------------------------------------
+
+
+def test_metric_collection():
+    p, y = probabilities(500)
+    collection = MetricCollection({"auc": BinaryAUROC(), "atb": ATBMetric(logits=False), "coarse": ATBMetric(logits=False, n_buckets=64)}, prefix="val_")  # fmt: skip
+    for part in zip(p.split(100), y.int().split(100), strict=True):
+        collection.update(*part)
+    values = collection.compute()
+    assert values["val_atb"] == filled(ATBMetric(logits=False), p, y, 100).compute()
+    assert values["val_coarse"] == filled(ATBMetric(logits=False, n_buckets=64), p, y, 100).compute()
+    collection.reset()
+    assert collection["atb"].sketch().n == 0
+
+
+def test_metric_tracker():
+    tracker = MetricTracker(ATBMetric(logits=False))
+    values = []
+    for epoch in range(3):
+        tracker.increment()
+        p, y = probabilities(200, epoch)
+        tracker.update(p, y)
+        values.append(tc.Sketch().update(y.numpy(), p.numpy()).atb().value)
+    best, step = tracker.best_metric(return_step=True)
+    assert tracker.compute_all().tolist() == pytest.approx(values, rel=1e-12)
+    assert (best, step) == (pytest.approx(min(values)), int(np.argmin(values)))
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Reports of two processes, for both base classes and two ways to share the rows."""
+    script, file = Path(torch_metrics.__file__), tmp_path_factory.mktemp("gloo") / "init"
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(tc.__file__).parent.parent), *sys.path])}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore::UserWarning", script, str(rank), "2", file],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    return [json.loads(out.splitlines()[-1]) for out, _ in outputs]
+
+
+@pytest.mark.parametrize("case", range(len(torch_metrics.SHARES)), ids=["uneven", "one without rows"])
+@pytest.mark.parametrize("base", METRICS)
+def test_two_processes_compute_the_value_of_all_rows(reports, base, case):
+    shares = torch_metrics.SHARES[case]
+    logits, y = logits_and_outcomes(sum(shares))
+    metric = filled(METRICS[base](logits=True), logits, y)
+    found = [of_process[base][case] for of_process in reports]
+    assert [report["value"] for report in found] == pytest.approx([value_of(metric)] * 2, rel=1e-12)
+    assert [report["n"] for report in found] == [sum(shares)] * 2
+    assert [report["own"] for report in found] == list(shares)
+    last = slice(shares[0] - (shares[0] % 64 or 64), shares[0])
+    own_batch = value_of(filled(METRICS[base](logits=True), logits[last], y[last]))
+    assert found[0]["batch"] == pytest.approx(own_batch, rel=1e-12)
+    filled(metric, torch.zeros(2), torch.ones(2))
+    assert [report["after"] for report in found] == [[pytest.approx(value_of(metric), rel=1e-12), sum(shares) + 2]] * 2
+
+
+def run_without(library, code):
+    """Run code where importing the library fails."""
+    lines = f"import sys; sys.modules[{library!r}] = None\n{code}"
+    environ = os.environ | {"PYTHONPATH": str(Path(tc.__file__).parent.parent)}
+    return subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, env=environ, check=False)
+
+
+def test_metric_without_torchmetrics():
+    code = (
+        "import torch; from truthcal.torch import ATBMetric; metric = ATBMetric(logits=False)\n"
+        "metric.update(torch.tensor([0.25, 0.75]), torch.tensor([0, 1]))\n"
+        "print(ATBMetric.__mro__[2].__name__, metric.compute().item())"
+    )
+    done = run_without("torchmetrics", code)
+    assert done.stdout.split() == ["PlainMetric", "0.015625"], done.stderr
+    assert issubclass(ATBMetric, Metric)
+
+
+def test_torch_is_needed():
+    done = run_without("torch", "import truthcal.torch")
+    assert "ImportError: truthcal.torch needs torch: pip install 'truthcal[torch]'." in done.stderr
