@@ -97,7 +97,7 @@ def only_tie(column: Column) -> str:
 
 def tie_hint(column: Column, tie: str) -> str:
     """Name the option that leaves out rows whose outcome is a word such as "draw"."""
-    return f"{shown(tie)} is neither of two outcomes; to leave out such rows, add {where_not(column.name, tie)}"
+    return f"{shown(tie)} is neither of two outcomes; to leave out such rows, add {where_not(column.name, tie)}."
 
 
 def where_not(name: str, text: str) -> str:
