@@ -19,7 +19,9 @@ def run_step(name, folder, **inputs):
     known = {key: value.get("default", "") for key, value in ACTION["inputs"].items()}
     assert inputs.keys() <= known.keys()
     given = known | inputs
-    env = {key: given[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", value)[1]] for key, value in STEPS[name]["env"].items()}
+    env = {
+        key: given[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", value)[1]] for key, value in STEPS[name]["env"].items()
+    }
     files = {key: folder / key.lower() for key in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     for path in files.values():
         path.write_text("")

@@ -121,7 +121,10 @@ def test_one_forecast_per_question(quick, write):
 
 
 def test_evaluation_files(quick, tmp_path):
-    lines = [{"confidence": f"{40 + i % 50}%", "correct": i % 2 == 0, "topic": ("law", "art")[i % 3 == 0]} for i in range(120)]
+    lines = [
+        {"confidence": f"{40 + i % 50}%", "correct": i % 2 == 0, "topic": ("law", "art")[i % 3 == 0]}
+        for i in range(120)
+    ]
     (tmp_path / "e.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = quick("assess", "e.jsonl", "--where", "topic = 'law'", check=0)
     assert "kept 80 of 120 rows (--where topic = 'law')." in done.out
@@ -149,7 +152,9 @@ def test_watch_keeps_the_condition_in_its_state(quick, write):
     ],
 )  # fmt: skip
 def test_errors_show_the_place(quick, both, condition, error):
-    first, shown, mark = quick("assess", "all.csv", "--proba", "score", "-q", "--where", condition, check=2).err.splitlines()
+    first, shown, mark = quick(
+        "assess", "all.csv", "--proba", "score", "-q", "--where", condition, check=2
+    ).err.splitlines()
     assert first.startswith(f"truthcal: {error}")
     assert shown == f"  {condition}"
     place = {"seasn": 0, "season >= 'a": 10, "season > 2030": 0, "region = north": 9}
@@ -167,5 +172,11 @@ def test_long_conditions_are_cut_around_the_place(quick, both):
 def test_sketches_have_no_rows_to_choose(quick, both):
     quick("sketch", "all.csv", "-o", "s.sketch", "--proba", "score", "--label", "hit", check=0)
     for command in ("assess", "test", "check"):
-        assert "--where refers to a column, but s.sketch is a sketch" in quick(command, "s.sketch", "--where", "a = 1", check=2).err
-    assert "--where chooses rows of a file, but --truth has none" in quick("audit", "--truth", "0.5", "--where", "a = 1", check=2).err
+        assert (
+            "--where refers to a column, but s.sketch is a sketch"
+            in quick(command, "s.sketch", "--where", "a = 1", check=2).err
+        )
+    assert (
+        "--where chooses rows of a file, but --truth has none"
+        in quick("audit", "--truth", "0.5", "--where", "a = 1", check=2).err
+    )

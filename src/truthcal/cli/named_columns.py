@@ -118,10 +118,11 @@ def refuse_missing_and_fractional(column: Column, where: str) -> None:
 def fraction_hint(column: Column) -> str:
     """Name the option that leaves out rows whose outcome is a fraction, such as a tie."""
     fraction = next((value for value in column.values if value not in (0, 1)), column.values[0])
-    option = _BOTH if column.missing else "--fractional drop"
-    cure = f"to leave out such rows{' and those without an outcome' * column.missing} and count them, add {option}"
+    cure = "to leave out such rows and count them, add --fractional drop; `truthcal measures` accepts them."
+    if column.missing:
+        cure = f"to leave out such rows and those without an outcome, and count them, add {_BOTH}. {_ACCEPTS}"
     problem = f"{shown(column.name)} holds fractions such as {fraction!r} (a tie or a partial resolution?)"
-    return f"{problem}; {cure}. {_ACCEPTS}"
+    return f"{problem}; {cure}"
 
 
 def flagged(flag: str, value: object) -> str:

@@ -378,7 +378,12 @@ def test_filler_against_slow_sums(weighted, by):
         rows = slice(first, last)
         groups = (group[rows], [("a",), ("b",), ("c",)]) if by else None
         filler.add(
-            y[rows].astype(kinds[0]), p[rows].astype(kinds[1]), w[rows] if weighted else None, groups, range(first, last), "here"
+            y[rows].astype(kinds[0]),
+            p[rows].astype(kinds[1]),
+            w[rows] if weighted else None,
+            groups,
+            range(first, last),
+            "here",
         )
     result = build_sketch(*filler.table(), roles, B, "here")
     for g in range(3) if by else [None]:

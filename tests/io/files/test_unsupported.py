@@ -62,7 +62,10 @@ def test_advised_command_works(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PK\x03\x04rest", "could not be read as CSV, whatever its name says: it is an Excel workbook or a zip archive"),
+        (
+            b"PK\x03\x04rest",
+            "could not be read as CSV, whatever its name says: it is an Excel workbook or a zip archive",
+        ),
         (b"\x93NUMPYrest", "it is a numpy array"),
         (b"\x89HDFrest", "it is an HDF5 file"),
         (b"\x80\x04rest", "it is a pickle"),
@@ -80,7 +83,9 @@ def test_feather(tmp_path):
     pyarrow.feather.write_feather(table, tmp_path / "two.feather")
     assert tc.scan(tmp_path / "two.feather", y_true="y", y_proba="p").n == 2
     (tmp_path / "one.feather").write_bytes(b"FEA1" + bytes(60) + b"FEA1")  # as files of version 1 start and end
-    with pytest.raises(ValueError, match="it is a Feather file of version 1; write it with pyarrow.feather.write_feather"):
+    with pytest.raises(
+        ValueError, match=r"it is a Feather file of version 1; write it with pyarrow.feather.write_feather"
+    ):
         tc.scan(tmp_path / "one.feather", y_true="y", y_proba="p")
 
 

@@ -43,8 +43,14 @@ def literal(value):
 
 @st.composite
 def comparisons(draw):
-    column, values = draw(st.sampled_from([("x", numbers.filter(lambda v: v is not None)), ('"a b"', texts.filter(bool))]))
-    operator = draw(st.sampled_from(["=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null", "flipped"]))
+    column, values = draw(
+        st.sampled_from([("x", numbers.filter(lambda v: v is not None)), ('"a b"', texts.filter(bool))])
+    )
+    operator = draw(
+        st.sampled_from(
+            ["=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null", "flipped"]
+        )
+    )
     if operator.endswith("null"):
         return f"{column} {operator}"
     if operator.endswith("in"):
@@ -73,7 +79,10 @@ def test_against_sqlite(table, condition):
     expected = [k for (k,) in connection.execute(f"SELECT k FROM t WHERE {condition} ORDER BY k")]
     connection.close()
     x, text = zip(*table, strict=True)
-    columns = {"x": pa.array([None if v is None else float(v) for v in x], pa.float64()), "a b": pa.array(text, pa.string())}
+    columns = {
+        "x": pa.array([None if v is None else float(v) for v in x], pa.float64()),
+        "a b": pa.array(text, pa.string()),
+    }
     assert rows_of(condition, columns) == expected
 
 
@@ -128,12 +137,16 @@ def test_times(column):
 
 def test_text_has_no_order_in_time_unless_it_is_iso():
     column = pa.array(["31/12/2023", "2024-01-01"])
-    with pytest.raises(ValueError, match=r"column 'x' of file.parquet holds text \('31/12/2023' at row 0\) that is not a date"):
+    with pytest.raises(
+        ValueError, match=r"column 'x' of file.parquet holds text \('31/12/2023' at row 0\) that is not a date"
+    ):
         rows_of("x >= '2024-01-01'", {"x": column})
     assert rows_of("x = '2024-01-01'", {"x": column}) == [1]
 
 
-@pytest.mark.parametrize("column", [pa.array([True, False, None]), pa.array(["True", "false", ""]), pa.array(["1", "0", None])])
+@pytest.mark.parametrize(
+    "column", [pa.array([True, False, None]), pa.array(["True", "false", ""]), pa.array(["1", "0", None])]
+)
 def test_true_and_false(column):
     assert rows_of("x = true", {"x": column}) == [0]
     assert rows_of("x != TRUE", {"x": column}) == [1]
@@ -142,7 +155,12 @@ def test_true_and_false(column):
 def test_partition_columns_are_the_same_for_all_rows():
     partition = {"country": "fr", "day": datetime.date(2024, 1, 2), "none": None}
     columns = {"x": pa.array([1, 2])}
-    for text, rows in [("country = 'fr'", [0, 1]), ("country = 'de'", []), ("day > '2024-01-01' and x = 2", [1]), ("none is null", [0, 1])]:
+    for text, rows in [
+        ("country = 'fr'", [0, 1]),
+        ("country = 'de'", []),
+        ("day > '2024-01-01' and x = 2", [1]),
+        ("none is null", [0, 1]),
+    ]:
         assert rows_of(text, columns, partition=partition) == rows
 
 
@@ -247,11 +265,16 @@ def loaded(paths, text):
 def test_same_rows_from_all_formats(tmp_path, name):
     path = write(tmp_path / name)
     result, where = loaded(path, "season >= 2015 and region = 'north' and day < '2024-01-20'")
-    wanted = [row for row in TABLE.to_pylist() if row["season"] >= 2015 and row["region"] == "north" and row["day"].day < 20]
+    wanted = [
+        row for row in TABLE.to_pylist() if row["season"] >= 2015 and row["region"] == "north" and row["day"].day < 20
+    ]
     assert result.p.tolist() == [row["p"] for row in wanted]
     assert result.y.tolist() == [row["y"] for row in wanted]
     assert where.rows == (N, len(wanted))
-    assert where.note == f"kept {len(wanted)} of 40 rows (--where season >= 2015 and region = 'north' and day < '2024-01-20')."
+    assert (
+        where.note
+        == f"kept {len(wanted)} of 40 rows (--where season >= 2015 and region = 'north' and day < '2024-01-20')."
+    )
 
 
 def test_rows_are_counted_in_all_files(tmp_path):
@@ -263,7 +286,9 @@ def test_rows_are_counted_in_all_files(tmp_path):
 
 def test_integers_of_json_may_be_followed_by_fractions(tmp_path):
     path = tmp_path / "f.jsonl"
-    path.write_text("".join(json.dumps({"y": 1, "p": 0.5, "x": i if i < 60_000 else i + 0.5}) + "\n" for i in range(100_000)))
+    path.write_text(
+        "".join(json.dumps({"y": 1, "p": 0.5, "x": i if i < 60_000 else i + 0.5}) + "\n" for i in range(100_000))
+    )
     assert loaded(path, "x > 99998")[0].n == 2
 
 
