@@ -92,8 +92,8 @@ def draw_reliability(display: ReliabilityDisplay, title: str, width: int, signs:
     lines += [f"{'':{margin}}{signs.corner}{floor}", f"{'':{margin + 1}}{_line_of_labels(ticks, n_columns)}".rstrip()]
     if display.density is not None:
         lines.append(f"{'rows':>{margin - 1}}  {_density(display, axis, n_columns, signs)}".rstrip())
-    label = wrap_lines(axis.label("predicted probability"), width - 1).split("\n")
-    lines += [f"{line:>{width - 1}}" for line in label]
+    below = wrap_lines(axis.label("predicted probability"), width - 1).split("\n")
+    lines += [f"{line:>{width - 1}}" for line in below]
     return "\n".join([*lines, *_legend(display, axis, width, signs)])
 
 
