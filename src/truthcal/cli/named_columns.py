@@ -97,7 +97,7 @@ def only_tie(column: Column) -> str:
 
 def tie_hint(column: Column, tie: str) -> str:
     """Name the option that leaves out rows whose outcome is a word such as "draw"."""
-    return f"{shown(tie)} is neither of two outcomes; to leave out such rows, add {where_not(column.name, tie)}"
+    return f"{shown(tie)} is neither of two outcomes; to leave out such rows, add {where_not(column.name, tie)}."
 
 
 def where_not(name: str, text: str) -> str:
@@ -118,10 +118,11 @@ def refuse_missing_and_fractional(column: Column, where: str) -> None:
 def fraction_hint(column: Column) -> str:
     """Name the option that leaves out rows whose outcome is a fraction, such as a tie."""
     fraction = next((value for value in column.values if value not in (0, 1)), column.values[0])
-    option = _BOTH if column.missing else "--fractional drop"
-    cure = f"to leave out such rows{' and those without an outcome' * column.missing} and count them, add {option}"
+    cure = "to leave out such rows and count them, add --fractional drop; `truthcal measures` accepts them."
+    if column.missing:
+        cure = f"to leave out such rows and those without an outcome, and count them, add {_BOTH}. {_ACCEPTS}"
     problem = f"{shown(column.name)} holds fractions such as {fraction!r} (a tie or a partial resolution?)"
-    return f"{problem}; {cure}. {_ACCEPTS}"
+    return f"{problem}; {cure}"
 
 
 def flagged(flag: str, value: object) -> str:

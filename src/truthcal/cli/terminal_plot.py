@@ -83,7 +83,7 @@ def draw_reliability(display: ReliabilityDisplay, title: str, width: int, signs:
     margin = max(map(len, [*labels.values(), "rows"])) + 1
     n_columns = width - margin - 2
     cells = _cells(display, axis, n_columns, signs)
-    lines = [shorten(title, width), axis.label("observed frequency")]
+    lines = [shorten(title, width), *wrap_lines(axis.label("observed frequency"), width).split("\n")]
     for line in range(_HEIGHT):
         label = labels.get(line, "")
         lines.append(f"{label:>{margin - 1}} {signs.tick if label else signs.side}{''.join(cells[line])}".rstrip())
@@ -92,7 +92,8 @@ def draw_reliability(display: ReliabilityDisplay, title: str, width: int, signs:
     lines += [f"{'':{margin}}{signs.corner}{floor}", f"{'':{margin + 1}}{_line_of_labels(ticks, n_columns)}".rstrip()]
     if display.density is not None:
         lines.append(f"{'rows':>{margin - 1}}  {_density(display, axis, n_columns, signs)}".rstrip())
-    lines.append(f"{axis.label('predicted probability'):>{width - 1}}")
+    below = wrap_lines(axis.label("predicted probability"), width - 1).split("\n")
+    lines += [f"{line:>{width - 1}}" for line in below]
     return "\n".join([*lines, *_legend(display, axis, width, signs)])
 
 

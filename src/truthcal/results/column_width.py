@@ -28,8 +28,8 @@ def _wrapped(line: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=indent, **options)  # type: ignore[arg-type]
 
 
-def fit_columns(lines: Sequence[Sequence[str]], room: int, part: str) -> list[int] | None:
-    """Return widths of columns whose sum is at most `room`; None if there are none.
+def fit_columns(lines: Sequence[Sequence[str]], room: int, part: str) -> list[int]:
+    """Return widths of columns whose sum is at most `room`, or as small as possible.
 
     The widest columns get narrower first, down to their longest part: a "phrase", which is a word or anything in
     parentheses, a "word", or a "short" word. Numbers are never shortened.
@@ -40,7 +40,7 @@ def fit_columns(lines: Sequence[Sequence[str]], room: int, part: str) -> list[in
     while sum(widths) > room:
         excess = [width if width > low else 0 for width, low in zip(widths, least, strict=True)]
         if not any(excess):
-            return None
+            break
         widths[excess.index(max(excess))] -= 1
     return widths
 

@@ -228,10 +228,10 @@ class Table:
         if width is not None and self.indent + sum(widths) + gap * (len(widths) - 1) > width:
             for space, part in _TIGHTER:
                 gap = min(space, self.gap)
-                fitting = fit_columns(lines, width - self.indent - gap * (len(widths) - 1), part)
-                if fitting is not None:
+                room = width - self.indent - gap * (len(widths) - 1)
+                widths = fit_columns(lines, room, part)
+                if sum(widths) <= room:
                     break
-            widths = fitting or widths
             head = [line for row in head for line in wrap_row(row, widths)]
             lines = [*head, *(line for row in self.rows for line in wrap_row(row, widths))]
         side = [">" if k in self.right else "<" for k in range(len(widths))]

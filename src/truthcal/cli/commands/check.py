@@ -74,7 +74,8 @@ def _print_text(request: Request, gate: tc.Gate, result: ModelResult) -> None:
         print_result(f"{verdict}\n\n{result.to_text()}")
         return
     lines = Table(("", ""), gate.summary(), show_header=False, indent=2).lines(width)
-    warnings = [wrap_lines(f"! {warning}", width, "  ") for warning in gate.assessment.warnings]
+    close = [gate.assessment.verdict.partition("\n")[0]] if gate.assessment.kind == "too good" else []
+    warnings = [wrap_lines(f"! {warning}", width, "  ") for warning in (*close, *gate.assessment.warnings)]
     print_result("\n".join([verdict, *lines, *warnings]))
     if sys.stdout.isatty():
         print_message(request, "-v prints all numbers.")

@@ -15,6 +15,8 @@ from truthcal.cli.output import print_message, print_result
 from truthcal.cli.request import Request
 from truthcal.core.parallel import WORTH_A_THREAD
 from truthcal.core.progress import progress
+from truthcal.io.files.class_rows import ClassColumns, load_classes
+from truthcal.io.files.find_files import find_sources
 from truthcal.kernels import jit
 
 _ROWS = 400
@@ -121,9 +123,15 @@ def _warmup_files(y: Any, p: Any, w: Any) -> list[Callable[[], Any]]:
             if isinstance(found, tc.SketchTable):
                 (loaded + found).total().atb()
             if isinstance(found, tc.SketchTable) and "y_true" not in columns:  # not with fractions
-                tc.assess_segments(found)
+                str(tc.assess_segments(found))  # computes intervals
+
+    def read_classes() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "classes.csv")
+            path.write_text("y,a,b\na,0.5,0.5\nb,0.5,0.5\n")
+            load_classes(find_sources(path), ClassColumns("y", ("a", "b"), {"": ("a", "b")}))
 
     if importlib.util.find_spec("pyarrow") is None:
         return []
     kinds: tuple[dict[str, str], ...] = ({}, {"sample_weight": "w"}, {"y_true": "half"})
-    return [partial(read, kind | by) for kind in kinds for by in ({}, {"by": "g"})]
+    return [read_classes, *(partial(read, kind | by) for kind in kinds for by in ({}, {"by": "g"}))]

@@ -139,9 +139,13 @@ def _as_numbers(column: Any, comparison: Comparison) -> tuple[Any, list[Any]]:
 
 
 def _floats(column: Any) -> Any:
+    """Convert numbers to float64; nan is missing."""
+    import pyarrow.compute
+
     if arrow().types.is_decimal(column.type):
         column = column.cast(arrow().string())  # a direct cast makes 0.09999999999999999 of 0.1
-    return column.cast(arrow().float64(), safe=False)
+    column = column.cast(arrow().float64(), safe=False)
+    return pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)
 
 
 def _texts_as_numbers(column: Any, comparison: Comparison, batch: _Batch) -> Any:

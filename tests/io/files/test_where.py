@@ -1,0 +1,317 @@
+"""Conditions of --where: the parser against SQLite, and columns of all types and formats."""
+
+import datetime
+import json
+import sqlite3
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truthcal.io.column_roles import ColumnRoles
+from truthcal.io.files.find_files import find_sources
+from truthcal.io.files.formats import PARQUET
+from truthcal.io.files.load import load
+from truthcal.io.files.source import Source
+from truthcal.io.files.where import parse_where
+from truthcal.io.files.where_rows import rows_where
+
+REGIONS = ["north", "South", "it's", "", None, "2018"]
+
+
+def rows_of(text, columns, **source):
+    """The rows of a record batch that meet a condition."""
+    record = pa.record_batch(columns)
+    return rows_where(record, Source("file.parquet", PARQUET, where=parse_where(text), **source)).tolist()
+
+
+# --- against SQLite ---------------------------------------------------------------------------------------------------
+
+numbers = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([0.5, -1.25, 2018]))
+texts = st.sampled_from(REGIONS)
+tables = st.lists(st.tuples(numbers, texts), min_size=1, max_size=8)
+
+
+def literal(value):
+    return repr(value) if not isinstance(value, str) else "'" + value.replace("'", "''") + "'"
+
+
+@st.composite
+def comparisons(draw):
+    column, values = draw(
+        st.sampled_from([("x", numbers.filter(lambda v: v is not None)), ('"a b"', texts.filter(bool))])
+    )
+    operator = draw(
+        st.sampled_from(
+            ["=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null", "flipped"]
+        )
+    )
+    if operator.endswith("null"):
+        return f"{column} {operator}"
+    if operator.endswith("in"):
+        return f"{column} {operator} ({', '.join(map(literal, draw(st.lists(values, min_size=1, max_size=3))))})"
+    value = literal(draw(values))
+    return f"{value} < {column}" if operator == "flipped" else f"{column} {operator} {value}"
+
+
+conditions = st.recursive(
+    comparisons(),
+    lambda inner: st.one_of(
+        st.builds("({})".format, inner),
+        st.builds("not {}".format, inner),
+        st.builds("{} and {}".format, inner, inner),
+        st.builds("{} OR {}".format, inner, inner),
+    ),
+    max_leaves=5,
+)
+
+
+@given(tables, conditions)
+def test_against_sqlite(table, condition):
+    connection = sqlite3.connect(":memory:")
+    connection.execute('CREATE TABLE t (k INTEGER, x REAL, "a b" TEXT)')
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(k, *row) for k, row in enumerate(table)])
+    expected = [k for (k,) in connection.execute(f"SELECT k FROM t WHERE {condition} ORDER BY k")]
+    connection.close()
+    x, text = zip(*table, strict=True)
+    columns = {
+        "x": pa.array([None if v is None else float(v) for v in x], pa.float64()),
+        "a b": pa.array(text, pa.string()),
+    }
+    assert rows_of(condition, columns) == expected
+
+
+# --- types of columns -------------------------------------------------------------------------------------------------
+
+DAYS = [datetime.date(2023, 12, 31), datetime.date(2024, 1, 1), None, datetime.date(2024, 6, 1)]
+TIMES = [None if day is None else datetime.datetime(day.year, day.month, day.day, 12) for day in DAYS]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2017, 2018, None, 2020], pa.int16()),
+        pa.array([2017, 2018, None, 2020], pa.uint64()),
+        pa.array([2017, 2018, float("nan"), 2020], pa.float32()),
+        pa.array([Decimal(2017), Decimal(2018), None, Decimal(2020)], pa.decimal128(10, 2)),
+        pa.array(["2017", " 2018", "", "2.02e3"]),
+        pa.array(["2017", "2018", "NA", "2020"]).dictionary_encode(),
+        pa.array(["2017", "2018", None, "2020"], pa.large_string()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_numbers(column):
+    assert rows_of("x >= 2018", {"x": column}) == [1, 3]
+    assert rows_of("x != 2018", {"x": column}) == [0, 3]
+    assert rows_of("x in (2017, 2020.0)", {"x": column}) == [0, 3]
+    assert rows_of("not x > 2017.5", {"x": column}) == [0]
+
+
+def test_large_integers_are_exact():
+    big = 2**53 + 1
+    assert rows_of(f"x = {big}", {"x": pa.array([big - 1, big], pa.int64())}) == [1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(DAYS, pa.date32()),
+        pa.array(TIMES, pa.timestamp("ns")),
+        pa.array(TIMES, pa.timestamp("s", "Europe/Berlin")),
+        pa.array([None if day is None else day.isoformat() for day in DAYS]),
+        pa.array([None if time is None else time.isoformat(" ") for time in TIMES]),
+        pa.array([None if time is None else time.isoformat() + "Z" for time in TIMES]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_times(column):
+    assert rows_of("x >= '2024-01-01'", {"x": column}) == [1, 3]
+    assert rows_of("x < '2024-06-01T00:00'", {"x": column}) == [0, 1]
+    assert rows_of("x in ('2024-06-01 12:00', '2024-06-01')", {"x": column}) == [3]
+
+
+def test_text_has_no_order_in_time_unless_it_is_iso():
+    column = pa.array(["31/12/2023", "2024-01-01"])
+    with pytest.raises(
+        ValueError, match=r"column 'x' of file.parquet holds text \('31/12/2023' at row 0\) that is not a date"
+    ):
+        rows_of("x >= '2024-01-01'", {"x": column})
+    assert rows_of("x = '2024-01-01'", {"x": column}) == [1]
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([True, False, None]), pa.array(["True", "false", ""]), pa.array(["1", "0", None])]
+)
+def test_true_and_false(column):
+    assert rows_of("x = true", {"x": column}) == [0]
+    assert rows_of("x != TRUE", {"x": column}) == [1]
+
+
+def test_partition_columns_are_the_same_for_all_rows():
+    partition = {"country": "fr", "day": datetime.date(2024, 1, 2), "none": None}
+    columns = {"x": pa.array([1, 2])}
+    for text, rows in [
+        ("country = 'fr'", [0, 1]),
+        ("country = 'de'", []),
+        ("day > '2024-01-01' and x = 2", [1]),
+        ("none is null", [0, 1]),
+    ]:
+        assert rows_of(text, columns, partition=partition) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message", "at"),
+    [
+        ("x > 5", pa.array(["5", "north"]), r"cannot be applied: column 'x' of file.parquet holds text \('north' at row 1\), which cannot be compared with a number. To compare it as text, use quotes: '5'.", 4),
+        ("x = '5'", pa.array([5]), "holds numbers, which cannot be compared with text; write 5 without quotes", 4),
+        ("x = 'five'", pa.array([5]), "holds numbers, which cannot be compared with text; compare it with a number", 4),
+        ("x = 'yes'", pa.array([True]), "holds true and false; compare it with one of these", 4),
+        ("x > true", pa.array([True]), "holds true and false; use = or !=", 0),
+        ("x = true", pa.array(["maybe"]), r"holds text \('maybe' at row 0\), which is neither true nor false", 4),
+        ("x > 2024", pa.array(DAYS), "holds times; compare it with a date such as '2024-01-31'", 4),
+        ("x > 'June'", pa.array(DAYS), "holds times; compare it with a date such as '2024-01-31'", 4),
+        ("x > '2024-01-01T00:00Z'", pa.array(TIMES), "holds times without a time zone; omit that of this time", 4),
+        ("x = 1", pa.array([[1]]), "holds values of type list<item: int64>, which cannot be compared", 0),
+    ],
+)  # fmt: skip
+def test_columns_that_cannot_be_compared(text, column, message, at):
+    with pytest.raises(ValueError, match=message) as error:
+        rows_of(text, {"x": column})
+    assert error.value.pointer == (text, at)
+
+
+# --- errors of the parser ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        ("", "is empty; write a condition, such as `season >= 2018`", 0),
+        ("x", "needs =, !=, <, <=, >, >=, in, or is null after 'x'", 1),
+        ("home team = 1", "needs =, .* after 'home'; put names with spaces or signs in double quotes", 5),
+        ("x >=", "needs a number, text in quotes, true or false here", 4),
+        ("x = north", "has the word 'north' here; put text in quotes: 'north'", 4),
+        ("x = null", "compares with null; write `is null` or `is not null`", 4),
+        ("x = 'a", "has a quote that is never closed", 4),
+        ("x >= 2024-01-31", "has a date without quotes; write '2024-01-31'", 5),
+        ("x = 1 && y = 2", "has '&&' here; write `and`", 6),
+        ("x = 1 y = 2", "has 'y' after a complete condition; join two by `and` or `or`", 6),
+        ("(x = 1", "needs a closing parenthesis here", 6),
+        ("x = 1)", r"has '\)' after a complete condition", 5),
+        ("x in 1", r"needs a list in parentheses after `in`: \(1, 2\)", 5),
+        ("x in (1 2)", "needs a comma or a closing parenthesis here", 8),
+        ("x in (1, 'a')", "mixes numbers and text in one list", 9),
+        ("x between 1 and 2", "does not know `between`; write `x >= 1 and x <= 2`", 2),
+        ("x like 'a%'", "does not know `like`; compare the whole text", 2),
+        ("1 = 2", "needs the name of a column here, since there is none on the left", 4),
+        ("= 2", "needs the name of a column here", 0),
+        ("x = 1 and", "needs the name of a column here", 9),
+        ("x # 1", "has '#' here", 2),
+        ("5x > 1", "has '5' here", 0),
+    ],
+)  # fmt: skip
+def test_errors_point_at_the_place(text, message, at):
+    with pytest.raises(ValueError, match=message) as error:
+        parse_where(text)
+    assert error.value.pointer == (text, at)
+
+
+def test_columns_of_a_condition():
+    where = parse_where("""a = 1 and ("b c" = 'x' or not `d` in ('y')) and a is null and "e""f" > "text" """)
+    assert where.columns == ("a", "b c", "d", 'e"f')
+    assert where.text_columns == {"b c", "d", 'e"f'}
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+N = 40
+TABLE = pa.table(
+    {
+        "y": pa.array([i % 2 for i in range(N)]),
+        "p": pa.array([(i + 0.5) / N for i in range(N)]),
+        "season": pa.array([2010 + i % 10 for i in range(N)]),
+        "region": pa.array([["north", "south"][i % 3 == 0] for i in range(N)]),
+        "day": pa.array([datetime.date(2024, 1, 1 + i % 28) for i in range(N)]),
+    }
+)
+
+
+def write(path):
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(TABLE, path, row_group_size=7)
+    elif path.suffix == ".arrow":
+        pyarrow.feather.write_feather(TABLE, path, chunksize=7)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, default=str) + "\n" for row in TABLE.to_pylist()))
+    else:
+        mark = {".csv": ",", ".tsv": "\t"}[path.suffix]
+        lines = [mark.join(TABLE.column_names), *(mark.join(map(str, row.values())) for row in TABLE.to_pylist())]
+        path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def loaded(paths, text):
+    where = parse_where(text)
+    sources = [Source(s.path, s.format, s.compression, s.partition, where=where) for s in find_sources(paths)]
+    return load(sources, ColumnRoles.of("y", "p", None, None, None))["p"], where
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.tsv", "f.parquet", "f.arrow", "f.jsonl"])
+def test_same_rows_from_all_formats(tmp_path, name):
+    path = write(tmp_path / name)
+    result, where = loaded(path, "season >= 2015 and region = 'north' and day < '2024-01-20'")
+    wanted = [
+        row for row in TABLE.to_pylist() if row["season"] >= 2015 and row["region"] == "north" and row["day"].day < 20
+    ]
+    assert result.p.tolist() == [row["p"] for row in wanted]
+    assert result.y.tolist() == [row["y"] for row in wanted]
+    assert where.rows == (N, len(wanted))
+    assert (
+        where.note
+        == f"kept {len(wanted)} of 40 rows (--where season >= 2015 and region = 'north' and day < '2024-01-20')."
+    )
+
+
+def test_rows_are_counted_in_all_files(tmp_path):
+    result, where = loaded([write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet")], "p < 0.25")
+    assert (result.n, where.rows) == (20, (80, 20))
+    with pytest.raises(ValueError, match="`where` keeps none of the 80 rows of these 2 files"):
+        loaded([tmp_path / "a.parquet", tmp_path / "b.parquet"], "season < 0")
+
+
+def test_integers_of_json_may_be_followed_by_fractions(tmp_path):
+    path = tmp_path / "f.jsonl"
+    path.write_text(
+        "".join(json.dumps({"y": 1, "p": 0.5, "x": i if i < 60_000 else i + 0.5}) + "\n" for i in range(100_000))
+    )
+    assert loaded(path, "x > 99998")[0].n == 2
+
+
+def test_errors_name_the_row_of_the_file(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("y,p,x\n0,0.5,1\n1,7,1\n1,0.5,2\n0,9,2\n")
+    with pytest.raises(ValueError, match=r"found 9.0 at row 3 of .*f.csv \(1 of 2 rows in this batch\)"):
+        loaded(path, "x = 2")
+
+
+def test_words_in_rows_that_are_left_out(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("y,p\n0,0.5\n1,0.25\nvoid,0.5\n1,unknown\n")
+    assert loaded(path, "y != 'void' and p != 'unknown'")[0].y.tolist() == [0, 1]
+    with pytest.raises(TypeError, match="must contain numbers; its type is text"):
+        loaded(path, "p != 'unknown'")
+
+
+def test_memory_does_not_keep_other_rows(tmp_path):
+    """Only the rows that are kept count for the limit of rows in memory."""
+    path = tmp_path / "f.parquet"
+    n = (1 << 20) + 10
+    table = pa.table({"y": np.arange(n) % 2, "p": np.full(n, 0.5), "k": np.arange(n)})
+    pyarrow.parquet.write_table(table, path)
+    assert loaded(path, "k < 1000")[0].exact
+    assert not loaded(path, "k >= 0")[0].exact
