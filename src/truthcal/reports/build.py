@@ -12,6 +12,7 @@ from truthcal.reports.arguments import (
     check_over_time,
     check_segments,
     check_texts,
+    own_parts,
     refuse_event_arguments,
 )
 from truthcal.reports.build_classes import build_classes
@@ -106,11 +107,11 @@ def report(
         Results of `assess`: of one model, or of up to 12 by name. All of them are of one event, or all of many classes;
         with many classes, `segments`, `over_time` and `exact_distcal` must be omitted.
     segments : SegmentTable, or mapping of str to SegmentTable, optional
-        Results of `assess_segments`; with several models, by the name of the model.
+        Results of `assess_segments`; with several models, by the name of the model. Default: those of the assessment.
     comparisons : mapping of (str, str) to Comparison, optional
         Results of `compare`, by the names of the two models, in the order in which they were compared.
     over_time : TimeAssessment, or mapping of str to TimeAssessment, optional
-        Results of `assess_over_time`; with several models, by the name of the model.
+        Results of `assess_over_time`; with several models, by the name of the model. Default: those of the assessment.
     title : str, optional
         The title of the page.
     provenance : mapping of str to str, optional
@@ -147,6 +148,7 @@ def report(
     names, classes = list(named), any(isinstance(found, MulticlassAssessment) for found in named.values())
     tables, pairs = check_segments(segments, names), check_comparisons(comparisons, names)
     windows = check_over_time(over_time, names)
+    tables, windows = own_parts(named, "segments") | tables, own_parts(named, "over_time") | windows
     check_texts(title, provenance, notes)
     if classes:
         refuse_event_arguments(segments=tables, over_time=windows, exact_distcal=exact_distcal)
