@@ -512,7 +512,9 @@ def test_bad_parameters_are_refused(arguments, error, message):
 
 @pytest.mark.parametrize("wrong", [tc.Sketch(), {"a": 1}, None, [0, 1]])
 def test_only_a_table_of_sketches_has_segments(wrong):
-    with pytest.raises(TypeError, match=r"`y_true` must be a SketchTable with .*; got .*\. For one Sketch use assess\."):
+    with pytest.raises(
+        TypeError, match=r"`y_true` must be a SketchTable with .*; got .*\. For one Sketch use assess\."
+    ):
         assess_segments(wrong)
 
 

@@ -119,7 +119,8 @@ def _name_of(column: object) -> str:
 def _as_column(values: object) -> NDArray[Any]:
     """Convert a column that defines segments to a vector; masked values are missing."""
     if isinstance(values, np.ma.MaskedArray):
-        return as_vector(np.ma.filled(values.astype(object), None), "by")
+        present = np.ma.getdata(values).astype(object)
+        return as_vector(np.where(np.ma.getmaskarray(values), None, present), "by")
     return as_vector(values, "by")
 
 
