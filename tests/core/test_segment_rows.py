@@ -75,6 +75,15 @@ def test_missing_values_are_a_segment():
     assert list(years) == [2020.0, 2021.0, 2022.0, None]
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_integers_with_missing_values_remain_integers(library):
+    module = pytest.importorskip(library)
+    listed = [None if k % 9 == 0 else int(year) for k, year in enumerate(YEAR)]
+    column = {"pandas": lambda: module.Series(listed, dtype="Int64"), "polars": lambda: module.Series(listed)}
+    table = segment_rows(Y, P, column.get(library, lambda: module.array(listed))())
+    assert [(key, type(key)) for key in table] == [(2020, int), (2021, int), (2022, int), (None, type(None))]
+
+
 def test_dates_and_categories():
     days = np.array(["2025-01-02", "2025-01-01"], "datetime64[D]")[YEAR % 2]
     assert list(segment_rows(Y, P, days)) == [date(2025, 1, 1), date(2025, 1, 2)]
