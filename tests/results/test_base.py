@@ -26,6 +26,10 @@ def table_of(*keys):
     return tc.SketchTable.from_sketches({key: tc.Sketch().update(Y, P) for key in keys}, by="g")
 
 
+def monitors():
+    return tc.MonitorTable(by="g").update(Y, P, np.array(["a", "b"])[np.arange(len(Y)) % 2])
+
+
 # Result -> how to compute it; computed when a test asks for it.
 MAKERS = {
     "Assessment": lambda: tc.assess(Y, P),
@@ -62,6 +66,15 @@ MAKERS = {
     "MulticlassAssessment": lambda: tc.assess(CLASS, CLASSES, n_resamples=199),
     "two classes": lambda: tc.assess(Y, np.column_stack([1.0 - P, P]), labels=[False, True]),
     "multilabel": lambda: tc.assess(CLASSES > 0.5, CLASSES, multilabel=True),
+    "Gate": lambda: tc.check(Y, P),
+    "Assessment with parts": lambda: tc.assess(Y, P, by=np.arange(200) % 3, time=np.arange(200)),
+    "MonitorStatus": lambda: tc.Monitor().update(Y, P).status(),
+    "MonitorSegments": lambda: monitors().status(),
+    "MeasureValue": lambda: compute("MeasureTable").rows[0],
+    "Validity": lambda: tc.validity(
+        "atb", constant=2, n_rows=[100, 400], populations={"one": [0.5]}, families=["shift"]
+    ),
+    "ValidityCurve": lambda: tc.validity_curve(P[:20], distances=[0.1, 0.2], n_simulations=20),
     "Confusion": lambda: compute("MulticlassAssessment").confusion,
     "ExpectedScore": lambda: tc.expected_score([0.2, 0.7], [0.2, 0.7], "atb"),
 }
@@ -75,6 +88,9 @@ ROWS = {
     "Audit": 2,
     "BiasBand": 2,
     "ScaleProfile": 6,
+    "MonitorSegments": 2,
+    "Validity": 2,
+    "ValidityCurve": 2,
 }
 COLUMNS = {"SmoothWitness": "q", "BiasCurve": "q", "ReliabilityCurve": "left", "ConsistencyBand": "q"}
 
@@ -94,6 +110,41 @@ def test_every_result_has_the_shared_methods(result):
     assert str(result).strip()
     assert result.to_markdown().strip()
     assert result._repr_html_().startswith("<")
+
+
+def test_every_exported_result_is_tested_here():
+    exported = [getattr(tc, name) for name in tc.__all__]
+    classes = {kind.__name__ for kind in exported if isinstance(kind, type) and issubclass(kind, Result)}
+    assert classes <= {type(compute(name)).__name__ for name in MAKERS}
+
+
+SHOWN = {
+    "Sketch": lambda: tc.Sketch().update(Y, P),
+    "empty SketchTable": lambda: tc.SketchTable(by="<g>"),
+    "SketchTable": lambda: tc.SketchTable.from_sketches({"<b>": tc.Sketch().update(Y, P)}, by="<g>"),
+    "Monitor": lambda: tc.Monitor().update(Y, P),
+    "MonitorTable": monitors,
+}
+
+
+@pytest.mark.parametrize("name", [*MAKERS, *SHOWN])
+def test_html_is_valid_and_has_no_colours(name):
+    """Notebooks are light or dark: colours are theirs."""
+    html5lib = pytest.importorskip("html5lib")
+    shown = (compute(name) if name in MAKERS else SHOWN[name]())._repr_html_()
+    html5lib.HTMLParser(strict=True).parseFragment(shown)
+    assert "color" not in shown
+    assert "background" not in shown
+    assert "<b>" not in shown
+    assert "<g>" not in shown
+
+
+@pytest.mark.parametrize(("name", "rows"), [("Sketch", None), ("SketchTable", 1), ("empty SketchTable", 0)])
+def test_sketches_have_frames(name, rows):
+    sketch = SHOWN[name]()
+    frame = sketch.frame()
+    assert list(frame.columns) == list(sketch.table())
+    assert len(frame) == (len(sketch.points()) if rows is None else rows)
 
 
 def test_to_dict_has_all_public_fields_in_plain_types(result):

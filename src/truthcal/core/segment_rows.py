@@ -116,11 +116,19 @@ def _name_of(column: object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _as_column(values: object) -> NDArray[Any]:
-    """Convert a column that defines segments to a vector; masked values are missing."""
+def _as_column(values: Any) -> NDArray[Any]:
+    """Convert a column that defines segments to a vector; masked values are missing. Integers remain integers."""
     if isinstance(values, np.ma.MaskedArray):
-        return as_vector(np.ma.filled(values.astype(object), None), "by")
-    return as_vector(values, "by")
+        present = np.ma.getdata(values).astype(object)
+        present[np.ma.getmaskarray(values)] = None
+        return as_vector(present, "by")
+    column = as_vector(values, "by")
+    kind = str(getattr(values, "dtype", getattr(values, "type", ""))).lower()  # of pandas and polars, or of pyarrow
+    if column.dtype.kind == "f" and kind.startswith(("int", "uint")):  # with missing values, numpy has floats
+        listed = values.to_pylist() if hasattr(values, "to_pylist") else values.to_list()
+        column = np.empty(len(listed), object)
+        column[:] = listed
+    return column
 
 
 def refuse_beside_table(**arguments: object) -> None:

@@ -23,6 +23,7 @@ from truthcal.core.parallel import in_parts
 from truthcal.core.params import check_power_of_two
 from truthcal.core.points import Points
 from truthcal.kernels import buckets
+from truthcal.results.base import Tabular
 from truthcal.results.measures import AtbSummary, Bounded, DistanceBracket
 from truthcal.results.text import count
 
@@ -34,7 +35,7 @@ _CHUNK = 1 << 16
 _GROUP_ROWS = 1 << 20
 
 
-class Sketch(BinaryFile):
+class Sketch(Tabular, BinaryFile):
     """Rows reduced to a few sums per bucket of predictions: fixed memory, mergeable, certified.
 
     Add rows in any number of updates, on any number of machines, and merge the sketches. ATB comes with bounds that

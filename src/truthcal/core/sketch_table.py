@@ -23,6 +23,7 @@ from truthcal.core.points import PointGroups, Points
 from truthcal.core.segment_groups import SegmentGroups
 from truthcal.core.sketch import Sketch, cells_are_possible, refuse_other_grid, refuse_other_groups
 from truthcal.kernels import buckets
+from truthcal.results.base import Tabular
 from truthcal.results.measures import BoundedArray
 from truthcal.results.text import Page, Table, count, more_rows, number
 
@@ -35,7 +36,7 @@ _SHOWN = 20
 _BLOCK = 1 << 18
 
 
-class SketchTable(BinaryFile, Mapping[Any, Sketch]):
+class SketchTable(Tabular, BinaryFile, Mapping[Any, Sketch]):
     """One `Sketch` per group of rows: a mapping from groups to sketches, with statistics of all groups at once.
 
     Only filled buckets are stored, so thousands of small groups need little memory. Groups are sorted: numbers, text,
@@ -386,9 +387,13 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
         return f"{count(len(self), 'group')}{by}, {count(int(self.n.sum()), 'row')}"
 
     def __str__(self) -> str:
-        title = self._size(f" by {', '.join(self.by)}")
-        if not self:
-            return title
+        return self._page().text() if self else self._size(f" by {', '.join(self.by)}")
+
+    def _repr_html_(self) -> str:
+        return self._page().html() if self else super()._repr_html_()
+
+    def _page(self) -> Page:
+        """Return the table of the largest groups."""
         table = self.table()
         rows = []
         for g in np.argsort(-table["n"], kind="stable")[:_SHOWN]:
@@ -397,7 +402,7 @@ class SketchTable(BinaryFile, Mapping[Any, Sketch]):
             rows.append([*map(printed, self._keys[g]), *numbers])
         header, first = [*self.by, "rows", "bias", "ATB", "noise floor"], len(self.by)
         lines = Table(header, rows, right=range(first, first + 4))
-        return Page(title, lines, more_rows(len(self), _SHOWN)).text()
+        return Page(self._size(f" by {', '.join(self.by)}"), lines, more_rows(len(self), _SHOWN))
 
     # --- files -----------------------------------------------------------------------------------------------------
 

@@ -60,23 +60,31 @@ def summarize(
     sketch_many: bool = False,
     groups: object = None,
 ) -> Sample | Sketch:
-    """Check rows and sort them, or return the sketch that was passed in their place.
+    """Check rows and sort them, or return the sketch that was passed in their place, or the sample of an assessment.
 
     Fractional outcomes are rejected if `binary`, and the summary then has `neighbour_z`. If `sketch_many`, more than
     2^15 rows are not sorted but reduced to a sketch, unless its buckets are too coarse for these predictions. With
     `groups`, which says which rows belong together, the summary has `group_sums` instead of `neighbour_z`.
     """
+    if isinstance(y_true, Sample):
+        return y_true
     sketch = given_sketch(y_true, y_proba, sample_weight, pos_label, groups)
-    if sketch is None and groups is not None:
-        summary = summarize(y_true, y_proba, sample_weight, pos_label, binary=binary, sketch_many=sketch_many)
-        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
-        summary.group_sums = group_rows(summary.points(), rows, groups, y_proba, sample_weight)
-        summary.neighbour_z = None
-        return summary
     if sketch is not None:
         if binary:
             refuse_fractional_buckets(sketch.points())
         return sketch
+    summary = _summarize_rows(y_true, y_proba, sample_weight, pos_label, binary, sketch_many)
+    if groups is not None:
+        rows = check_rows(y_true, y_proba, sample_weight, pos_label)
+        summary.group_sums = group_rows(summary.points(), rows, groups, y_proba, sample_weight)
+        summary.neighbour_z = None
+    return summary
+
+
+def _summarize_rows(
+    y_true: object, y_proba: object, sample_weight: object, pos_label: object, binary: bool, sketch_many: bool
+) -> Sample | Sketch:
+    """Check rows, and summarize them by a sample or, if they are many, by a sketch."""
     truth, proba, *weight = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
     w = weight[0] if weight else None
     if sketch_many and len(proba) > TOO_MANY_TO_SORT:

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.checks import check_report, invalid, is_missing_object, read_only
+from truthcal.core.checks import check_report, read_only
 from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import run_tasks
-from truthcal.core.params import check_counts, check_number, check_whole, shown
+from truthcal.core.params import check_counts, check_number, check_whole
 from truthcal.core.points import information_axis
 from truthcal.core.sample import Sample
 from truthcal.kernels import ubse as kernel
 from truthcal.measures.atb import atb_of
+from truthcal.measures.binning_checks import check_binning, check_draw, check_edges
 
 _WIDTHS = tuple(0.5**k for k in range(6))
 
@@ -114,7 +115,7 @@ class FixedBins(Binning):
     edges: Iterable[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", _check_edges(self.edges))
+        object.__setattr__(self, "edges", check_edges(self.edges))
 
     def ubse_of(self, sample: Sample) -> float:
         """Squared sums of the bins."""
@@ -228,9 +229,9 @@ def ubse(
 def _ubse_of(sample: Sample, binning: BinningLike) -> float:
     if isinstance(binning, Binning):
         return binning.ubse_of(sample)
-    _check_binning(binning)
+    check_binning(binning)
     p = read_only(sample.p.astype(np.float64))
-    values = [_ubse_of_labels(sample, _check_draw(draw, p)) for draw in _binning_draws(binning(p))]
+    values = [_ubse_of_labels(sample, check_draw(draw, p)) for draw in _binning_draws(binning(p))]
     if not values:
         raise ValueError("`binning` returned no draws; it must return labels, or at least one draw of them.")
     return math.fsum(values) / len(values)
@@ -452,54 +453,3 @@ def expected_ubse(report: object, truth: object, binning: BinningLike = _ATB, *,
     sample = Sample.from_checked(check_report(report, truth, sample_weight))
     noise = (binning if isinstance(binning, Binning) else _ATB).noise_of(sample, sample.y)
     return _ubse_of(sample, binning) + noise
-
-
-def _check_binning(binning: object) -> None:
-    """Reject a binning of UBSE that is not a function of the predictions."""
-    if isinstance(binning, type):
-        problem = f"is the class {binning.__name__}; pass an instance, {binning.__name__}(...)."
-        raise invalid("binning", problem, TypeError)
-    if not callable(binning):
-        rule = "must be a Binning such as ShiftedGrid(0.1), or a function of the predictions"
-        reason = "Precomputed labels are not accepted, because they could depend on the outcomes: pass lambda p: ..."
-        raise invalid("binning", f"{rule}; got {type(binning).__name__}. {reason} instead.", TypeError)
-
-
-def _check_draw(labels: Any, p: NDArray[np.float64]) -> NDArray[Any]:
-    """Check one draw of a user's UBSE binning: a label for each prediction, the same for ties.
-
-    A sorted sample orders ties by their outcomes, so labels that split them could depend on the outcomes.
-    """
-    rows = len(p)
-    try:
-        array = np.asarray(labels)
-    except ValueError:
-        array = np.empty(0)
-    if array.shape != (rows,):
-        draw = f"an array of shape {array.shape}" if array.ndim else type(labels).__name__
-        several = f"several such draws (an iterator of them, or an array of shape (draws, {rows}))"
-        rule = f"must return one label for each of the {rows} predictions, or {several}"
-        raise invalid("binning", f"{rule}; one draw was {draw}.")
-    missing = is_missing_object(array) if array.dtype.kind == "O" else array != array  # only nan differs from itself
-    if missing.any():
-        raise invalid("binning", "returned a missing label (nan or None); it must label every prediction.")
-    split = (array[1:] != array[:-1]) & (p[1:] == p[:-1])
-    if split.any():
-        problem = f"gave equal predictions ({p[int(split.argmax())]:g}) different labels"
-        cure = "For bins of equal count use QuantileBins, which splits ties fairly."
-        raise invalid("binning", f"{problem}; a binning may depend on the predictions alone. {cure}")
-    return array
-
-
-def _check_edges(edges: Any) -> tuple[float, ...]:
-    """Check the edges of `FixedBins`: increasing numbers in [0, 1]."""
-    try:
-        cuts = np.asarray(list(edges), dtype=np.float64)
-    except (TypeError, ValueError):
-        cuts = np.empty((0, 0))
-    if cuts.ndim != 1:
-        problem = f"must be a list of numbers; got {shown(edges)}. For ten equal bins: np.linspace(0, 1, 11)."
-        raise invalid("edges", problem, TypeError)
-    if not (((cuts >= 0) & (cuts <= 1)).all() and (np.diff(cuts) > 0).all()):
-        raise invalid("edges", f"must lie in [0, 1] and increase; got {cuts.tolist()}.")
-    return tuple(cuts.tolist())

@@ -376,6 +376,9 @@ class Monitor(BinaryFile):
 
     # --- files -----------------------------------------------------------------------------------------------------
 
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
+
     def to_bytes(self) -> bytes:
         """Return the monitor in truthcal's file format: compressed, versioned, checksummed, no pickle."""
         meta = {

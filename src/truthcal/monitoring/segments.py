@@ -231,6 +231,9 @@ class MonitorTable(BinaryFile, Mapping[Any, Monitor]):
 
     # --- files -----------------------------------------------------------------------------------------------------
 
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
+
     def to_bytes(self) -> bytes:
         """Return the table in truthcal's file format: compressed, versioned, checksummed, no pickle."""
         keys = ordered_keys(list(self._monitors))[0]

@@ -1,10 +1,9 @@
-"""The Display of each kind of result: `result.plot()` looks it up here."""
+"""The Display of each kind of result: `plot` of a result looks it up here."""
 
 from collections.abc import Callable
 from typing import Any
 
 from truthcal.core.checks import invalid
-from truthcal.measures.reliability import consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots.bias_curve import BiasCurveDisplay
 from truthcal.plots.binned_reliability import BinnedReliabilityDisplay
 from truthcal.plots.display import Display
@@ -23,37 +22,33 @@ from truthcal.results.over_time import TimeAssessment
 from truthcal.results.power import Validity
 from truthcal.results.segments import SegmentTable
 
-_SEED = 0
+
+def plot_result(result: Any, ax: Any, options: dict[str, Any]) -> Any:
+    """Plot a result that has a method `plot`, with the Display of its kind."""
+    if isinstance(result, Gate):
+        return plot_result(result.assessment, ax, options)
+    if isinstance(result, Assessment):
+        return _plot_assessment(result, ax, options)
+    return _DISPLAYS[type(result)](result).plot(ax, **options)
 
 
-def display_of(result: Any) -> Display:
-    """Return the Display of a result that has a method `plot`, not yet drawn."""
-    return _DISPLAYS[type(result)](result)
-
-
-def _of_assessment(found: Assessment) -> ReliabilityDisplay:
-    summary = found._summary
-    if summary is None:
+def _plot_assessment(found: Assessment, ax: Any, options: dict[str, Any]) -> Display:
+    if found._summary is None:
         problem = "has no rows or sketch to draw a curve from, because truthcal.assess did not return it"
-        raise invalid(
-            "assessment", f"{problem} (it may be a copy). Call truthcal.assess again.", subject="the assessment"
-        )
-    return ReliabilityDisplay(
-        reliability_curve_of(summary), consistency_band_of(summary, rng=_SEED), density_of(summary)
-    )
+        subject = "the assessment"
+        raise invalid("assessment", f"{problem} (it may be a copy). Call truthcal.assess again.", subject=subject)
+    return ReliabilityDisplay.from_predictions(found._summary, ax=ax, **options)
 
 
-def _of_curve(curve: ReliabilityCurve) -> Display:
+def _display_of_curve(curve: ReliabilityCurve) -> Display:
     return ReliabilityDisplay(curve) if curve.strategy == "isotonic" else BinnedReliabilityDisplay(curve)
 
 
-_DISPLAYS: dict[type, Callable[[Any], Display]] = {
-    Assessment: _of_assessment,
+_DISPLAYS: dict[type, Callable[[Any], Any]] = {
     MulticlassAssessment: lambda found: SegmentsDisplay(found.classes),
-    Gate: lambda gate: display_of(gate.assessment),
     SegmentTable: SegmentsDisplay,
     TimeAssessment: OverTimeDisplay,
-    ReliabilityCurve: _of_curve,
+    ReliabilityCurve: _display_of_curve,
     BiasCurve: BiasCurveDisplay,
     ScaleProfile: ScaleProfileDisplay,
     SmoothWitness: SmoothWitnessDisplay,

@@ -69,6 +69,12 @@ def refuse_event_arguments(**arguments: Any) -> None:
         )
 
 
+def own_parts(assessments: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the parts that assessments have themselves, `segments` or `over_time`, by the name of the model."""
+    parts = {model: getattr(found, name, None) for model, found in assessments.items()}
+    return {model: part for model, part in parts.items() if part is not None}
+
+
 def check_segments(segments: Any, names: Sequence[str]) -> dict[str, SegmentTable]:
     """Check the argument `segments`; return the tables by the name of the model."""
     return _check_by_model(segments, names, "segments", SegmentTable, "assess_segments")

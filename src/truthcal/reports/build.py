@@ -16,6 +16,7 @@ from truthcal.reports.arguments import (
     check_over_time,
     check_segments,
     check_texts,
+    own_parts,
     refuse_event_arguments,
 )
 from truthcal.reports.assessed import assessed_models
@@ -144,13 +145,13 @@ def report(
     sample_weight, pos_label, groups, labels, hard, multilabel
         As for `assess`, beside `y_proba`.
     segments : SegmentTable, or mapping of str to SegmentTable, optional
-        Results of `assess_segments`; with several models, by the name of the model. Only for predictions of one event,
-        as are `over_time` and `exact_distcal`.
+        Results of `assess_segments`; with several models, by the name of the model. Default: those of the assessment.
+        Only for predictions of one event, as are `over_time` and `exact_distcal`.
     comparisons : ComparisonTable, or mapping of (str, str) to Comparison, optional
         The result of `compare_models`; or results of `compare`, by the names of the two models, in the order in which
         they were compared. P-values are adjusted for the number of pairs.
     over_time : TimeAssessment, or mapping of str to TimeAssessment, optional
-        Results of `assess_over_time`; with several models, by the name of the model.
+        Results of `assess_over_time`; with several models, by the name of the model. Default: those of the assessment.
     title : str, optional
         The title of the page.
     group_name : str, optional
@@ -194,7 +195,8 @@ def report(
         y_true, comparisons = models_of(fix)
     named, compared = assessed_models(y_true, y_proba, options, compare=comparisons is None)
     names, classes = list(named), any(isinstance(found, MulticlassAssessment) for found in named.values())
-    tables, windows = check_segments(segments, names), check_over_time(over_time, names)
+    tables = own_parts(named, "segments") | check_segments(segments, names)
+    windows = own_parts(named, "over_time") | check_over_time(over_time, names)
     pairs, figures = compared or check_comparisons(comparisons, names), Figures()
     if classes:
         refuse_event_arguments(segments=tables, over_time=windows, exact_distcal=exact_distcal)

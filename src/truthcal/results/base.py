@@ -12,7 +12,24 @@ from truthcal.results import text
 from truthcal.results.column_width import wrap_lines
 
 
-class Result:
+class Tabular:
+    """Mixin of objects with a method `table`: data frames, and HTML in notebooks."""
+
+    __slots__ = ()
+
+    def table(self) -> dict[str, Any]:
+        """Return columns of equal length."""
+        raise NotImplementedError
+
+    def frame(self) -> Any:
+        """Return `table` as a data frame: of pandas if installed, else of polars, else of pyarrow."""
+        return data_frame(self.table())
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space:pre-wrap">{html.escape(str(self))}</pre>'
+
+
+class Result(Tabular):
     """Base of all results, which are frozen dataclasses: `print` shows words, the methods below return the values."""
 
     __slots__ = ()
@@ -31,10 +48,6 @@ class Result:
             return {name: getattr(self, name) for name in self._columns if getattr(self, name) is not None}
         return one_row(self.to_dict())
 
-    def frame(self) -> Any:
-        """Return `table` as a data frame: of pandas if installed, else of polars, else of pyarrow."""
-        return data_frame(self.table())
-
     def __repr__(self) -> str:  # of classes with @dataclass(repr=False)
         return str(self)
 
@@ -45,9 +58,6 @@ class Result:
     def to_markdown(self) -> str:
         """Return the printed text in Markdown."""
         return text.bold_first_line(str(self))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 class Plotted:
@@ -63,7 +73,7 @@ class Plotted:
         ax : matplotlib Axes, optional
             Axes to draw into; a new figure by default.
         **options
-            Passed to `plot` of the Display.
+            Passed to `plot` of the Display; of an assessment, to `ReliabilityDisplay.from_predictions`.
 
         Returns
         -------
@@ -72,7 +82,7 @@ class Plotted:
         """
         # Plots are above results, which they store: loaded when one is drawn.
         plots = importlib.import_module("truthcal.plots.of_results")
-        return plots.display_of(self).plot(ax, **options)
+        return plots.plot_result(self, ax, options)
 
 
 class PageResult(Result):

@@ -1,5 +1,6 @@
 """The result of `check`: pass, fail or too little data, with the reasons and the assessment behind them."""
 
+import html
 import math
 from dataclasses import dataclass
 
@@ -101,6 +102,10 @@ class Gate(Plotted, Result):
         """Verdict and evidence in Markdown, for a pull request or a job summary."""
         segments = [] if self.segments is None else [self.segments.to_markdown()]
         return "\n\n".join([escape_markdown(self.verdict), self.assessment.to_markdown(), *segments])
+
+    def _repr_html_(self) -> str:
+        segments = "" if self.segments is None else self.segments._repr_html_()
+        return f"<p><strong>{html.escape(self.verdict)}</strong></p>{self.assessment._repr_html_()}{segments}"
 
     def __str__(self) -> str:
         return "\n\n".join([self.verdict, str(self.assessment), *word_parts(self.segments, None)])

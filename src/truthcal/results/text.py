@@ -254,11 +254,14 @@ class Table:
 
     def html(self) -> str:
         """Return the table in HTML, with escaped cells; the first cell of each row is its header."""
-        lines = ["".join(f"<th>{html.escape(' '.join(cell.split()))}</th>" for cell in self.header)]
-        for name, *cells in self.rows:
-            start = f'<th scope="row" style="text-align:left">{html.escape(name)}</th>'
-            pairs = ((html.escape(c), "right" if k in self.right else "left") for k, c in enumerate(cells, 1))
-            lines.append(start + "".join(f'<td style="text-align:{side}">{cell}</td>' for cell, side in pairs))
+        sides = [f'style="text-align:{"right" if k in self.right else "left"}"' for k in range(len(self.header))]
+        header = [html.escape(" ".join(cell.split())) for cell in self.header]
+        lines = ["".join(f"<th {side}>{cell}</th>" for cell, side in zip(header, sides, strict=True))]
+        for row in self.rows:
+            name, *cells = (html.escape(cell) for cell in row)
+            start = f'<th scope="row" {sides[0]}>{name}</th>'
+            pairs = zip(cells, sides[1:], strict=True)
+            lines.append(start + "".join(f"<td {side}>{cell}</td>" for cell, side in pairs))
         return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines[0 if self.show_header else 1 :])}</table>"
 
 
