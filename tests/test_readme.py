@@ -45,11 +45,14 @@ def test_examples_print_what_the_readme_shows():
         assert run(code, names) == shown_after(code)
 
 
-@pytest.mark.parametrize("name", ["inference", "classes", "groups", "monitoring", "rare-events", "torch"])
-def test_examples_print_what_the_guide_shows(name):
+@pytest.mark.parametrize(
+    "name", ["inference", "classes", "groups", "monitoring", "rare-events", "recalibration", "torch"]
+)
+def test_examples_print_what_the_guide_shows(name, tmp_path, monkeypatch):
     page, names = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), {}
     for library in recipes.libraries(page):
         pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
     for code in blocks("python", page):
         assert run(code, names) == shown_after(code, page)
 

@@ -88,6 +88,7 @@ from .measures.ubse import shifted_grid_ubse as shifted_grid_ubse
 from .measures.ubse import ubse as ubse
 from .monitoring.monitor import Monitor as Monitor
 from .monitoring.segments import MonitorTable as MonitorTable
+from .recalibration.recalibrate import recalibrate as recalibrate
 from .recalibration.recalibration import Recalibration as Recalibration
 from .reports.build import Report as Report
 from .reports.build import report as report
@@ -132,6 +133,5 @@ from .results.segments import SegmentTable as SegmentTable
 from .results.tests import CalibrationTest as CalibrationTest
 from .results.tests import LinearTimeTest as LinearTimeTest
 from .results.worst_stretch import WorstStretch as WorstStretch
-from .sklearn.recalibrate import recalibrate as recalibrate
 
 __version__: str

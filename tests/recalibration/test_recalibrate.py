@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy import special
 from support.simulation import REPEATS, assert_covered
 
 import truthcal as tc
-from truthcal.sklearn.map_fitting import CellSums, fit_map
+from truthcal.recalibration.map_fitting import CellSums, fit_map
 
 METHODS = ("identity", "temperature", "platt", "beta", "isotonic")
 
@@ -351,3 +352,9 @@ def test_gains_are_as_large_as_reported(slope, shift):
     assert_covered(hits, changed, "gain", coverage=0.93)
     assert_covered(changed - too_good, changed, "too good", coverage=0.99)
     assert_covered(changed - wrong, changed, "calibrated after", coverage=0.88)
+
+
+def test_without_scikit_learn_the_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.isotonic", None)
+    with pytest.raises(ImportError, match=r"`recalibrate` needs scikit-learn: pip install 'truthcal\[sklearn\]'\."):
+        tc.recalibrate(*rows(200, 1.6), method="isotonic")

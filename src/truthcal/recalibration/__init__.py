@@ -1,1 +1,1 @@
-"""Fitted recalibration maps and the result of `recalibrate`. The maps are fitted in `truthcal.sklearn`."""
+"""Recalibration: maps from predicted to recalibrated probabilities, and how they are fitted and chosen."""

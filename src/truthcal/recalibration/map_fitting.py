@@ -1,18 +1,13 @@
 """Fit recalibration maps with scikit-learn's estimators, on cells of neighbouring predictions."""
 
+import importlib
 import warnings
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.recalibration.maps import LEAST, IdentityMap, InterpolatedMap, LogisticMap, RecalibrationMap
-
-try:
-    from sklearn.isotonic import IsotonicRegression
-    from sklearn.linear_model import LogisticRegression
-except ImportError:
-    raise ImportError("`recalibrate` needs scikit-learn: pip install 'truthcal[sklearn]'.") from None
 
 _Array = NDArray[np.float64]
 
@@ -71,6 +66,14 @@ def fit_map(method: str, cells: Cells) -> RecalibrationMap | None:
     return _fit_isotonic(cells) if method == "isotonic" else _fit_logistic(method, cells)
 
 
+def _scikit_learn(module: str) -> Any:
+    """Import a module of scikit-learn, which is not needed to apply a map, or raise an error that says how to get it."""
+    try:
+        return importlib.import_module(f"sklearn.{module}")
+    except ImportError:
+        raise ImportError("`recalibrate` needs scikit-learn: pip install 'truthcal[sklearn]'.") from None
+
+
 def _fit_logistic(method: str, cells: Cells) -> LogisticMap:
     """Fit the coefficients by maximum likelihood; one that would make the map decrease is set to 0."""
     p = np.clip(cells.p, LEAST, 1.0 - LEAST)
@@ -91,7 +94,9 @@ def _logistic_regression(x: _Array, cells: Cells, intercept: bool) -> tuple[_Arr
     w = np.concatenate([cells.events, cells.others])
     some, n = w > 0.0, len(cells.p)
     y = np.arange(2 * n) < n
-    model = LogisticRegression(C=np.inf, fit_intercept=intercept, solver="newton-cholesky", tol=1e-8)
+    model = _scikit_learn("linear_model").LogisticRegression(
+        C=np.inf, fit_intercept=intercept, solver="newton-cholesky", tol=1e-8
+    )
     with warnings.catch_warnings():
         # If predictions separate events from the rest, the slope grows until the solver stops; results are clipped.
         warnings.simplefilter("ignore")
@@ -103,6 +108,6 @@ def _fit_isotonic(cells: Cells) -> InterpolatedMap:
     """Fit isotonic regression, which may return 0 or 1, and move these ends inwards as one more row would."""
     w = cells.events + cells.others
     least = 1.0 / (float(np.sum(w)) + 2.0)  # weights have mean 1
-    model = IsotonicRegression(y_min=least, y_max=1.0 - least, out_of_bounds="clip")
+    model = _scikit_learn("isotonic").IsotonicRegression(y_min=least, y_max=1.0 - least, out_of_bounds="clip")
     model.fit(cells.p, cells.events / w, w)
     return InterpolatedMap(tuple(model.X_thresholds_.tolist()), tuple(model.y_thresholds_.tolist()))

@@ -17,12 +17,12 @@ from truthcal.core.params import check_choice, check_level, check_rng, check_who
 from truthcal.inference.assess import assess
 from truthcal.inference.comparison import compare
 from truthcal.inference.paired import paired_mean
+from truthcal.recalibration.map_fitting import CellSums, fit_map
 from truthcal.recalibration.maps import LEAST, METHODS
 from truthcal.recalibration.recalibration import Recalibration
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import ComparisonRow
 from truthcal.results.recalibration import Candidate, RecalibrationComparison
-from truthcal.sklearn.map_fitting import CellSums, fit_map
 
 _Array = NDArray[np.float64]
 
