@@ -67,7 +67,7 @@ def fit_map(method: str, cells: Cells) -> RecalibrationMap | None:
 
 
 def _scikit_learn(module: str) -> Any:
-    """Import a module of scikit-learn, which is not needed to apply a map, or raise an error that says how to get it."""
+    """Import a module of scikit-learn for a fit, or raise an error that says how to install it."""
     try:
         return importlib.import_module(f"sklearn.{module}")
     except ImportError:
