@@ -35,10 +35,11 @@ def shown_after(code, page=README):
 def test_examples_print_what_the_readme_shows():
     import truthcal as tc
 
-    verdict, classes, sketch, *others = blocks("python")
+    verdict, classes, recalibration, sketch, *others = blocks("python")
     names = {}
     assert run(verdict, names) == shown_after(verdict)
     assert run(classes, names).rstrip() == shown_after(classes).rstrip()
+    assert run(recalibration, names) == shown_after(recalibration)
     assert run(sketch, {"tc": tc}).strip() == sketch.rsplit("# ", 1)[1].strip()
     assert len(others) == 2
     for code in others:

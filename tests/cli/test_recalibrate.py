@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from scipy import special
+from support.cli import valid
 
 import truthcal as tc
 
@@ -40,7 +41,7 @@ def test_prints_and_stores_what_the_library_finds(quick, train, table, tmp_path)
 def test_options_are_passed_on(quick, train, table):
     y, p, users = table
     options = ["--group", "user", "--method", "beta", "--seed", "3", "--confidence-level", "0.9"]
-    content = json.loads(quick("recalibrate", train, "--proba", "score", "--label", "clicked", *options, "--json").out)
+    content = valid(quick("recalibrate", train, "--proba", "score", "--label", "clicked", *options, "--json").out)
     fix = tc.recalibrate(y, p, groups=users, method="beta", rng=3, confidence_level=0.9)
     assert content["schema"] == "truthcal/recalibrate/1"
     assert content["recalibration"]["map"] == fix.map.to_dict()
