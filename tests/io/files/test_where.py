@@ -211,8 +211,8 @@ def test_columns_that_cannot_be_compared(text, column, message, at):
         ("1 = 2", "needs the name of a column here, since there is none on the left", 4),
         ("= 2", "needs the name of a column here", 0),
         ("x = 1 and", "needs the name of a column here", 9),
-        ("x # 1", "has '#' here", 2),
-        ("5x > 1", "has '5' here", 0),
+        ("x # 1", "does not know '#'; put names with spaces or signs in double quotes", 2),
+        ("5x > 1", "does not know '5'; put names with spaces or signs in double quotes", 0),
     ],
 )  # fmt: skip
 def test_errors_point_at_the_place(text, message, at):

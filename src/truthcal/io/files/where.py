@@ -158,10 +158,10 @@ class _Parser:
         while at < len(self._text):
             match = _TOKENS.match(self._text, at)
             if match is None:
-                letter = self._text[at]
-                raise self._error(
-                    at, "has a quote that is never closed." if letter in "'\"`" else f"has {letter!r} here."
-                )
+                letter, unknown = self._text[at], "put names with spaces or signs in double quotes."
+                is_quote = letter in "'\"`"
+                problem = "has a quote that is never closed." if is_quote else f"does not know {letter!r}; {unknown}"
+                raise self._error(at, problem)
             if match.lastgroup == "date":
                 raise self._error(at, f"has a date without quotes; write '{match[0]}'.")
             if match[0] in _OTHERS:

@@ -55,13 +55,14 @@ def rows_to_preview_where(columns: Mapping[str, Sequence[Any]], n: int, source: 
 def require_where_columns(source: Source, names: Sequence[str]) -> None:
     """Raise an error that points at a column of the condition that its source does not have."""
     where = source.where
-    known = {*names, *source.partition}
+    in_path = [name for name in source.partition if name not in names]
+    known = {*names, *in_path}
     for comparison in where.comparisons if where is not None else []:
         if where is not None and comparison.column not in known:
             close = closest_name(comparison.column, list(known))
             suggestion = f" Did you mean {shown(close)}?" if close else ""
             problem = f"names the column {comparison.column!r}, which {source} does not have."
-            raise where.error(comparison.at, f"{problem}{suggestion} It has {list_shown(list(names))}.")
+            raise where.error(comparison.at, f"{problem}{suggestion} It has {list_shown([*names, *in_path])}.")
 
 
 class _Batch:
