@@ -148,8 +148,8 @@ def reliability_curve_of(
         across = _bin_of(points.low, n_bins) != _bin_of(points.high, n_bins)
         straddling = float(np.sum(points.weight[across]) / points.total)
     columns, band = _curve_columns(bins, uniform), _bin_band(bins, rows_of, level, simultaneous)
-    facts = n_bins - len(starts), 0, straddling, summary.sketched, simultaneous
-    return ReliabilityCurve(*columns, *band, strategy, level, *facts)
+    empty, sketched = n_bins - len(starts), summary.sketched
+    return ReliabilityCurve(*columns, *band, strategy, level, empty, 0, straddling, sketched, simultaneous)
 
 
 def _binned_curve_of_rows(
@@ -337,9 +337,9 @@ def consistency_band(
     drawn as a binomial's with the same mean and variance. O(n log n) for the sort, then 0.2 s by default, whatever n.
 
     For the simultaneous band, half of the drawn fits give `low` and `high` at each `q`. The other half gives the factor
-    by which their distances from the median, on the scale of arcsin(sqrt(fit)), are enlarged: the smallest one for which
-    the band holds enough whole fits. A curve of calibrated predictions leaves it anywhere with a probability of at most
-    1 - confidence_level, on average over the random draws.
+    by which their distances from the median, on the scale of arcsin(sqrt(fit)), are enlarged: the smallest one for
+    which the band holds enough whole fits. A curve of calibrated predictions leaves it anywhere with a probability of
+    at most 1 - confidence_level, on average over the random draws.
 
     Rows are assumed to be independent: there is no `groups`, since what rows of a group have in common shows only in
     their outcomes. A report of an assessment with `groups` has the band of grouped rows.
@@ -420,4 +420,5 @@ def _typical_end(ranked: _Array, level: float) -> _Array:
     """Upper end of the isotonic fits at each point: a quantile or, if it is the median, the median of larger fits."""
     above = np.count_nonzero(ranked > ranked[len(ranked) // 2], axis=0)
     rank = np.minimum(max(math.floor((len(ranked) + 1) * (1.0 - level) / 2.0), 1), (above + 1) // 2)
-    return np.take_along_axis(ranked, len(ranked) - np.maximum(rank, 1)[None], axis=0)[0]
+    end: _Array = np.take_along_axis(ranked, len(ranked) - np.maximum(rank, 1)[None], axis=0)[0]
+    return end

@@ -231,9 +231,7 @@ def _relabel(pairs: ComparisonTable | None, sections: Sequence[Any]) -> Comparis
     if pairs is None:
         return None
     labels = {section.data.name: section.data.label for section in sections}
-    named = tuple(
-        replace(found, names=(labels[found.names[0]], labels[found.names[1]])) for found in pairs.comparisons
-    )
+    named = tuple(replace(found, names=(labels[found.names[0]], labels[found.names[1]])) for found in pairs.comparisons)
     return replace(pairs, comparisons=named)
 
 

@@ -40,11 +40,7 @@ def prepare_report(request: Request, path: str | None) -> None:
 
 
 def write_report(
-    request: Request,
-    path: str,
-    data: Data,
-    results: list[ModelResult],
-    comparisons: tc.ComparisonTable | None = None,
+    request: Request, path: str, data: Data, results: list[ModelResult], comparisons: tc.ComparisonTable | None = None
 ) -> None:
     """Build and write the HTML report of a command, completely or not at all."""
     single = len(results) == 1
