@@ -491,9 +491,8 @@ def test_simultaneous_ranges_of_bins_have_the_level_of_independent_bins(strategy
     p = p / 2  # half of the uniform bins are empty
     for arguments in ((y, p), (tc.Sketch(64).update(y, p),)):
         whole = reliability_curve(*arguments, strategy=strategy, n_bins=8, simultaneous=True)
-        each = reliability_curve(
-            *arguments, strategy=strategy, n_bins=8, confidence_level=0.95 ** (1 / len(whole.count))
-        )
+        level = 0.95 ** (1 / len(whole.count))
+        each = reliability_curve(*arguments, strategy=strategy, n_bins=8, confidence_level=level)
         assert len(whole.count) == (4 if strategy == "uniform" else 8)
         assert whole.confidence_level == 0.95
         np.testing.assert_array_equal(whole.low, each.low)

@@ -20,7 +20,9 @@ pytest.importorskip("jinja2", reason="the report fills its page with jinja2")
 def test_verdict_and_chips_come_first(class_assessments, classes):
     text, found = text_of(classes), class_assessments["confused"]
     assert found.kind == "miscalibrated"
-    assert f"Verdict Miscalibrated 2 of 13 classes off {plain(found.verdict)} Key numbers" in text
+    assert (
+        f"Verdict Miscalibrated 2 of 13 classes off {plain(found.verdict)} Rows are assumed to be independent." in text
+    )
     assert SCRIPT in text
     assert IMAGE in text
 
@@ -47,7 +49,7 @@ def test_twelve_worst_classes_have_diagrams(class_assessments, classes, class_mo
     assert len(page.all("figure")) == 12
     described = page.text("desc")
     assert all(text.startswith("Mean gap of ") for text in described)
-    assert "for the 12 clearest findings" in text_of(classes)
+    assert "The 12 clearest findings have a diagram." in text_of(classes)
     assert len(read(class_models.html).all("figure")) == 3 * 4
     y, proba, labels = class_forecasts()
     (data,) = class_report_data({"": class_assessments["confused"]})
@@ -127,7 +129,8 @@ def test_independent_columns_make_a_report_without_confusion():
     page = tc.report(tc.assess((rng.random(p.shape) < p).astype(int), p, multilabel=True))
     text = text_of(page)
     assert "Columns are independent events" in text
-    assert "Reliability of columns" in text
+    assert "How often the event of each column happened" in text
+    assert "Rows are assumed to be independent." in text
     assert "Confusion" not in text
     assert "top_label" not in text
 
@@ -146,8 +149,8 @@ def test_file_is_small(request, name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"assessments": "mixed"}, r"`assessments` mixes predictions of one event \('a'\) and of many classes \('b'\)"),
-        ({"assessments": "copied"}, r"`assessments` contains an assessment without rows or sketch to draw curves from"),
+        ({"y_true": "mixed"}, r"`y_true` mixes predictions of one event \('a'\) and of many classes \('b'\)"),
+        ({"y_true": "copied"}, r"`y_true` contains an assessment without rows or sketch to draw curves from"),
         ({"segments": "table"}, r"`segments` is for predictions of one event, not for many classes\. Omit it\."),
         ({"exact_distcal": True}, r"`exact_distcal` is for predictions of one event, not for many classes"),
     ],
@@ -159,7 +162,7 @@ def test_wrong_arguments_get_clear_errors(models, class_assessments, segments, c
         "copied": dataclasses.replace(found, _rows=None),
         "table": segments,
     }
-    arguments = {"assessments": found} | {
+    arguments = {"y_true": found} | {
         name: known.get(value, value) if isinstance(value, str) else value for name, value in change.items()
     }
     with pytest.raises(ValueError, match=message):

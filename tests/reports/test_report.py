@@ -114,11 +114,12 @@ def test_verdict_comes_first(models, single):
 
 
 def test_miscalibrated_segments_are_said_with_the_verdict(models, one_off, several, segments, single):
-    """Before the key numbers, right below what is said of all rows."""
+    """Before the diagram and the key numbers, right below what is said of all rows."""
     verdict = plain(models["honest"].verdict)
-    assert f"Calibrated 1 of 4 segments off {verdict} But {one_off.verdict} Key numbers" in text_of(several)
+    assert f"Calibrated 1 of 4 segments off {verdict} But {one_off.verdict} " in text_of(several)
     over = plain(models["overconfident"].verdict)
-    assert f"Overconfident 4 of 4 segments off {over} And {segments.verdict} Key numbers" in text_of(single)
+    whole = f"Overconfident 4 of 4 segments off {over} And {segments.verdict} Rows are assumed to be independent. "
+    assert whole in text_of(single)
 
 
 def test_segments_in_which_nothing_was_found_are_not_called_calibrated(several):
@@ -231,8 +232,8 @@ def test_several_models_are_named_and_compared_by_name(models, several):
         ends = f" {error.ends(3)}" if error.low > 0.0 else ""
         off = {"overconfident": "4 of 4 segments off", "honest": "1 of 4 segments off"}[name]
         assert f"{name} {assessment.kind.capitalize()} {off} {size}{ends} " in text
-        knows = f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g} 1,500"
-        assert knows in text
+        assert f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g} " in text
+    assert "Each has 1,500 rows." in text
 
 
 def test_how_to_reproduce(single):
@@ -392,24 +393,30 @@ def test_report_without_jinja2_says_how_to_get_it(models, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"assessments": {}}, ValueError, "`assessments` is empty; it needs at least one model."),
-        ({"assessments": [1]}, TypeError, "`assessments` must be a result of truthcal.assess, or a mapping of names to such results; got [1]."),
-        ({"assessments": {"a": 3}}, TypeError, "`assessments` must contain results of truthcal.assess; 'a' is 3."),
-        ({"assessments": {3: "gamed"}}, TypeError, "`assessments` must have names that are str; got 3. Use str(name)."),
-        ({"assessments": dict.fromkeys(map(str, range(13)), "gamed")}, ValueError, "`assessments` has 13 models, but a report can show at most 12"),
-        ({"assessments": {"a": "bare"}}, ValueError, "`assessments` contains an assessment of 'a' without rows or sketch to draw curves from"),
+        ({"y_true": {}}, ValueError, "`y_true` is empty; it needs at least one model."),
+        ({"y_true": [1]}, TypeError, "`y_true` must be outcomes beside `y_proba`, a Sketch, a result of truthcal.assess, or a mapping of names to sketches or results; got [1]."),
+        ({"y_true": {"a": 3}}, TypeError, "`y_true` must contain results of truthcal.assess; 'a' is 3."),
+        ({"y_true": {3: "gamed"}}, TypeError, "`y_true` must have names that are str; got 3. Use str(name)."),
+        ({"y_true": dict.fromkeys(map(str, range(13)), "gamed")}, ValueError, "`y_true` has 13 models, but a report can show at most 12"),
+        ({"y_true": {"a": "bare"}}, ValueError, "`y_true` contains an assessment of 'a' without rows or sketch to draw curves from"),
         ({"segments": 3}, TypeError, "`segments` must be a result of truthcal.assess_segments; got 3."),
-        ({"segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but `assessments` has 'a'."),
+        ({"segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but the report has 'a'."),
         ({"segments": {"a": 3}}, TypeError, "`segments` must contain results of truthcal.assess_segments; 'a' is 3."),
-        ({"assessments": "gamed", "segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but `assessments` has one model without a name; pass a mapping."),
-        ({"assessments": {"a": "gamed", "b": "gamed"}, "segments": "segments"}, ValueError, "`segments` must be a mapping of names to tables if there are 2 models, for example {'a': segments}."),
+        ({"y_true": "gamed", "segments": {"b": "segments"}}, ValueError, "`segments` names 'b', but the report has one model without a name; pass a mapping."),
+        ({"y_true": {"a": "gamed", "b": "gamed"}, "segments": "segments"}, ValueError, "`segments` must be a mapping of names to tables if there are 2 models, for example {'a': segments}."),
         ({"over_time": 3}, TypeError, "`over_time` must be a result of truthcal.assess_over_time; got 3."),
         ({"over_time": {"a": 3}}, TypeError, "`over_time` must contain results of truthcal.assess_over_time; 'a' is 3."),
-        ({"comparisons": 3}, TypeError, "`comparisons` must be a mapping of pairs of names to results of truthcal.compare; got 3."),
+        ({"comparisons": 3}, TypeError, "`comparisons` must be a result of truthcal.compare_models, or a mapping of pairs of names to results of truthcal.compare; got 3."),
         ({"comparisons": {"ab": 3}}, TypeError, "`comparisons` must have pairs of names as keys, like ('old', 'new'); got 'ab'."),
-        ({"comparisons": {("a", "b"): 3}}, ValueError, "`comparisons` names 'b', but `assessments` has 'a'."),
+        ({"comparisons": {("a", "b"): 3}}, ValueError, "`comparisons` names 'b', but the report has 'a'."),
         ({"comparisons": {("a", "a"): 3}}, ValueError, "`comparisons` compares 'a' with itself; it needs two models."),
-        ({"assessments": {"a": "gamed", "b": "gamed"}, "comparisons": {("a", "b"): 3}}, TypeError, "`comparisons` must contain results of truthcal.compare; ('a', 'b') is 3."),
+        ({"y_true": {"a": "gamed", "b": "gamed"}, "comparisons": {("a", "b"): 3}}, TypeError, "`comparisons` must contain results of truthcal.compare; ('a', 'b') is 3."),
+        ({"group_name": 3}, TypeError, "`group_name` must be str; got 3."),
+        ({"sample_weight": [1, 2]}, ValueError, "`sample_weight` is for rows, but `y_true` holds results or sketches. Pass it to truthcal.assess, or pass the rows: truthcal.report(y_true, y_proba)."),
+        ({"y_proba": [0.2]}, ValueError, "`y_proba` is for rows, but `y_true` holds results or sketches."),
+        ({"multilabel": True}, ValueError, "`multilabel` is for rows, but `y_true` holds results or sketches."),
+        ({"y_true": [0, 1], "y_proba": {}}, ValueError, "`y_proba` is empty; it needs at least one model."),
+        ({"y_true": [0, 1], "y_proba": {1: [0.2, 0.3]}}, TypeError, "`y_proba` must have names that are str; got 1. Use str(name)."),
         ({"title": 3}, TypeError, "`title` must be str; got 3."),
         ({"provenance": [1]}, TypeError, "`provenance` must be a mapping of str to str; got [1]."),
         ({"provenance": {"rows": 3}}, TypeError, "`provenance` must map str to str; got 'rows': 3."),
@@ -425,11 +432,11 @@ def test_wrong_arguments_get_clear_errors(models, segments, change, error, messa
             return dataclasses.replace(models["gamed"], _summary=None)
         return {"gamed": models["gamed"], "segments": segments}.get(value, value) if isinstance(value, str) else value
 
-    arguments = {"assessments": {"a": models["gamed"]}} | {
+    arguments = {"y_true": {"a": models["gamed"]}} | {
         key: value if key == "notes" else real(value) for key, value in change.items()
     }
     with pytest.raises(error, match=re.escape(message)):
-        tc.report(arguments.pop("assessments"), **arguments)
+        tc.report(arguments.pop("y_true"), **arguments)
 
 
 def test_labels_are_all_different():

@@ -423,4 +423,5 @@ def _typical_end(ranked: _Array, level: float) -> _Array:
     """Upper end of the isotonic fits at each point: a quantile or, if it is the median, the median of larger fits."""
     above = np.count_nonzero(ranked > ranked[len(ranked) // 2], axis=0)
     rank = np.minimum(max(math.floor((len(ranked) + 1) * (1.0 - level) / 2.0), 1), (above + 1) // 2)
-    return np.asarray(np.take_along_axis(ranked, len(ranked) - np.maximum(rank, 1)[None], axis=0)[0])
+    end: _Array = np.take_along_axis(ranked, len(ranked) - np.maximum(rank, 1)[None], axis=0)[0]
+    return end

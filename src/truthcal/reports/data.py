@@ -64,6 +64,7 @@ def report_data(
     models = []
     for (name, assessment), label in zip(assessments.items(), labels, strict=True):
         summary, table = assessment._summary, tables.get(name)
+        bins = few and summary.group_sums is None  # their ranges assume independent rows
         sketch = summary if isinstance(summary, Sketch) else None
         models.append(
             ModelData(
@@ -80,10 +81,7 @@ def report_data(
                 bias_curve=cumulative_bias_curve_of(summary),
                 bias_band=bias_band_of(summary, rng=SEED),
                 profile=scale_profile_of(summary, rng=SEED) if few else None,
-                # The ranges of bins assume independent rows.
-                binned=reliability_curve_of(summary, "uniform", simultaneous=True)
-                if few and summary.group_sums is None
-                else None,
+                binned=reliability_curve_of(summary, "uniform", simultaneous=True) if bins else None,
             )
         )
     return models

@@ -92,16 +92,15 @@ class ComparisonTable(PageResult):
     def table(self) -> dict[str, list[Any]]:
         """Return columns of equal length, with a row for each pair."""
         pairs = zip(self.comparisons, self.adjusted, self.brier_adjusted, self.findings(), strict=True)
+        fields = "difference", "low", "high", "pvalue"
         return columns(
             {
                 "model_a": found.names[0],
                 "model_b": found.names[1],
-                **{name: getattr(found, name) for name in ("difference", "low", "high", "pvalue")},
+                **{name: getattr(found, name) for name in fields},
                 "adjusted": p,
                 "better": finding.by_measure,
-                **{
-                    f"brier_{name}": getattr(found, f"brier_{name}") for name in ("difference", "low", "high", "pvalue")
-                },
+                **{f"brier_{name}": getattr(found, f"brier_{name}") for name in fields},
                 "brier_adjusted": brier_p,
                 "brier_better": finding.by_brier,
             }
