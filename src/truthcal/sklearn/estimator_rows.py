@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from sklearn.base import is_regressor
+import numpy as np
+from sklearn.base import RegressorMixin
 
 from truthcal.core.checks import invalid
 from truthcal.core.estimators import PredictedClasses, require_proba
+from truthcal.core.params import list_shown
 
 _ONE_CLASS = "If the training rows of a fold had one class only, use more rows or fewer folds."
 
@@ -26,6 +28,7 @@ def rows_of(predicted: PredictedClasses, y: Any, sample_weight: Any, pos_label: 
     Two classes become one event, that of `pos_label` or of the second class. More classes have all columns of
     predictions, and their labels.
     """
+    _refuse_unknown_labels(predicted, y)
     rows = {"y_true": y, "sample_weight": sample_weight}
     if predicted.proba.ndim != 2 or predicted.proba.shape[1] <= 2:
         column, label = predicted.event(pos_label, _ONE_CLASS)
@@ -36,9 +39,22 @@ def rows_of(predicted: PredictedClasses, y: Any, sample_weight: Any, pos_label: 
     return rows | {"y_proba": predicted.proba, "labels": predicted.classes}
 
 
+def _refuse_unknown_labels(predicted: PredictedClasses, y: Any) -> None:
+    """Reject outcomes with a label that the estimator was not fitted on."""
+    labels = np.asarray(y)
+    if predicted.classes is None or labels.ndim != 1:
+        return
+    unknown = set(labels.tolist()).difference(predicted.classes)
+    if unknown:
+        found = f"the label {min(unknown, key=repr)!r}, which {predicted.estimator} was not fitted on"
+        classes = list_shown(predicted.classes)
+        cure = "If the training rows of a fold lack a class, shuffle the folds, or drop or merge rare classes."
+        raise invalid("y_true", f"has {found} (its classes: {classes}). {cure}")
+
+
 def _cure_of(estimator: Any) -> str:
     if hasattr(estimator, "decision_function"):
         cure = "wrap the estimator in sklearn.calibration.CalibratedClassifierCV"
         return f"Its decision_function returns scores, not probabilities: {cure}."
-    kind = "Regressors predict no probabilities. " if is_regressor(estimator) else ""
+    kind = "Regressors predict no probabilities. " if isinstance(estimator, RegressorMixin) else ""
     return f"{kind}Pass a classifier with predict_proba."

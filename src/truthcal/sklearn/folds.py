@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 # Probability of a false alarm, whatever the number of folds. Runs of equal folds after the first one must be rarer.
-_FALSE_ALARM = 0.005
+_FALSE_ALARM = 0.004
 _MOST_HISTORIES = 256
 
 

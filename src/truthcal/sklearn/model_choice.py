@@ -50,7 +50,7 @@ def calibration_scoring(score: str = _BRIER, *, pos_label: object = None) -> dic
     return {score: score} | own
 
 
-def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.05, min_skill: float = 0.5) -> "CalibratedRefit":
+def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: float = 0.5) -> "CalibratedRefit":
     """Choose the model with the best proper score among those not shown to be miscalibrated.
 
     Calibration alone must not choose a model: predictions that are nearly constant are calibrated, and in stratified
@@ -60,7 +60,7 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.05, min_skill: flo
     ----------
     score : {"neg_brier_score", "neg_log_loss"}, default "neg_brier_score"
         The proper score that chooses, one of the scorers of the search.
-    alpha : float, default 0.05
+    alpha : float, default 0.01
         Significance level. A candidate is shown to be miscalibrated if its p-value, adjusted for the number of
         candidates by Holm's method, is at most alpha.
     min_skill : float, default 0.5
@@ -82,13 +82,19 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.05, min_skill: flo
     Notes
     -----
     The p-value of a candidate combines those of its test folds by Fisher's method. Each row must therefore be tested at
-    most once: use `KFold` or `GroupKFold`, not a repeated or random split. With stratified folds, the default of
-    scikit-learn for classifiers, the test is conservative: fewer candidates are left out.
+    most once: use `KFold` or `GroupKFold`, not a repeated or random split. Rows must be independent, as for
+    `calibration_test`. With stratified folds, the default of scikit-learn for classifiers, the test is conservative:
+    fewer candidates are left out.
+
+    The test is one of the models that were fitted to the training rows of the folds. These few rows make them slightly
+    miscalibrated, even if their form is right: among 200 logistic regressions with five features and 300 to 1,000 rows,
+    6% had a p-value of at most 0.01, and 2% one of at most 0.01 / 5. The true probabilities have the nominal rates.
 
     With many rows, all useful models are shown to be miscalibrated, if only a little, and only constant ones are not.
     This is why `min_skill` is needed.
 
-    Successive halving (`HalvingGridSearchCV`) allows only one score, so it cannot be combined with this function.
+    Successive halving (`HalvingGridSearchCV`) allows only one score and ignores a callable `refit`, so it cannot be
+    combined with this function.
 
     Examples
     --------
@@ -105,6 +111,7 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.05, min_skill: flo
     ...     refit=calibrated_refit(),
     ... )
     >>> search.fit(X, y).best_params_
+    {'C': 0.01}
     """
     _check_proper(score)
     return CalibratedRefit(score, check_level(alpha, "alpha"), _check_share(min_skill))
@@ -118,6 +125,16 @@ class CalibratedRefit:
 
     def __repr__(self) -> str:
         return f"calibrated_refit({self.score!r}, alpha={self.alpha!r}, min_skill={self.min_skill!r})"
+
+    # A search with several scores looks up the scorer of its method `score` by the value of `refit`. Equality with the
+    # name of the score makes this work: otherwise it would fail for every callable.
+    def __hash__(self) -> int:
+        return hash(self.score)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, CalibratedRefit):
+            return vars(self) == vars(other)
+        return self.score == other
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """Return the index of the chosen candidate."""

@@ -173,19 +173,21 @@ def calibration_scorer(measure: str = "atb", *, pos_label: object = None) -> Mea
 
     The scorer warns, once, if it sees stratified folds, which are the default of scikit-learn for classifiers. They fix
     the number of events in each fold, so that outcomes are not independent and calibration measures are not truthful.
-    It notices them by the numbers of events in test folds, from about 400 rows in five folds on, with a probability of
-    a false alarm below 1%. With ``n_jobs``, each process counts the folds that it has seen.
+    It notices them by the numbers of events in test folds, which are more equal than chance allows, with a probability
+    of a false alarm below 1%. This needs enough events: with five folds, about 400 rows of which 20 to 80% are events,
+    or 5,000 rows of which 5% are. With ``n_jobs``, each process counts the folds that it has seen.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.model_selection import KFold, cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from truthcal.sklearn import calibration_scorer
     >>> X, y = make_classification(random_state=0)
     >>> folds = KFold(5, shuffle=True, random_state=0)
-    >>> scores = cross_val_score(LogisticRegression(), X, y, cv=folds, scoring=calibration_scorer("atb"))
+    >>> scores = cross_val_score(GaussianNB(), X, y, cv=folds, scoring=calibration_scorer("atb"))
     >>> print(scores.round(4))
+    [-0.0192 -0.0428 -0.0026 -0.0018 -0.0068]
     """
     if measure not in _TRUTHFUL:
         allowed = ", ".join(map(repr, _TRUTHFUL))
@@ -210,10 +212,11 @@ def atb_scorer(*, pos_label: object = None) -> MeasureScorer:
 
     Examples
     --------
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from truthcal.sklearn import atb_scorer
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
-    >>> print(round(atb_scorer()(LogisticRegression().fit(X, y), X, y), 4))
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+    >>> print(round(atb_scorer()(GaussianNB().fit(X, y), X, y), 4))
+    -0.0076
     """
     return MeasureScorer("atb", pos_label)
 
