@@ -44,7 +44,7 @@ def test_examples_print_what_the_readme_shows():
         assert run(code, names) == shown_after(code)
 
 
-@pytest.mark.parametrize("name", ["inference", "classes", "groups", "monitoring", "rare-events"])
+@pytest.mark.parametrize("name", ["inference", "classes", "groups", "monitoring", "rare-events", "scikit-learn"])
 def test_examples_print_what_the_guide_shows(name):
     page, names = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), {}
     for code in blocks("python", page):
