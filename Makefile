@@ -3,19 +3,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+OLDEST := .venv-oldest-sklearn
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # One worker per core, with the tests of each external server on one of them (tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8
 # Write .pyc files even where the environment forbids it: without them, each worker spends 7 s more on collecting tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test simulations lint paper bench bench-peers clean
+.PHONY: demo test test-oldest-sklearn simulations lint paper bench bench-peers clean
 
 demo: $(VENV)/.core  ## set everything up, judge three forecasters, and write the report into truthcal-demo/
 	$(BIN)/truthcal demo
 
 test: $(VENV)/.dev  ## set everything up and run all tests but the simulations
 	$(PYTEST) -m "not simulation" --hypothesis-profile=fast $(PYTEST_ARGS)
+
+test-oldest-sklearn: $(OLDEST)/.installed  ## tests of truthcal.sklearn with the oldest supported scikit-learn
+	$(OLDEST)/bin/python -m pytest tests/integrations/test_sklearn_*.py src/truthcal/sklearn -m "not simulation" $(PYTEST_ARGS)
 
 simulations: $(VENV)/.dev  ## size of tests and coverage of intervals; TRUTHCAL_SIMULATIONS=2000 for more repeats than 300
 	$(PYTEST) -m simulation $(PYTEST_ARGS)
@@ -73,6 +77,13 @@ $(PEERS)/.installed: pyproject.toml
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check 'torch==2.13.0' --group bench-peers --editable '.[report]'
 	@touch $@
 
+# Newer versions of scipy deprecate what scikit-learn 1.5 uses, and the tests turn warnings into errors.
+$(OLDEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check 'scikit-learn==1.5.*' 'scipy==1.14.*' 'numpy==2.0.*' \
+	  'pandas<3' hypothesis pytest pytest-xdist --editable '.[plot]'
+	@touch $@
+
 clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf truthcal-demo $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage
+	rm -rf truthcal-demo $(VENV) $(PEERS) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks .coverage

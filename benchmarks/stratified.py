@@ -6,6 +6,7 @@ number of events is fixed.
 """
 
 import argparse
+import warnings
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -15,32 +16,35 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 import truthcal as tc
 from truthcal.core.sample import Sample
 from truthcal.inference.laws.redraw import Outcomes
+from truthcal.sklearn import calibrated_refit, calibration_scoring
 
 STRENGTHS = (1e-5, 1e-3, 1e-1, 1.0, 10.0)  # of LogisticRegression(C=...): the first gives nearly constant predictions
 ROWS, FEATURES, FOLDS = 400, 8, 5
 
 
-def negative_atb(model: LogisticRegression, x: np.ndarray, y: np.ndarray) -> float:
-    """Score a model by its ATB."""
-    return -tc.atb(y, model.predict_proba(x)[:, 1])
-
-
 def constant_selected(data_sets: int) -> None:
     """Count how often a grid search selects the nearly constant model."""
+    shuffled = {"shuffle": True, "random_state": 0}
     searches = {
-        "StratifiedKFold (the default), -ATB": (StratifiedKFold(FOLDS), negative_atb),
-        "shuffled StratifiedKFold, -ATB": (StratifiedKFold(FOLDS, shuffle=True, random_state=0), negative_atb),
-        "KFold, -ATB": (KFold(FOLDS), negative_atb),
+        "StratifiedKFold (the default), -ATB": (StratifiedKFold(FOLDS), "neg_atb"),
+        "shuffled StratifiedKFold, -ATB": (StratifiedKFold(FOLDS, **shuffled), "neg_atb"),
+        "KFold, -ATB": (KFold(FOLDS), "neg_atb"),
+        "shuffled KFold, -ATB": (KFold(FOLDS, **shuffled), "neg_atb"),
         "StratifiedKFold, -Brier": (StratifiedKFold(FOLDS), "neg_brier_score"),
+        "StratifiedKFold, calibrated_refit": (StratifiedKFold(FOLDS), calibrated_refit()),
+        "shuffled KFold, calibrated_refit": (KFold(FOLDS, **shuffled), calibrated_refit()),
     }
     print(f"GridSearchCV on {data_sets} data sets: how often C = {STRENGTHS[0]} (nearly constant) is selected\n")
-    for name, (folds, scoring) in searches.items():
+    for name, (folds, refit) in searches.items():
         count = 0
         for seed in range(data_sets):
             x, y = make_classification(
                 ROWS, FEATURES, n_informative=4, class_sep=0.6, flip_y=0.1, shuffle=True, random_state=seed
             )
-            search = GridSearchCV(LogisticRegression(), {"C": STRENGTHS}, scoring=scoring, cv=folds).fit(x, y)
+            scoring = calibration_scoring()
+            search = GridSearchCV(LogisticRegression(), {"C": STRENGTHS}, scoring=scoring, refit=refit, cv=folds)
+            with warnings.catch_warnings(action="ignore"):  # of stratified folds
+                search.fit(x, y)
             count += search.best_params_["C"] == STRENGTHS[0]
         print(f"  {name:<38} {count:>3} of {data_sets}")
 

@@ -1,5 +1,6 @@
 """Importing is light, compiling happens once per machine, and the lists of public names agree."""
 
+import importlib
 import os
 import re
 import shutil
@@ -60,9 +61,19 @@ def test_names():
 def test_names_for_type_checkers_and_readers_agree():
     source = (ROOT / "src/truthcal/__init__.pyi").read_text()
     declared = set(re.findall(r"^from \.\S* import \w+ as (\w+)$", source, re.MULTILINE))
-    documented = set(re.findall(r"^- `(\w+)", (ROOT / "docs/reference/api.md").read_text(), re.MULTILINE))
+    documented = set(re.findall(r"^- `(\w+)(?![\w.])", (ROOT / "docs/reference/api.md").read_text(), re.MULTILINE))
     assert declared == set(tc.__all__) - {"__version__"}
     assert documented == declared
+
+
+@pytest.mark.parametrize("integration", ["sklearn"])
+def test_names_of_integrations_are_documented(integration):
+    pytest.importorskip(integration)
+    module = importlib.import_module(f"truthcal.{integration}")
+    page = (ROOT / "docs/reference/api.md").read_text()
+    assert set(re.findall(rf"^- `{integration}\.(\w+)", page, re.MULTILINE)) == set(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name).__doc__
 
 
 def test_few_rows_load_no_numba():

@@ -47,7 +47,7 @@ def test_examples_print_what_the_readme_shows():
 
 
 @pytest.mark.parametrize(
-    "name", ["inference", "classes", "groups", "monitoring", "rare-events", "recalibration", "torch"]
+    "name", ["inference", "classes", "groups", "monitoring", "rare-events", "recalibration", "scikit-learn", "torch"]
 )
 def test_examples_print_what_the_guide_shows(name, tmp_path, monkeypatch):
     page, names = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"), {}

@@ -291,6 +291,29 @@ def test_estimators_of_scikit_learn(figure):
     assert shown.curve.count.sum() == 80
 
 
+def test_estimators_that_wrap_others(figure):
+    """A pipeline, a search and a calibrated classifier, with data frames whose index starts anywhere."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    x = pandas.DataFrame({"a": np.linspace(-2, 2, 80)}, index=np.arange(80, 0, -1))
+    y = (np.sin(np.arange(80)) + x["a"] > 0).map({True: "yes", False: "no"})
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    search = GridSearchCV(scaled, {"logisticregression__C": [0.1, 1.0]}, scoring="neg_log_loss", cv=2)
+    for model in (scaled, search, CalibratedClassifierCV(LinearSVC(), cv=2)):
+        model.fit(x, y)
+        shown = plots.ReliabilityDisplay.from_estimator(model, x, y, ax=figure.subplots(), rng=0, n_resamples=99)
+        expected = tc.reliability_curve(y == "yes", model.predict_proba(x)[:, 1])
+        np.testing.assert_array_equal(shown.curve.mean_true, expected.mean_true)
+        assert shown.name == type(model).__name__
+
+
 class Two:
     classes_ = (0, 1)
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from truthcal.core.checks import invalid
+from truthcal.core.estimators import PredictedClasses
 from truthcal.core.frame_columns import named_columns_of_method
-from truthcal.core.params import check_choice, check_flag, check_rng, shown
+from truthcal.core.params import check_choice, check_flag, check_rng
 from truthcal.plots import drawing as draw
 from truthcal.plots.probability_axes import SCALES, Predictions, ProbabilityAxis
 from truthcal.results.base import data_frame
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
 
 # y_true, y_proba, sample_weight and pos_label.
 Rows = tuple[object, object, object, object]
+_NO_PROBA = "Wrap it in CalibratedClassifierCV, or pass its probabilities to from_predictions."
+_NOT_TWO = "For one class against the rest pass `y == that_class` and its column to from_predictions."
 
 
 class Display:
@@ -138,7 +138,8 @@ class ModelDisplay(Display):
         Display
             With `ax_` and `figure_`.
         """
-        proba, pos_label = _predict(estimator, X, pos_label)
+        predicted = PredictedClasses.of(estimator, X, _NO_PROBA)
+        proba, pos_label = predicted.event(pos_label, _NOT_TWO)
         if name is None:
             name = type(estimator).__name__
         options |= {"sample_weight": sample_weight, "pos_label": pos_label, "name": name, "ax": ax}
@@ -277,25 +278,3 @@ def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> 
     if others or level is None:
         return f"its own {area}"
     return f"its own {percent(level)} {area}" + (f" ({100 * (1.0 - level):.3g}% {by_chance})" if by_chance else "")
-
-
-def _predict(estimator: Any, features: Any, pos_label: object) -> tuple[Any, object]:
-    """Predict for a Display from an estimator: probabilities of the positive class, and its label in the outcomes."""
-    kind = type(estimator).__name__
-    if not hasattr(estimator, "predict_proba"):
-        cure = "Wrap it in CalibratedClassifierCV, or pass its probabilities to from_predictions."
-        raise invalid("estimator", f"must have predict_proba; {kind} has none. {cure}", TypeError)
-    proba = np.asarray(estimator.predict_proba(features))
-    if proba.ndim != 2 or proba.shape[1] != 2:
-        cure = "For one class against the rest pass `y == that_class` and its column to from_predictions."
-        problem = f"must have two classes; predict_proba of {kind} returned shape {proba.shape}. {cure}"
-        raise invalid("estimator", problem)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None:
-        return proba[:, 1], pos_label
-    labels = np.asarray(classes).tolist()
-    if pos_label is None:
-        return proba[:, 1], None if labels in ([0, 1], [False, True]) else labels[1]
-    if pos_label not in labels:
-        raise invalid("pos_label", f"must be one of the classes of {kind}, {labels}; got {shown(pos_label)}.")
-    return proba[:, labels.index(pos_label)], pos_label

@@ -1,0 +1,183 @@
+"""`assess_estimator`: the verdict of `assess` on pooled out-of-fold predictions."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from support.simulation import REPEATS
+
+import truthcal as tc
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from sklearn.base import BaseEstimator, ClassifierMixin  # noqa: E402
+from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
+from sklearn.datasets import load_iris  # noqa: E402
+from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E402
+from sklearn.model_selection import (  # noqa: E402
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.naive_bayes import GaussianNB  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.svm import LinearSVC  # noqa: E402
+
+from truthcal.sklearn import assess_estimator  # noqa: E402
+
+BETA = np.array([1.0, -0.8, 0.6, 0.3, 0.0])
+FOLDS = KFold(5, shuffle=True, random_state=0)
+
+
+def rows(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 5))
+    return x, (rng.random(n) < expit(x @ BETA - 0.5)).astype(int)
+
+
+X, Y = rows()
+TEXT = np.where(Y == 1, "yes", "no")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianNB(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        CalibratedClassifierCV(LinearSVC(), cv=3),
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, scoring="neg_log_loss", cv=3),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_pools_out_of_fold_predictions(model):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    found = assess_estimator(model, pandas.DataFrame(X), pandas.Series(TEXT, index=np.arange(400)[::-1]))
+    proba = cross_val_predict(model, X, Y, cv=FOLDS, method="predict_proba")[:, 1]
+    expected = tc.assess(Y, proba)
+    assert found.kind == expected.kind
+    assert (found.atb, found.pvalue, found.brier) == pytest.approx((expected.atb, expected.pvalue, expected.brier))
+
+
+def test_a_number_of_folds_is_not_stratified():
+    proba = cross_val_predict(GaussianNB(), X, Y, cv=KFold(3, shuffle=True, random_state=0), method="predict_proba")
+    assert assess_estimator(GaussianNB(), X, Y, cv=3).atb == tc.atb(Y, proba[:, 1])
+
+
+def test_options_weights_and_labels():
+    w = np.random.default_rng(1).uniform(0.2, 3.0, 400)
+    proba = cross_val_predict(GaussianNB(), X, Y, cv=FOLDS, method="predict_proba", params={"sample_weight": w})
+    options = {"sample_weight": w, "alpha": 0.01, "confidence_level": 0.9}
+    found = assess_estimator(GaussianNB(), X, TEXT, params={"sample_weight": w}, pos_label="no", n_jobs=2, **options)
+    assert found.to_dict() == tc.assess(1 - Y, proba[:, 0], **options).to_dict()
+
+
+def test_estimators_see_the_labels():
+    model = LogisticRegression(class_weight={"yes": 3.0, "no": 1.0})
+    assert assess_estimator(model, X, TEXT).kind == "too high"
+
+
+def test_many_classes():
+    x, y = load_iris(return_X_y=True)
+    names = np.array(["virginica", "setosa", "versicolor"], dtype=object)[y]
+    found = assess_estimator(GaussianNB(), x, names)
+    proba = cross_val_predict(GaussianNB(), x, names, cv=FOLDS, method="predict_proba")
+    assert isinstance(found, tc.MulticlassAssessment)
+    assert found.to_dict() == tc.assess(names, proba).to_dict()
+
+
+def test_groups_are_in_one_fold_and_may_depend():
+    group = np.arange(400) // 4
+    found = assess_estimator(GaussianNB(), X, Y, groups=group)
+    proba = cross_val_predict(GaussianNB(), X, Y, cv=GroupKFold(5), groups=group, method="predict_proba")
+    assert found.to_dict() == tc.assess(Y, proba[:, 1], groups=group).to_dict()
+    assert found.n_groups == 100
+
+
+def test_fitted_estimator():
+    model = GaussianNB().fit(X[:200], TEXT[:200])
+    found = assess_estimator(model, X[200:], TEXT[200:], cv="prefit", groups=np.arange(200) // 2)
+    expected = tc.assess(Y[200:], model.predict_proba(X[200:])[:, 1], groups=np.arange(200) // 2)
+    assert found.to_dict() == expected.to_dict()
+
+
+class Shuffled(ClassifierMixin, BaseEstimator):
+    """An estimator whose classes are in decreasing order."""
+
+    def fit(self, X, y):
+        self.model_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.model_.classes_[::-1]
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)[:, ::-1]
+
+
+def test_columns_are_matched_by_class():
+    assert assess_estimator(Shuffled(), X, TEXT).atb == assess_estimator(LogisticRegression(), X, TEXT).atb
+
+
+def own_folds(y):
+    """Stratified folds of a user: every fifth of the sorted rows."""
+    order = np.argsort(y, kind="stable")
+    tests = [order[k::5] for k in range(5)]
+    return [(np.setdiff1d(order, test), test) for test in tests]
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups"),
+    [(StratifiedKFold(5), None), (StratifiedGroupKFold(5), np.arange(400) // 4), (own_folds(Y), None)],
+    ids=["StratifiedKFold", "StratifiedGroupKFold", "own"],
+)
+def test_warns_of_stratified_folds(cv, groups):
+    with pytest.warns(UserWarning, match=r"`cv` is stratified: .* Pass cv=KFold\(5, shuffle=True, random_state=0\)"):
+        assess_estimator(GaussianNB(), X, Y, cv=cv, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: assess_estimator(LinearSVC(), X, Y), TypeError, r"`estimator` must have predict_proba; LinearSVC has none\. Its decision_function"),
+        (lambda: assess_estimator(LinearRegression(), X, Y), TypeError, "Regressors predict no probabilities"),
+        (lambda: assess_estimator(LinearSVC().fit(X, Y), X, Y, cv="prefit"), TypeError, "wrap the estimator in sklearn.calibration.CalibratedClassifierCV"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv="five"), ValueError, '`cv` must be a number of folds, a splitter, an iterable or "prefit"; got \'five\''),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv=1), ValueError, "`cv` must be at least 2; got 1"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv=TimeSeriesSplit(3)), ValueError, r"`cv` must have each row in exactly one test fold; row 0 is in 0 \(100 such rows\)\. Use KFold .*cv='prefit'"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv=RepeatedKFold(n_splits=2, n_repeats=3)), ValueError, r"row 0 is in 3 \(400 such rows\)"),
+        (lambda: assess_estimator(GaussianNB(), X, np.arange(400) // 100, cv=KFold(4)), ValueError, "`cv` has no training rows of class 0 in fold 0. Use more folds"),
+        (lambda: assess_estimator(GaussianNB(), X, X[:, 0]), ValueError, "`y` must hold the class of each row; scikit-learn takes it for 'continuous'"),
+        (lambda: assess_estimator(GaussianNB(), X, np.full(400, "no")), ValueError, "`y` must have rows of two or more classes; all are 'no'"),
+        (lambda: assess_estimator(GaussianNB(), X, np.stack([Y, Y], axis=1)), ValueError, r"`y` must be one-dimensional; got shape \(400, 2\)"),
+    ],
+)  # fmt: skip
+def test_refuses(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+class Truth(ClassifierMixin, BaseEstimator):
+    """The true probabilities, whatever it is fitted on."""
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict_proba(self, X):
+        p = expit(X @ BETA - 0.5)
+        return np.stack([1 - p, p], axis=1)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("model", "n", "miscalibrated", "too_good"),
+    [(Truth(), 500, (0.02, 0.09), (0.0, 0.03)), (LogisticRegression(C=np.inf), 500, (0.0, 0.03), (0.005, 0.08))],
+    ids=["truth", "logistic regression"],
+)
+def test_size(model, n, miscalibrated, too_good):
+    """The true model has the nominal sizes, 5% and 1%. A fitted one is called miscalibrated less often."""
+    found = [assess_estimator(model, *rows(n, seed)) for seed in range(REPEATS)]
+    assert miscalibrated[0] <= np.mean([one.pvalue <= 0.05 for one in found]) <= miscalibrated[1]
+    assert too_good[0] <= np.mean([one.pvalue_too_good <= 0.01 for one in found]) <= too_good[1]

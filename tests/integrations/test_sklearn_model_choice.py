@@ -1,0 +1,161 @@
+"""`calibrated_refit`: a proper score chooses, calibration only excludes, and a constant is never chosen."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from scipy import stats  # noqa: E402
+from sklearn.datasets import make_classification  # noqa: E402
+from sklearn.dummy import DummyClassifier  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.metrics import log_loss  # noqa: E402
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV  # noqa: E402
+from sklearn.naive_bayes import GaussianNB  # noqa: E402
+from sklearn.pipeline import Pipeline  # noqa: E402
+
+from truthcal.sklearn import calibrated_refit, calibration_scoring  # noqa: E402
+
+FOLDS = KFold(5, shuffle=True, random_state=0)
+STRENGTHS = (1e-5, 1e-3, 1e-1, 1.0, 10.0)  # the first gives nearly constant predictions
+
+
+def results(brier, pvalues, constant=0.25, n_folds=3, **more):
+    """`cv_results_` of a search: the Brier score and the p-value of each candidate, the same in all folds."""
+    columns = {
+        "neg_brier_score": -np.array(brier),
+        "calibration_pvalue": np.array(pvalues),
+        "neg_brier_constant": np.full(len(brier), -constant),
+        **{name: np.array(values) for name, values in more.items()},
+    }
+    return {f"split{k}_test_{name}": values for name, values in columns.items() for k in range(n_folds)}
+
+
+@pytest.mark.parametrize(
+    ("brier", "pvalues", "chosen"),
+    [
+        ([0.2, 0.1, 0.15], [0.5, 0.5, 0.5], 1),
+        ([0.2, 0.1, 0.15], [0.5, 1e-9, 0.5], 2),  # the best one is shown to be miscalibrated
+        ([0.2, 0.1, 0.15], [0.5, 0.2, 0.5], 1),  # it is not
+        ([0.2, 0.1, np.nan], [0.5, 1e-9, 0.5], 0),  # scoring failed
+        ([0.25, 0.25], [0.5, 1e-9], 0),  # no skill at all
+    ],
+)  # fmt: skip
+def test_best_score_among_candidates_not_shown_to_be_miscalibrated(brier, pvalues, chosen):
+    assert calibrated_refit(min_skill=0.0)(results(brier, pvalues)) == chosen
+
+
+def test_log_loss_may_choose():
+    found = results([0.1, 0.11], [0.5, 0.5], neg_log_loss=[-0.5, -0.4])
+    assert calibrated_refit("neg_log_loss")(found) == 1
+
+
+def test_pvalues_are_combined_by_fisher_and_adjusted_by_holm():
+    by_fold = np.array([[0.03, 0.4, 0.9], [0.01, 0.02, 0.5], [0.0, 0.5, 0.5]])
+    found = results([0.1, 0.1, 0.1], [0.5] * 3)
+    found |= {f"split{k}_test_calibration_pvalue": by_fold[:, k] for k in range(3)}
+    pvalues = calibrated_refit().pvalues(found)
+    assert pvalues == pytest.approx([*(stats.combine_pvalues(row).pvalue for row in by_fold[:2]), 0.0])
+    second = pvalues[1]
+    found |= {f"split{k}_test_neg_brier_score": np.array([-0.11, -0.1, -0.1]) for k in range(3)}
+    # Holm: the smallest p-value is 0, and the second of three is multiplied by 2
+    assert calibrated_refit(alpha=2.0 * second * 0.999)(found) == 1
+    assert calibrated_refit(alpha=2.0 * second * 1.001)(found) == 0
+
+
+def test_a_constant_is_not_chosen_because_all_useful_candidates_are_miscalibrated():
+    found = results([0.15, 0.16, 0.249], [1e-9, 1e-9, 0.9])
+    message = "All candidates with at least 50% of the largest skill are shown to be miscalibrated; chose the best neg_brier_score, candidate 0"
+    with pytest.warns(UserWarning, match=message):
+        assert calibrated_refit()(found) == 0
+    assert calibrated_refit(min_skill=0.0)(found) == 2
+    # skill 0.06 / 0.10 of the best
+    assert calibrated_refit(min_skill=0.6)(results([0.15, 0.19], [1e-9, 0.9], n_folds=2)) == 1
+    with pytest.warns(UserWarning, match="with at least 61% of the largest skill"):
+        assert calibrated_refit(min_skill=0.61)(results([0.15, 0.19], [1e-9, 0.9], n_folds=2)) == 0
+
+
+def test_warns_if_all_are_miscalibrated():
+    message = r"All candidates are shown to be miscalibrated; .* candidate 1\. Recalibrate it, .*CalibratedClassifierCV"
+    with pytest.warns(UserWarning, match=message):
+        assert calibrated_refit()(results([0.2, 0.1], [1e-9, 1e-9])) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: calibrated_refit("roc_auc"), "`score` must be one of 'neg_brier_score', 'neg_log_loss'; got 'roc_auc'. Other scores"),
+        (lambda: calibration_scoring("accuracy"), "`score` must be one of .*; got 'accuracy'"),
+        (lambda: calibrated_refit(alpha=5), "`alpha` must lie strictly between 0 and 1"),
+        (lambda: calibrated_refit(min_skill=2), "`min_skill` must be at most 1, the skill of the best candidate; got 2"),
+        (lambda: calibrated_refit()({"split0_test_score": [0.1]}), r"`cv_results` has no scores 'neg_brier_score'\. Pass scoring=calibration_scoring\(\)"),
+        (lambda: calibrated_refit("neg_log_loss")(results([0.1], [0.5])), r"has no scores 'neg_log_loss'\. Pass scoring=calibration_scoring\('neg_log_loss'\)"),
+        (lambda: calibrated_refit()(results([np.nan], [0.5])), "`cv_results` has no candidate with finite scores in all folds. Pass error_score='raise'"),
+    ],
+)  # fmt: skip
+def test_refuses(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_over_20_data_sets_the_constant_is_never_chosen():
+    """The searches of benchmarks/stratified.py: folds are stratified, the default for classifiers."""
+    by_atb = by_refit = stratified = 0
+    for seed in range(20):
+        x, y = make_classification(400, 8, n_informative=4, class_sep=0.6, flip_y=0.1, random_state=seed)
+        search = GridSearchCV(
+            LogisticRegression(), {"C": STRENGTHS}, scoring=calibration_scoring(), refit=calibrated_refit()
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            search.fit(x, y)
+        stratified += sum("equal numbers of events" in str(warning.message) for warning in caught)
+        by_atb += search.cv_results_["mean_test_neg_atb"].argmax() == 0
+        by_refit += search.best_index_ == 0
+    assert (by_atb, by_refit, stratified) == (20, 0, 20)
+
+
+def test_other_searches_and_labels():
+    x, y = make_classification(400, 8, flip_y=0.2, random_state=0)
+    text = np.where(y == 1, "yes", "no")
+    scoring = calibration_scoring("neg_log_loss") | {"auc": "roc_auc"}
+    options = {"scoring": scoring, "refit": calibrated_refit("neg_log_loss"), "cv": FOLDS}
+    search = RandomizedSearchCV(
+        LogisticRegression(), {"C": [1e-5, 0.1, 1.0]}, n_iter=2, random_state=1, n_jobs=2, **options
+    ).fit(x, text)
+    assert search.best_index_ == search.cv_results_["mean_test_neg_log_loss"].argmax()
+    assert search.score(x, text) == -log_loss(y, search.predict_proba(x))  # the score that chooses
+    many = GridSearchCV(
+        LogisticRegression(max_iter=1000), {"C": [1e-5, 1.0]}, scoring=calibration_scoring(), refit=calibrated_refit(), cv=FOLDS
+    ).fit(x, (x[:, 0] > 0).astype(int) + (x[:, 1] > 0))  # fmt: skip
+    assert many.best_params_ == {"C": 1.0}
+
+
+def test_miscalibrated_model_loses_against_an_honest_one():
+    """Copies of a feature make naive Bayes overconfident; its Brier score is not better than that of a constant."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 1))
+    y = rng.random(600) < 1 / (1 + np.exp(-x[:, 0]))
+    copies = np.repeat(x, 10, axis=1)
+    search = GridSearchCV(
+        Pipeline([("model", GaussianNB())]),
+        {"model": [GaussianNB(), DummyClassifier(), LogisticRegression()]},
+        scoring=calibration_scoring(),
+        refit=calibrated_refit(),
+        cv=FOLDS,
+    ).fit(copies, y)
+    pvalues = calibrated_refit().pvalues(search.cv_results_)
+    assert pvalues[0] < 1e-6
+    assert min(pvalues[1:]) > 0.001
+    assert search.best_index_ == 2
+
+
+def test_refit_is_copied_and_pickled():
+    refit = calibrated_refit(alpha=0.01)
+    for twin in (copy.deepcopy(refit), pickle.loads(pickle.dumps(refit))):
+        assert twin == refit
+        assert repr(twin) == "calibrated_refit('neg_brier_score', alpha=0.01, min_skill=0.5)"
+    assert refit != calibrated_refit(alpha=0.05)
