@@ -102,8 +102,8 @@ def assess_estimator(
         rows = predict_rows(estimator, X, y, sample_weight, pos_label)
         return assess(**rows, groups=groups, **options)
     outcomes = _check_labels(y)
-    splits = _splits_of(cv, X, outcomes, groups)
-    predicted = _predict_out_of_fold(estimator, X, y, outcomes, splits, params, n_jobs)
+    splits = splits_of(cv, X, outcomes, groups)
+    predicted = predict_out_of_fold(estimator, X, y, outcomes, splits, params, n_jobs)
     return assess(**rows_of(predicted, outcomes, sample_weight, pos_label), groups=groups, **options)
 
 
@@ -118,7 +118,7 @@ def _check_labels(y: Any) -> NDArray[Any]:
     return labels
 
 
-def _splits_of(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> _Splits:
+def splits_of(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> _Splits:
     """Divide the rows into training and test rows, and check that each row is tested once."""
     if isinstance(cv, str):
         raise invalid("cv", f'must be a number of folds, a splitter, an iterable or "prefit"; got {shown(cv)}.')
@@ -158,7 +158,7 @@ def _warn_if_stratified(folds: Any, y: NDArray[Any], splits: _Splits) -> None:
         warnings.warn(f"{problem}. {effect}. {cure}.", UserWarning, stacklevel=4)
 
 
-def _predict_out_of_fold(
+def predict_out_of_fold(
     estimator: Any,
     X: Any,
     y: Any,

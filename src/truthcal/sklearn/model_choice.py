@@ -20,7 +20,7 @@ _Array = NDArray[np.float64]
 # Names of the scores that the rule reads, beside the proper score that the user chooses.
 _BRIER, _CONSTANT, _PVALUE = "neg_brier_score", "neg_brier_constant", "calibration_pvalue"
 _PROPER = (_BRIER, "neg_log_loss")
-_RECALIBRATE = "Recalibrate it, for example with sklearn.calibration.CalibratedClassifierCV"
+_RECALIBRATE = "Recalibrate it: truthcal.sklearn.RecalibratedClassifier"
 
 
 def calibration_scoring(score: str = _BRIER, *, pos_label: object = None) -> dict[str, Any]:
