@@ -3,6 +3,11 @@
 Needs scikit-learn 1.5 or newer: ``pip install 'truthcal[sklearn]'``. No other part of truthcal imports it.
 """
 
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("truthcal.sklearn needs scikit-learn: pip install 'truthcal[sklearn]'.") from None
+
 from truthcal.sklearn.assess_estimator import assess_estimator
 from truthcal.sklearn.model_choice import calibrated_refit, calibration_scoring
 from truthcal.sklearn.scorers import atb_scorer, calibration_scorer
