@@ -76,6 +76,15 @@ def test_names_of_integrations_are_documented(integration):
         assert getattr(module, name).__doc__
 
 
+def test_without_scikit_learn_the_error_says_how_to_install_it():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "try: import truthcal.sklearn\n"
+        "except ImportError as error: print(error)"
+    )
+    assert run(code) == "truthcal.sklearn needs scikit-learn: pip install 'truthcal[sklearn]'."
+
+
 def test_few_rows_load_no_numba():
     """Compiling, or only importing numba, would take longer than running the loops in Python. Tests still need it."""
     code = (

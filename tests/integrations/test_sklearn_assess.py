@@ -158,26 +158,12 @@ def test_refuses(call, error, message):
         call()
 
 
-class Truth(ClassifierMixin, BaseEstimator):
-    """The true probabilities, whatever it is fitted on."""
-
-    def fit(self, X, y):
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict_proba(self, X):
-        p = expit(X @ BETA - 0.5)
-        return np.stack([1 - p, p], axis=1)
-
-
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("model", "n", "miscalibrated", "too_good"),
-    [(Truth(), 500, (0.02, 0.09), (0.0, 0.03)), (LogisticRegression(C=np.inf), 500, (0.0, 0.03), (0.005, 0.08))],
-    ids=["truth", "logistic regression"],
-)
-def test_size(model, n, miscalibrated, too_good):
-    """The true model has the nominal sizes, 5% and 1%. A fitted one is called miscalibrated less often."""
-    found = [assess_estimator(model, *rows(n, seed)) for seed in range(REPEATS)]
-    assert miscalibrated[0] <= np.mean([one.pvalue <= 0.05 for one in found]) <= miscalibrated[1]
-    assert too_good[0] <= np.mean([one.pvalue_too_good <= 0.01 for one in found]) <= too_good[1]
+def test_size_for_a_model_of_the_right_form():
+    """Each fold's model is fitted to the other outcomes: predictions are closer to outcomes than independent ones are.
+
+    Nominal rates are 5% and 1%.
+    """
+    found = [assess_estimator(LogisticRegression(C=np.inf), *rows(500, seed)) for seed in range(REPEATS)]
+    assert np.mean([one.pvalue <= 0.05 for one in found]) <= 0.03
+    assert 0.005 <= np.mean([one.pvalue_too_good <= 0.01 for one in found]) <= 0.07

@@ -4,6 +4,11 @@ Needs scikit-learn 1.5 or newer: ``pip install 'truthcal[sklearn]'``. Apart from
 `recalibrate`, no other part of truthcal imports it.
 """
 
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("truthcal.sklearn needs scikit-learn: pip install 'truthcal[sklearn]'.") from None
+
 from truthcal.sklearn.assess_estimator import assess_estimator
 from truthcal.sklearn.model_choice import calibrated_refit, calibration_scoring
 from truthcal.sklearn.recalibrated_classifier import RecalibratedClassifier
