@@ -61,7 +61,7 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
         __tracebackhide__ = True  # in pytest
         if len(args) > first and _is_frame(args[first]):
             own, (frame, *columns) = args[:first], args[first:]
-            if _names_columns(frame, names, columns, options):
+            if _names_columns(names, columns, options):
                 given = dict(zip(names, columns, strict=False)) | options
                 values = _resolve(frame, given)
                 # By position: too many arguments, or one given twice, are errors of the function itself.
@@ -84,7 +84,7 @@ def _is_frame(value: object) -> bool:
     return isinstance(value, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
 
 
-def _names_columns(frame: Any, names: Sequence[str], columns: Sequence[Any], options: Mapping[str, Any]) -> bool:
+def _names_columns(names: Sequence[str], columns: Sequence[Any], options: Mapping[str, Any]) -> bool:
     """Whether the argument after the frame names a column, or is one too many without a frame."""
     if len(columns) >= len(names) and names:
         return True
