@@ -84,7 +84,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, labels = indexable(X, column_or_1d(y, warn=True))
         estimator = self._classifier()
         refuse_without_proba(estimator)
-        weight: dict[str, Any] = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
+        weight: dict[str, Any] = {} if sample_weight is None else {"sample_weight": column_or_1d(sample_weight)}
         check_consistent_length(X, labels, *weight.values())
         _refuse_other_than_two(labels, weight.get("sample_weight"))
         if isinstance(self.cv, str) and self.cv == "prefit":
