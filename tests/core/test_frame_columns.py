@@ -38,6 +38,7 @@ CALLS = {
     "calibration_test": (["y", "p"], {"groups": "patient"}),
     "check": (["y", "p"], {"by": "region"}),
     "compare": (["y", "p", "q"], {"sample_weight": "w"}),
+    "compare_models": (["y", {"old": "p", "new": "q"}], {"sample_weight": "w"}),
     "confidence_interval": (["y", "p"], {}),
     "consistency_band": (["p"], {"rng": 0, "n_resamples": 99}),
     "bias_band": (["p"], {"rng": 0, "n_resamples": 99}),
@@ -68,6 +69,8 @@ def functions_of_columns():
 
 
 def columns_of(name):
+    if isinstance(name, dict):
+        return {model: COLUMNS[column] for model, column in name.items()}
     if isinstance(name, list):
         return np.column_stack([COLUMNS[one] for one in name])
     return {"y": COLUMNS["y"], "region": {"region": COLUMNS["region"]}}.get(name, COLUMNS.get(name))
@@ -202,3 +205,10 @@ def test_signature_and_docstring_are_those_of_columns():
     assert list(inspect.signature(tc.atb).parameters) == ["y_true", "y_proba", "sample_weight", "pos_label"]
     assert tc.atb.__name__ == "atb"
     assert tc.atb.__doc__
+
+
+def test_report_of_a_frame():
+    title = "A frame"
+    expected = tc.report(COLUMNS["y"], {"old": P, "new": COLUMNS["q"]}, sample_weight=COLUMNS["w"], title=title)
+    found = tc.report(FRAME, "y", {"old": "p", "new": "q"}, sample_weight="w", title=title)
+    assert len(found.html) == len(expected.html)

@@ -124,6 +124,8 @@ def _listed_names(role: str, value: Any) -> list[Any]:
     """Names of columns in an argument; none if it holds a column itself, or is no column."""
     if role in (*_ONE, *_SEVERAL) and _is_name(value):
         return [value]
+    if role == "y_proba" and isinstance(value, Mapping) and all(map(_is_name, value.values())):  # several models
+        return list(value.values())
     if _is_list_of_names(value) and role in (*_ONE, *_SEVERAL):
         if role not in _SEVERAL:
             raise invalid(role, f"must name one column of the frame; got {shown(value)}.", TypeError)
@@ -137,6 +139,8 @@ def _column_of(role: str, value: Any, read: Mapping[Any, Any]) -> Any:
         return value
     if role == "by":
         return {str(name): read[name] for name in names}
+    if isinstance(value, Mapping):
+        return {model: read[name] for model, name in value.items()}
     if not isinstance(value, list | tuple):
         return read[value]
     # Several outcomes are in the order of the predictions, whatever their names are.

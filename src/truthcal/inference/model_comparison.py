@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from truthcal.core.checks import invalid
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import shown
 from truthcal.inference.comparison import compare_pairs
@@ -15,6 +16,7 @@ from truthcal.results.comparison_table import ComparisonTable
 
 
 @one_blas_thread()
+@named_columns
 def compare_models(
     y_true: object,
     y_proba: Mapping[str, object],

@@ -11,6 +11,7 @@ from scipy import special
 
 from truthcal.core.checks import check_rows, invalid, refuse_fractional
 from truthcal.core.class_rows import has_classes
+from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import FEWEST_GROUPS
 from truthcal.core.params import check_choice, check_level, check_rng, check_whole
@@ -31,6 +32,7 @@ _Array = NDArray[np.float64]
 _SCORED = 3
 
 
+@named_columns
 def recalibrate(
     y_true: object,
     y_proba: object,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from truthcal.core.file_format import write_atomically
+from truthcal.core.frame_columns import named_columns
 from truthcal.recalibration.recalibration import Recalibration
 from truthcal.reports.arguments import (
     check_comparisons,
@@ -112,6 +113,7 @@ class _Section:
     history: Figure | None
 
 
+@named_columns
 def report(
     y_true: Any,
     y_proba: Any = None,
