@@ -114,6 +114,8 @@ def test_first_screen_has_the_verdict_and_a_diagram_beside_it(browser, file):
     assert diagram["width"] > 150
     assert page.locator(".chip").first.bounding_box()["y"] < 600
     assert page.locator(".rows").first.bounding_box()["y"] < 860
+    models = "[...document.querySelectorAll('.models')].every((it) => it.scrollWidth <= it.parentElement.clientWidth)"
+    assert page.evaluate(models)
     page.set_viewport_size({"width": 700, "height": 860})
     words = page.locator(".beside").first.locator("> div").first.bounding_box()
     diagram = page.locator(".beside").first.locator("svg[role=img]").first.bounding_box()

@@ -85,9 +85,9 @@ def reliability_curve(
     predictions. O(n log n) for them; O(n) for bins, where only rows near the edges of quantile bins are sorted. From a
     sketch, milliseconds.
 
-    From a sketch, pools and bins consist of whole buckets; pools of a sketch with groups, of up to 128 cells. A bucket that straddles the edge of a uniform bin is counted
-    on the side of its mean prediction, and ``straddling`` is the weight of such buckets: 0 if `n_bins` is a power
-    of two up to ``n_buckets / 2``.
+    From a sketch, pools and bins consist of whole buckets, and pools of a sketch with groups of up to 128 cells. A
+    bucket that straddles the edge of a uniform bin is counted on the side of its mean prediction, and ``straddling`` is
+    the weight of such buckets: 0 if `n_bins` is a power of two up to ``n_buckets / 2``.
 
     The band of a bin is the central range of its frequency under calibration. Up to 500 rows of equal weight it is
     exact (from a sketch, each row has the mean prediction of its bucket), and conservative since frequencies are
