@@ -12,7 +12,7 @@ def main() -> None:
     """Open the demo's report and take a screenshot of its first page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1100, "height": 1400}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1280, "height": 880}, color_scheme="light")
         page.goto((ROOT / "truthcal-demo" / "report.html").as_uri())
         page.screenshot(path=ROOT / "docs" / "guide" / "report.png")
         browser.close()

@@ -152,6 +152,22 @@ def test_compare_of_two_columns_is_compare(quick, models, events):
     ).out.replace("\\-", "-")
 
 
+def test_compare_of_three_columns_is_compare_models(quick, write, events):
+    columns = {"score": events["score"], "sure": events["sure"], "flat": np.full(len(events["hit"]), 0.4)}
+    path = write("three.csv", hit=events["hit"], **columns)
+    options = [word for name in columns for word in ("--proba", name)]
+    want = tc.compare_models(events["hit"], columns)
+    assert quick("compare", path, *options, check=0).out == f"{want}\n"
+    content = valid(quick("compare", path, *options, "--json", check=0).out)
+    assert content["comparison"] is None
+    assert content["verdict"] == want.verdict
+    assert content["comparisons"]["adjusted"] == pytest.approx(want.adjusted)
+    assert [pair["names"] for pair in content["comparisons"]["comparisons"]] == [
+        ["score", "sure"], ["score", "flat"], ["sure", "flat"],
+    ]  # fmt: skip
+    assert want.to_markdown() in quick("compare", path, *options, "--markdown", check=0).out
+
+
 def test_compare_refuses_labels_unless_hard(quick, write):
     path = write(y=[0, 1, 1, 0] * 5, p=[0.2, 0.7, 0.6, 0.1] * 5, q=[0, 1, 0, 0] * 5)
     line = ["compare", path, "--label", "y", "--proba", "p", "--proba", "q"]

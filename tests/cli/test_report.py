@@ -55,6 +55,26 @@ def test_report_of_several_models_compares_them(quick, file, tmp_path, events):
     assert (tmp_path / "two.html").stat().st_size < 300_000
 
 
+def test_report_of_three_models_has_all_pairs(quick, write, events, tmp_path):
+    columns = {"score": events["score"], "sure": events["sure"], "flat": np.full(len(events["hit"]), 0.4)}
+    path = write("three.csv", hit=events["hit"], **columns)
+    options = [word for name in columns for word in ("--proba", name)]
+    quick("report", path, *options, "-o", "three.html", check=0)
+    page = (tmp_path / "three.html").read_text()
+    pairs = re.findall(r'<span class="pair">(\w+)</span> <span class="pair">(\w+)</span>', page)
+    assert pairs == [("score", "sure"), ("score", "flat"), ("sure", "flat")]
+    for line in tc.compare_models(events["hit"], columns).verdict.splitlines():
+        assert line in text_of(page)
+
+
+def test_report_names_the_groups_at_the_top(quick, write, events, tmp_path):
+    patient = np.arange(len(events["hit"])) // 2
+    path = write("grouped.csv", hit=events["hit"], score=events["score"], patient=patient)
+    quick("report", path, "--proba", "score", "--label", "hit", "--group", "patient", "-o", "g.html", check=0)
+    groups = f"{patient.max() + 1:,} groups"
+    assert f'<p class="rows">Rows are grouped by patient: {groups}.</p>' in (tmp_path / "g.html").read_text()
+
+
 def test_compare_and_check_write_reports_too(quick, file, tmp_path):
     quick("compare", file, "--proba", "score", "--proba", "sure", "--report", "c.html", check=0)
     assert "score has the better ATB" in text_of((tmp_path / "c.html").read_text())
@@ -106,8 +126,8 @@ def test_demo_judges_three_forecasters_and_writes_their_report(quick, tmp_path):
     assert verdicts == [("honest", "Calibrated"), ("overconfident", "Overconfident"), ("gamed", "Calibrated")]
     check_that_only_ece_rewards_the_gamed_forecaster(done.out, tmp_path / "truthcal-demo")
     shown = text_of((tmp_path / "truthcal-demo" / "report.html").read_text())
-    assert "honest has the better Brier score" in shown
-    assert "Rank them by the Brier score" in shown
+    assert "honest has the best Brier score (3 pairs of models" in shown
+    assert "Rank models by the Brier score" in shown
     # The data are a file like any other.
     line = ["assess", "truthcal-demo/predictions.csv", "--label", "outcome", "--proba", "overconfident"]
     assert quick(*line, check=0).out.startswith("Overconfident: ")

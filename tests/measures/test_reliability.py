@@ -11,10 +11,12 @@ from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
 from truthcal.core.sample import Sample
+from truthcal.core.summarize import summarize
 from truthcal.measures.reliability import (
     MOST_ENTRIES,
     STRATEGIES,
     consistency_band,
+    consistency_band_of,
     reliability_curve,
     reliability_curve_of,
 )
@@ -450,6 +452,40 @@ def test_simultaneous_band_holds_whole_calibrated_curves(kind):
             outside[whole] += leaves(curve, consistency_band(p, rng=seed, simultaneous=whole))
     assert 0.02 < outside[True] / 400 < 0.08  # 5% plus or minus three standard errors
     assert outside[False] / 400 > 0.3
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("dependence", [0.0, 0.5])
+def test_simultaneous_band_of_groups_holds_whole_calibrated_curves(dependence):
+    """Ten rows of each group have the same share of their noise in common; the band of independent rows is left."""
+    from scipy.stats import norm
+
+    rng, outside = np.random.default_rng(5), {"groups": 0, "rows": 0}
+    group = np.arange(2000) // 10
+    for seed in range(200):
+        p = 0.02 * rng.random(2000) + 0.98 * rng.random(200)[group]
+        noise = np.sqrt(dependence) * rng.normal(size=200)[group] + np.sqrt(1 - dependence) * rng.normal(size=2000)
+        y = norm.cdf(noise) < p
+        for name, groups in (("groups", group), ("rows", None)):
+            summary = summarize(y, p, groups=groups)
+            band = consistency_band_of(summary, rng=seed, simultaneous=True)
+            outside[name] += leaves(reliability_curve_of(summary), band)
+    # Estimated dependence of few groups: 5% if there is none, up to 10% if it is strong.
+    assert outside["groups"] / 200 < (0.1 if dependence == 0.0 else 0.15)
+    assert dependence == 0.0 or outside["rows"] / 200 > 0.4
+
+
+def test_grouped_band_is_that_of_independent_rows_if_each_row_is_a_group():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = rng.random(4000) < p
+    alone, grouped = (consistency_band_of(summarize(y, p, groups=groups), rng=0) for groups in (None, np.arange(4000)))
+    at = np.linspace(0.1, 0.9, 30)
+    width = [np.interp(at, band.q, band.high) - np.interp(at, band.q, band.low) for band in (alone, grouped)]
+    assert 0.9 < np.mean(width[1]) / np.mean(width[0]) < 1.2
+    twice = summarize(np.repeat(y, 4), np.repeat(p, 4), groups=np.repeat(np.arange(4000), 4))
+    wide = consistency_band_of(twice, rng=0)  # each row four times knows no more than once
+    assert 0.9 < np.mean(np.interp(at, wide.q, wide.high) - np.interp(at, wide.q, wide.low)) / np.mean(width[0]) < 1.2
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -1,5 +1,7 @@
 """The first screen, a phone and paper, in Chromium: nothing is cut off, whatever the report contains."""
 
+import re
+
 import numpy as np
 import pytest
 from support.report_pages import class_forecasts, forecasts, segment_table
@@ -112,11 +114,17 @@ def test_first_screen_has_the_verdict_and_a_diagram_beside_it(browser, file):
     assert diagram["width"] > 150
     assert page.locator(".chip").first.bounding_box()["y"] < 600
     assert page.locator(".rows").first.bounding_box()["y"] < 860
+    models = "[...document.querySelectorAll('.models')].every((it) => it.scrollWidth <= it.parentElement.clientWidth)"
+    assert page.evaluate(models)
     page.set_viewport_size({"width": 700, "height": 860})
     words = page.locator(".beside").first.locator("> div").first.bounding_box()
     diagram = page.locator(".beside").first.locator("svg[role=img]").first.bounding_box()
     assert diagram["y"] >= words["y"] + words["height"]
     page.close()
+
+
+def number_of_pages(page):
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
 
 
 def test_long_parts_are_folded_on_the_screen_and_printed(browser, file):
@@ -125,6 +133,10 @@ def test_long_parts_are_folded_on_the_screen_and_printed(browser, file):
     if not file.read_text(encoding="utf-8").count("Table of classes"):
         assert not page.get_by_label("Table of measures").is_visible()
     assert folded.count() > 0
+    printed = number_of_pages(page)
+    page.evaluate(OPEN_ALL)
+    assert number_of_pages(page) == printed > 2
+    page.reload()
     page.emulate_media(media="print")
     for each in folded.all():
         inside = each.locator("figure, table").first

@@ -231,8 +231,9 @@ def test_several_models_are_named_and_compared_by_name(models, several):
         error, size = assessment.error, assessment.error.size(3).replace("<=", "\N{LESS-THAN OR EQUAL TO}")
         ends = f" {error.ends(3)}" if error.low > 0.0 else ""
         off = {"overconfident": "4 of 4 segments off", "honest": "1 of 4 segments off"}[name]
-        assert f"{name} {assessment.kind.capitalize()} {off} {size}{ends} " in text
-        assert f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g} " in text
+        assert f" {name} {size}{ends} " in text
+        scores = f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g}"
+        assert f"{scores} {assessment.kind.capitalize()} {off}" in text
     assert "Each has 1,500 rows." in text
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _Array = NDArray[np.float64]
 
-# Height of a density strip and of the space above it, as shares of the axes; height of a column with few rows, as a
-# share of the strip.
-_STRIP, _GAP, _LOWEST = 0.075, 0.018, 0.05
+# Height of a density strip with the space above it, and of all strips together, as shares of the axes; that of the
+# space and of a column with few rows, as shares of a strip.
+_STRIP, _STRIPS, _GAP, _LOWEST = 0.075, 0.45, 0.24, 0.05
 # A curve narrower than this share of the axes is drawn as a point.
 _POINT = 0.012
 # The last few rows can lift isotonic curves to 1, and the band widens before: the limits of the axes ignore what is
@@ -98,10 +98,11 @@ class ReliabilityDisplay(ProbabilityDisplay):
         axis, low = self._axis, -0.02
         axis.apply(ax, x="predicted probability", y="observed frequency")
         strips: list[Any] = draw.tagged(ax, self._KIND, "density")
+        step = min(_STRIP, _STRIPS / max(len(strips), 1))
         for place, strip in enumerate(strips):
-            base, height = -(place + 1) * _STRIP, strip.truthcal.display.density_on(axis)
+            base, height = -(place + 1) * step, strip.truthcal.display.density_on(axis)
             edges = axis.at(np.arange(len(height) + 1) / len(height))
-            strip.set_data(axis.at(base + (_STRIP - _GAP) * height), edges, float(axis.at(base)))
+            strip.set_data(axis.at(base + (1.0 - _GAP) * step * height), edges, float(axis.at(base)))
             low = base - 0.008
         if strips:
             ax.set_ylim(float(axis.at(low)))
@@ -193,15 +194,15 @@ def _pools_outside_band(curve: ReliabilityCurve, band: ConsistencyBand) -> tuple
     """Return the parts of the reliability curve outside the band, with gaps (nan), and indices of single points.
 
     A pool goes from its smallest to its largest prediction. Between pools there are no predictions. At a prediction
-    that was merged with others in the band, the band is taken as wide as at its neighbours: it holds no other curves.
+    that was merged with others in the band, the limits are those of the next points of the band on both sides.
     """
     parts_x: list[_Array] = [np.empty(0)]
     parts_y: list[_Array] = [np.empty(0)]
     points, length = [], 0
     for left, right, mean in zip(curve.left, curve.right, curve.mean_true, strict=True):
         x = np.unique(np.concatenate([[left], band.q[(band.q > left) & (band.q < right)], [right]]))
-        before, after = np.searchsorted(band.q, x, side="right") - 1, np.searchsorted(band.q, x)
-        low, high = band.low[np.maximum(before, 0)], band.high[np.minimum(after, len(band.q) - 1)]
+        low = np.append(0.0, band.low)[np.searchsorted(band.q, x, side="right")]
+        high = np.append(band.high, 1.0)[np.searchsorted(band.q, x)]
         out = (mean < low - 1e-12) | (mean > high + 1e-12)
         for run in np.split(np.arange(len(x)), np.flatnonzero(np.diff(out)) + 1):
             if out[run[0]]:
