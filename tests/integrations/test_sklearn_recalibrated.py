@@ -56,7 +56,7 @@ def test_fitted_estimators_are_not_fitted_again():
 def test_groups_and_weights_are_passed_on():
     groups, weight = np.arange(1500) // 10, np.random.default_rng(0).exponential(size=1500)
     model = RecalibratedClassifier(GaussianNB()).fit(X, Y, groups=groups, sample_weight=weight)
-    assert model.recalibration_.before.n_groups == 150
+    assert model.recalibration_.assessment.n_groups == 150
     np.testing.assert_array_equal(model.estimator_.theta_, GaussianNB().fit(X, Y, sample_weight=weight).theta_)
 
 

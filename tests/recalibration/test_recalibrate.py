@@ -152,7 +152,8 @@ def test_comparison_is_of_the_third_that_the_map_was_not_fitted_to():
     error = difference.std(ddof=1) / math.sqrt(200)
     assert found.log_loss.difference == pytest.approx(difference.mean())
     assert (found.log_loss.high - found.log_loss.low) / error == pytest.approx(2 * special.stdtrit(199, 0.975))
-    assert fix.after.n == 200
+    assert fix.after.n == fix.before.n == 200
+    assert fix.assessment.n == 600
     assert fix.after.atb == pytest.approx(tc.atb(y, after))
 
 
@@ -180,7 +181,7 @@ def test_identity_is_kept_if_no_map_helps():
     """A significant test by chance, of calibrated predictions."""
     y, p = rows(600, seed=1)
     fix = tc.recalibrate(y, p)
-    assert fix.before.test.pvalue < 0.05
+    assert fix.assessment.test.pvalue < 0.05
     assert fix.method == "identity"
     assert fix.reason.startswith("Miscalibration is significant (p = 0.03")
     assert fix.reason.endswith("of rows that it was not fitted to by more than one standard error.")

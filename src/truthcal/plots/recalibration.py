@@ -89,10 +89,10 @@ class RecalibrationDisplay(Display):
 
     def _choose_axis(self, scale: str) -> ProbabilityAxis:
         """Choose an axis for the predictions that the recalibration was fitted to, if they are known."""
-        before = self.recalibration.before
-        if before is None:
+        whole = self.recalibration.assessment
+        if whole is None:
             return ProbabilityAxis("linear")
-        points = before._summary.points()
+        points = whole._summary.points()
         q = self.recalibration(points.p)
         shown = float(np.min(q)), float(np.max(q))
         return ProbabilityAxis.choose([Predictions(points.p, points.weight, points.n, shown)], scale)

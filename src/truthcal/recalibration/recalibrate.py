@@ -109,20 +109,22 @@ def recalibrate(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_splits, rng = check_whole(n_splits, "n_splits", 2), check_rng(rng)
     rows = _Rows.of(y_true, y_proba, sample_weight, pos_label, groups)
-    before = rows.assess(rows.p, alpha, level)
+    whole = rows.assess(rows.p, alpha, level)
     folds, thirds = rows.split(n_splits, rng), rows.split(_SCORED, rng)
     sums, sums_of_thirds = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, thirds))
     tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
     fits = [name for name in tried if fit_map(name, sums_of_thirds.without(0)) is not None]
     candidates = _rank({name: p for name, p in tried.items() if p is not None and name in fits}, rows)
-    chosen, reason = _choose(method, candidates, before, alpha)
+    chosen, reason = _choose(method, candidates, whole, alpha)
     final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, sums_of_thirds.without(0))
     if final is None or scored is None:
         raise _cannot_fit(chosen)
     held_out = rows.part(thirds == 0)
     p_after = scored(held_out.p)
+    before = held_out.assess(held_out.p, alpha, level)
     after = before if chosen == "identity" else held_out.assess(p_after, alpha, level)
-    return Recalibration(chosen, final, reason, _compare(held_out, p_after, level), candidates, before, after)
+    comparison = _compare(held_out, p_after, level)
+    return Recalibration(chosen, final, reason, comparison, candidates, whole, before, after)
 
 
 class _Rows(NamedTuple):

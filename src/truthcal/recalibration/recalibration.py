@@ -42,9 +42,11 @@ class Recalibration(PageResult):
         Scores before and after, of a random third of the rows, by a map fitted to the others.
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
+    assessment : Assessment or None
+        Assessment of all predictions as they were: the reason for a recalibration. None if it was read from a file, as
+        are the next two.
     before, after : Assessment or None
-        Assessments of all predictions before, and of the third in `comparison` after. None if the recalibration was
-        read from a file.
+        Assessments before and after of the rows in `comparison`.
     """
 
     method: str
@@ -52,6 +54,7 @@ class Recalibration(PageResult):
     reason: str
     comparison: RecalibrationComparison
     candidates: tuple[Candidate, ...] = ()
+    assessment: Assessment | None = field(default=None, compare=False)
     before: Assessment | None = field(default=None, compare=False)
     after: Assessment | None = field(default=None, compare=False)
 

@@ -205,7 +205,7 @@ def report(
         own = build_classes(cast(Any, named), figures)
     else:
         own = _build_events(report_data(cast(Any, named), tables, windows, exact_distcal=exact_distcal), figures)
-    heading, grouped_by = title if title is not None else _build_title(names), group_name or _name_of(groups)
+    heading, grouped_by = title if title is not None else _build_title(names, fix), group_name or _name_of(groups)
     labelled = {section.data.label: section.data.assessment for section in own["models"]}
     content = {
         "title": shorten(heading, _MAX_HEADING),
@@ -303,7 +303,9 @@ def _build_measures(models: Sequence[ModelData]) -> dict[str, Any]:
     }
 
 
-def _build_title(names: Sequence[str]) -> str:
+def _build_title(names: Sequence[str], fix: Recalibration | None) -> str:
+    if fix is not None:
+        return "Recalibration of predictions"
     if len(names) > 1:
         return f"Which of these {len(names)} models can be trusted?"
     if not names[0].strip():

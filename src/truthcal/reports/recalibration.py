@@ -20,11 +20,11 @@ class RecalibrationPart(NamedTuple):
 
 def models_of(fix: Recalibration) -> tuple[dict[str, Assessment], ComparisonTable | None]:
     """Return the assessments before and after, and their comparison; only that before if nothing changes."""
-    if fix.before is None or fix.after is None:
+    if fix.assessment is None or fix.before is None or fix.after is None:
         problem = "is a recalibration that was read from a file, which does not contain the assessments."
         raise invalid("y_true", f"{problem} Pass the one that `recalibrate` returned.")
     if not fix.changes:
-        return {"": fix.before}, None
+        return {"": fix.assessment}, None
     scores = fix.comparison.scores
     table = ComparisonTable((scores,), (scores.pvalue,), (scores.brier_pvalue,))
     return {"before": fix.before, "after": fix.after}, table

@@ -144,7 +144,8 @@ class CalibratedRefit:
         if not scored.any():
             problem = "has no candidate with finite scores in all folds"
             raise invalid("cv_results", f"{problem}. Pass error_score='raise' to the search to see why.")
-        useful = np.flatnonzero(scored & (skill >= self.min_skill * max(skill[scored].max(), 0.0)))
+        most = float(skill[scored].max())  # negative if no candidate is better than a constant: then none is left out
+        useful = np.flatnonzero(scored & (skill >= self.min_skill * most)) if most > 0.0 else np.flatnonzero(scored)
         miscalibrated = np.zeros(len(scores), np.bool_)
         miscalibrated[scored] = holm(pvalues[scored]) <= self.alpha
         allowed = useful[~miscalibrated[useful]]

@@ -51,7 +51,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> from truthcal.sklearn import RecalibratedClassifier
     >>> X, y = make_classification(2000, n_informative=4, n_redundant=12, random_state=0)
     >>> model = RecalibratedClassifier(GaussianNB()).fit(X, y)
-    >>> print(model.recalibration_.before.kind, model.recalibration_.method)
+    >>> print(model.recalibration_.assessment.kind, model.recalibration_.method)
     overconfident isotonic
     """
 

@@ -86,7 +86,7 @@ def test_rows_are_counted_across_batches(tmp_path, monkeypatch):
         ('p\n0.5\n""\n', r"a\.csv: column 'p' .* but row 1 is missing\. Correct or remove such rows\."),
         ("p\n0.5\nhigh\n", r"but row 1 is 'high'\."),
         ("p\n0.5\nnan\n", r"but row 1 is missing"),
-        ("x\n0.5\n", r"a\.csv: has no column 'p'; its columns are x\."),
+        ("x\n0.5\n", r"a\.csv: has no column 'p'; it has x\. Name the column to use with --proba\."),
         ("p,q\n0.5,1\n", r"a\.csv: already has a column 'q'; rename it\."),
     ],
 )

@@ -70,10 +70,11 @@ def _print_text(request: Request, gate: tc.Gate, result: ModelResult) -> None:
     """Print the answer and three lines, or all of the assessment."""
     width = terminal_width()
     verdict = coloured(wrap_lines(gate.verdict, width), gate.status, gate.verdict)
-    if request.verbose:
-        print_result(f"{verdict}\n\n{result.to_text()}")
-        return
     lines = Table(("", ""), gate.summary(), show_header=False, indent=2).lines(width)
+    if request.verbose:
+        answer = "\n".join([verdict, *lines])
+        print_result(f"{answer}\n\n{result.to_text()}")
+        return
     close = [gate.assessment.verdict.partition("\n")[0]] if gate.assessment.kind == "too good" else []
     warnings = [wrap_lines(f"! {warning}", width, "  ") for warning in (*close, *gate.assessment.warnings)]
     print_result("\n".join([verdict, *lines, *warnings]))

@@ -64,7 +64,8 @@ def _fit(request: Request) -> None:
         print_formatted(request, fix, {"input": data.to_dict(), "recalibration": fix.to_dict()})
     if request.output is not None:
         write_file(request.output, _with_origin(fix, data, name).encode())
-        print_message(request, f"wrote {request.output}; apply it with: truthcal recalibrate --apply {request.output}")
+        command = f"truthcal recalibrate --apply {request.output} NEW -o OUT"
+        print_message(request, f"wrote {request.output}; apply it with: {command}")
     if request.report is not None:
         write_recalibration_report(request, request.report, data, fix)
 
@@ -103,8 +104,10 @@ def _apply(request: Request, stored: _Stored) -> None:
         example = "truthcal recalibrate --apply fix.json new.csv -o out.csv"
         raise ValueError(f"--apply needs one file of rows, and -o with the name of the output: {example}")
     refuse_unwritable(request, request.output)
-    if request.where is not None:
-        raise ValueError("--where cannot be combined with --apply, which copies all rows; filter the file first.")
+    for flag, value in (("where", request.where), ("missing", request.missing), ("fractional", request.fractional)):
+        if value is not None:
+            problem = f"--{flag} cannot be combined with --apply, which copies all rows"
+            raise ValueError(f"{problem}; remove rows from the file first.")
     with open_inputs(request) as (source, *others):
         if others:
             raise ValueError(f"{request.files[0]}: matches {1 + len(others)} files; name one of them.")

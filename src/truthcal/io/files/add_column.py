@@ -27,7 +27,8 @@ def add_column(source: Source, name: str, new: str, function: _Function, out: Bi
     """
     source = preview_columns(source, [name]).source
     if name not in source.header:
-        raise ValueError(f"{source}: has no column {name!r}; its columns are {', '.join(source.header)}.")
+        known = ", ".join(source.header)
+        raise ValueError(f"{source}: has no column {name!r}; it has {known}. Name the column to use with --proba.")
     if new in source.header:
         raise ValueError(f"{source}: already has a column {new!r}; rename it.")
     compute = _Computer(str(source), name, function)

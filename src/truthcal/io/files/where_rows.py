@@ -200,7 +200,11 @@ def _texts_as_bools(column: Any, comparison: Comparison, batch: _Batch) -> tuple
 def _as_texts(column: Any, comparison: Comparison, batch: _Batch) -> tuple[Any, list[Any]]:
     """Return text as it is; but as times if it is compared with a date, so that formats may differ."""
     is_date = all(_parse_time(value) is not None for value in comparison.values)
-    column = column.cast(arrow().string())
+    column, literal = column.cast(arrow().string()), comparison.values[0]
+    first = next((value.as_py() for value in column if value.is_valid and value.as_py().strip()), "")
+    if comparison.operator in ("<", "<=", ">", ">=") and _is_number(str(literal.value)) and _is_number(first):
+        cure = f"Write {literal.value} without quotes: as text, '9' comes after '10'."
+        batch.refuse(literal.at, comparison.column, f"holds numbers ({first[:40]!r}). {cure}")
     if is_date:
         zoned = _first_zone(column)
         with contextlib.suppress(arrow().ArrowInvalid):
