@@ -73,7 +73,7 @@ def test_code_of_the_pages_on_plots_and_reports_runs(tmp_path, monkeypatch, name
     model = sklearn.LogisticRegression().fit(x, y)
     table = tc.SketchTable.from_sketches({"all": tc.Sketch().update(y, p)}, by="region")
     names = {"y_true": y, "y_proba": p, "outcomes": y, "predictions": p, "y": y, "old": p, "new": p**2, "table": table}
-    names |= {"model": model, "X_test": x, "y_test": y, "time": np.arange(300)}
+    names |= {"model": model, "X_test": x, "y_test": y, "time": np.arange(300), "patients": np.arange(300) // 2}
     found = blocks("python", (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8"))
     assert found
     for code in found:
