@@ -10,7 +10,7 @@ from truthcal.results.comparison_table import ComparisonTable
 
 
 class RecalibrationPart(NamedTuple):
-    """What the page shows: the decision in words, a table of scores, and the curve; only words if nothing changes."""
+    """The decision in words, a table of scores, and the curve; only words if nothing changes."""
 
     words: list[str]
     header: list[str]
