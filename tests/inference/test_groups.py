@@ -361,8 +361,8 @@ def test_every_function_with_a_pvalue_or_an_interval_has_groups_or_says_why_not(
         has = "groups" in inspect.signature(functions[name]).parameters
         assert has or "no `groups`" in " ".join(functions[name].__doc__.split()), name
     assert {name for name in wanted if "groups" in inspect.signature(functions[name]).parameters} == {
-        "assess", "calibration_test", "check", "compare", "compare_models", "confidence_interval", "error_size",
-        "scale_profile",
+        "assess", "assess_segments", "calibration_test", "check", "compare", "compare_models", "confidence_interval",
+        "error_size", "scale_profile",
     }  # fmt: skip
 
 

@@ -76,6 +76,11 @@ MAKERS = {
     ),
     "ValidityCurve": lambda: tc.validity_curve(P[:20], distances=[0.1, 0.2], n_simulations=20),
     "Confusion": lambda: compute("MulticlassAssessment").confusion,
+    "Recalibration": lambda: tc.recalibrate(Y, P**3),
+    "identity": lambda: tc.recalibrate(Y, P),
+    "RecalibrationComparison": lambda: compute("Recalibration").comparison,
+    "Candidate": lambda: compute("Recalibration").candidates[1],
+    "ComparisonTable": lambda: tc.compare_models(Y, {"a": P, "b": 0.5 * P, "c": P**2}),
     "ExpectedScore": lambda: tc.expected_score([0.2, 0.7], [0.2, 0.7], "atb"),
 }
 # Results with a table of several rows -> number of rows.
@@ -83,6 +88,9 @@ ROWS = {
     "MeasureTable": 2,
     "BoundedArray": 2,
     "Comparison": 4,
+    "ComparisonTable": 3,
+    "Recalibration": 5,
+    "RecalibrationComparison": 5,
     "SegmentTable": 2,
     "TimeAssessment": 3,
     "Audit": 2,

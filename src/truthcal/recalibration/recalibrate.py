@@ -103,7 +103,7 @@ def recalibrate(
     >>> fix.method
     'temperature'
     >>> fix([0.1, 0.5, 0.9]).round(2)
-    array([0.25, 0.5 , 0.75])
+    array([0.24, 0.5 , 0.76])
     """
     check_choice(method, "method", ("auto", *METHODS))
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")

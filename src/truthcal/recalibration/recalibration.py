@@ -17,11 +17,12 @@ from truthcal.core.params import check_choice, shown
 from truthcal.recalibration.maps import METHODS, IdentityMap, RecalibrationMap
 from truthcal.recalibration.sql import map_sql
 from truthcal.results.assessment import Assessment
-from truthcal.results.base import PageResult, to_plain
+from truthcal.results.base import PageResult
 from truthcal.results.recalibration import Candidate, RecalibrationComparison, candidate_table
 from truthcal.results.text import Page
 
 _FORMAT, _VERSION = "truthcal recalibration", 1
+_NOT_STORED = ("assessment", "before", "after")
 _NAMES = {"temperature": "temperature scaling", "platt": "Platt scaling", "beta": "beta calibration"}
 _NAMES |= {"isotonic": "isotonic regression"}
 
@@ -92,14 +93,10 @@ class Recalibration(PageResult):
         """
         return map_sql(self.map, dialect, y_proba)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return method, map, reason, scores and candidates in plain JSON types; assessments are left out."""
-        names = ("method", "reason", "comparison", "candidates")
-        return {name: to_plain(getattr(self, name)) for name in names} | {"map": self.map.to_dict()}
-
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the recalibration as JSON, which `from_json` reads; also write it to the file `path` if given."""
-        content = {"format": _FORMAT, "version": _VERSION, **_without_nan(self.to_dict())}
+        stored = {name: value for name, value in self.to_dict().items() if name not in _NOT_STORED}
+        content = {"format": _FORMAT, "version": _VERSION, **_without_nan(stored)}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         if path is not None:
             write_atomically(path, text.encode())
