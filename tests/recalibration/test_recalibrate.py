@@ -137,24 +137,30 @@ def test_map_is_fitted_to_all_rows():
     assert fix.map == fit_map("temperature", cells_of(y, p))
 
 
-def test_comparison_is_of_the_third_that_the_map_was_not_fitted_to():
+def test_calibration_is_compared_on_the_third_that_the_map_was_not_fitted_to():
     y, p = rows(600, 1.6, seed=2)
     rng = np.random.default_rng(0)
     rng.permutation(600)  # the parts for choosing
     held_out = rng.permutation(600) % 3 == 0
     after = fit_map("isotonic", cells_of(y[~held_out], p[~held_out]))(p[held_out])
     fix = tc.recalibrate(y, p, method="isotonic")
-    y, p, found = y[held_out], p[held_out], fix.comparison
-    assert found.log_loss.a == pytest.approx(oracle.log_loss(y, p).mean())
-    assert found.log_loss.b == pytest.approx(oracle.log_loss(y, after).mean())
-    assert dataclasses.replace(found.scores, names=("a", "b")) == tc.compare(y, p, after)
-    difference = oracle.log_loss(y, p) - oracle.log_loss(y, after)
-    error = difference.std(ddof=1) / math.sqrt(200)
-    assert found.log_loss.difference == pytest.approx(difference.mean())
-    assert (found.log_loss.high - found.log_loss.low) / error == pytest.approx(2 * special.stdtrit(199, 0.975))
+    found = dataclasses.replace(fix.comparison.scores, names=("a", "b"))
+    assert found == tc.compare(y[held_out], p[held_out], after)
     assert fix.after.n == fix.before.n == 200
-    assert fix.assessment.n == 600
-    assert fix.after.atb == pytest.approx(tc.atb(y, after))
+    assert fix.assessment.n == fix.comparison.n == 600
+    assert fix.after.atb == pytest.approx(tc.atb(y[held_out], after))
+
+
+def test_log_loss_is_compared_on_all_rows_cross_fitted():
+    y, p = rows(600, 1.6, seed=2)
+    after = cross_fitted(y, p, np.random.default_rng(0).permutation(600) % 5)["isotonic"]
+    found = tc.recalibrate(y, p, method="isotonic").comparison.log_loss
+    assert found.a == pytest.approx(oracle.log_loss(y, p).mean())
+    assert found.b == pytest.approx(oracle.log_loss(y, after).mean())
+    difference = oracle.log_loss(y, p) - oracle.log_loss(y, after)
+    error = difference.std(ddof=1) / math.sqrt(600)
+    assert found.difference == pytest.approx(difference.mean())
+    assert (found.high - found.low) / error == pytest.approx(2 * special.stdtrit(599, 0.975))
 
 
 def test_weight_is_the_same_as_repetition_for_the_fit():
@@ -222,7 +228,8 @@ def test_words():
     assert effect.startswith(
         f"The log loss changes from {row.a:.4g} to {row.b:.4g}; it falls by {row.difference:.2g} (95%: "
     )
-    assert "Scores are of 667 rows, a random third; for them, the map was fitted to the others." in str(fix)
+    assert "Log losses are of all 2,000 rows, each recalibrated by a map that was fitted to other rows." in str(fix)
+    assert "Other scores are of 667 rows, a random third; for them, the map was fitted to the others." in str(fix)
     assert list(fix.frame()["measure"]) == ["log loss", "ATB", "Brier score", "error before", "error after"]
     assert tc.recalibrate(y, p, method="platt").reason == "This method was asked for."
 

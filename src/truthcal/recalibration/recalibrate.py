@@ -85,9 +85,10 @@ def recalibrate(
     calibrated model is left alone with a probability of at least 1 - `alpha`. The map that is returned is fitted to
     all rows.
 
-    The scores before and after are those of a random third of the rows, recalibrated by a map fitted to the others.
-    Cross-fitted predictions would not do here: a part whose outcomes exceed the predictions by chance raises the maps
-    of all other parts, so the errors of parts cancel, and calibration looks as good as that of rows used for the fit.
+    Log losses before and after are those of all rows, cross-fitted. ATB, Brier score and the size of the error are
+    those of a random third of the rows, recalibrated by a map fitted to the others. Cross-fitted predictions would not
+    do for calibration: a part whose outcomes exceed the predictions by chance raises the maps of all other parts, so
+    the errors of parts cancel, and calibration looks as good as that of rows used for the fit.
 
     Needs scikit-learn: ``pip install 'truthcal[sklearn]'``; reading and applying a stored recalibration does not.
 
@@ -114,16 +115,19 @@ def recalibrate(
     sums, sums_of_thirds = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, thirds))
     tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
     fits = [name for name in tried if fit_map(name, sums_of_thirds.without(0)) is not None]
-    candidates = _rank({name: p for name, p in tried.items() if p is not None and name in fits}, rows)
+    fitted = {name: p for name, p in tried.items() if p is not None and name in fits}
+    candidates = _rank(fitted, rows)
     chosen, reason = _choose(method, candidates, whole, alpha)
     final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, sums_of_thirds.without(0))
-    if final is None or scored is None:
+    if final is None or scored is None or chosen not in fitted:
         raise _cannot_fit(chosen)
     held_out = rows.part(thirds == 0)
     p_after = scored(held_out.p)
     before = held_out.assess(held_out.p, alpha, level)
     after = before if chosen == "identity" else held_out.assess(p_after, alpha, level)
-    comparison = _compare(held_out, p_after, level)
+    scores = compare(held_out.y, held_out.p, p_after, confidence_level=level, **held_out.options)
+    log_loss = _compare_log_loss(rows, fitted[chosen], level)
+    comparison = RecalibrationComparison(replace(scores, names=("before", "after")), log_loss, len(rows.p))
     return Recalibration(chosen, final, reason, comparison, candidates, whole, before, after)
 
 
@@ -232,14 +236,11 @@ def _cannot_fit(method: str) -> Exception:
     return invalid("method", f"{problem} Collect more rows, or pass method='auto'.")
 
 
-def _compare(rows: _Rows, after: _Array, level: float) -> RecalibrationComparison:
-    """Compare predictions before and after, on rows that the map was not fitted to."""
-    scores = compare(rows.y, rows.p, after, confidence_level=level, **rows.options)
+def _compare_log_loss(rows: _Rows, after: _Array, level: float) -> ComparisonRow:
+    """Compare the log losses of all rows before and after, by maps that were fitted to other rows."""
     losses = [-special.xlogy(rows.y, p) - special.xlog1py(1.0 - rows.y, -p) for p in (rows.p, after)]
     a, b = (float(np.average(loss, weights=rows.w)) for loss in losses)
     if np.isinf(a):  # an outcome had a predicted probability of 0
-        row = ComparisonRow("log loss", a, b, a, math.nan, math.nan, math.nan)
-    else:
-        gap = paired_mean(losses[0] - losses[1], rows.w, rows.groups)
-        row = ComparisonRow("log loss", a, b, gap.mean, *gap.interval(level), gap.pvalue)
-    return RecalibrationComparison(replace(scores, names=("before", "after")), row)
+        return ComparisonRow("log loss", a, b, a, math.nan, math.nan, math.nan)
+    gap = paired_mean(losses[0] - losses[1], rows.w, rows.groups)
+    return ComparisonRow("log loss", a, b, gap.mean, *gap.interval(level), gap.pvalue)

@@ -40,7 +40,7 @@ class Recalibration(PageResult):
     reason : str
         Why this method was chosen.
     comparison : RecalibrationComparison
-        Scores before and after, of a random third of the rows, by a map fitted to the others.
+        Scores before and after, of rows that the map was not fitted to.
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
     assessment : Assessment or None

@@ -47,18 +47,22 @@ def candidate_table(candidates: Sequence[Candidate]) -> Table:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecalibrationComparison(PageResult):
-    """Scores before and after recalibration, of a random third of the rows, by a map fitted to the others.
+    """Scores before and after recalibration, of rows that the map was not fitted to.
 
     Attributes
     ----------
     scores : Comparison
-        ATB, Brier score and size of the error before (a) and after (b), with intervals of the paired differences.
+        ATB, Brier score and size of the error before (a) and after (b), with intervals of the paired differences, of a
+        random third of the rows.
     log_loss : ComparisonRow
-        The same for the log loss.
+        The same for the log loss, of all rows: each is recalibrated by a map that was fitted to other rows.
+    n : int
+        Number of all rows.
     """
 
     scores: Comparison
     log_loss: ComparisonRow
+    n: int
 
     def rows(self) -> tuple[ComparisonRow, ...]:
         """Return log loss, ATB and Brier score, then the error before and after."""
@@ -84,8 +88,11 @@ class RecalibrationComparison(PageResult):
     def notes(self) -> list[str]:
         """Return how to read the scores, one sentence per line."""
         rows = rows_in_groups(self.scores.n, self.scores.n_groups)
-        note = f"Scores are of {rows}, a random third; for them, the map was fitted to the others."
-        return ["Lower is better; a positive difference is an improvement.", note]
+        return [
+            "Lower is better; a positive difference is an improvement.",
+            f"Log losses are of all {self.n:,} rows, each recalibrated by a map that was fitted to other rows.",
+            f"Other scores are of {rows}, a random third; for them, the map was fitted to the others.",
+        ]
 
     def _page(self) -> Page:
         table = Table(
@@ -100,7 +107,7 @@ class RecalibrationComparison(PageResult):
         for name in ("error_a", "error_b"):
             scores[name] = ConfidenceInterval(**_known(ConfidenceInterval, scores[name]))
         scores["names"] = tuple(scores["names"])
-        return cls(Comparison(**scores), ComparisonRow(**_known(ComparisonRow, content["log_loss"])))
+        return cls(Comparison(**scores), ComparisonRow(**_known(ComparisonRow, content["log_loss"])), content["n"])
 
 
 def _known(kind: type[Any], content: Mapping[str, Any]) -> dict[str, Any]:
