@@ -114,11 +114,11 @@ def recalibrate(
     folds, thirds = rows.split(n_splits, rng), rows.split(_SCORED, rng)
     sums, sums_of_thirds = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, thirds))
     tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
-    fits = [name for name in tried if fit_map(name, sums_of_thirds.without(0)) is not None]
-    fitted = {name: p for name, p in tried.items() if p is not None and name in fits}
+    two_thirds = sums_of_thirds.without(0)
+    fitted = {name: p for name, p in tried.items() if p is not None and (name == "identity" or two_thirds.fits)}
     candidates = _rank(fitted, rows)
     chosen, reason = _choose(method, candidates, whole, alpha)
-    final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, sums_of_thirds.without(0))
+    final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, two_thirds)
     if final is None or scored is None or chosen not in fitted:
         raise _cannot_fit(chosen)
     held_out = rows.part(thirds == 0)
