@@ -290,6 +290,10 @@ def test_other_files_are_refused(case):
     ("arguments", "message"),
     [
         ({"method": "magic"}, r"`method` must be one of 'auto', 'identity', 'temperature', .*; got 'magic'\."),
+        (
+            {"y_true": [0, 1, 1], "y_proba": [0.2, 0.4, 0.6]},
+            r"`y_true` must have at least 4 rows with positive weight, .*; got 3\.",
+        ),
         ({"n_splits": 1}, r"`n_splits` must be at least 2; got 1\."),
         ({"alpha": 5}, r"`alpha` must lie strictly between 0 and 1; got 5\.0\. For 5%, pass 0\.05\."),
         ({"y_proba": np.full((4, 3), 1 / 3)}, r"`y_proba` must be one-dimensional: `recalibrate` handles one event\."),

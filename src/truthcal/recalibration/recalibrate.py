@@ -148,6 +148,9 @@ class _Rows(NamedTuple):
             raise invalid("y_proba", f"must be one-dimensional: `recalibrate` handles one event. {cure}")
         rows = check_rows(y_true, y_proba, sample_weight, pos_label)
         refuse_fractional(rows.y)
+        if len(rows.p) < _SCORED + 1:
+            problem = f"must have at least {_SCORED + 1} rows with positive weight, a third of them for scores"
+            raise invalid("y_true", f"{problem}; got {len(rows.p)}.")
         numbers = None if groups is None else check_groups(groups, y_proba, sample_weight)
         if numbers is not None and (found := int(numbers.max()) + 1) < _SCORED * FEWEST_GROUPS:
             problem = f"must have at least {_SCORED * FEWEST_GROUPS} groups, a third of them for scores; got {found}."
