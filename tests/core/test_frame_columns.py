@@ -37,7 +37,7 @@ CALLS = {
     "assess_over_time": (["y", "p", "day"], {"window": 1}),
     "calibration_test": (["y", "p"], {"groups": "patient"}),
     "check": (["y", "p"], {"by": "region"}),
-    "compare": (["y", "p", "q"], {"sample_weight": "w"}),
+    "compare": (["y", "p", "q"], {"sample_weight": "w", "names": ("old", "new")}),
     "compare_models": (["y", {"old": "p", "new": "q"}], {"sample_weight": "w"}),
     "confidence_interval": (["y", "p"], {}),
     "consistency_band": (["p"], {"rng": 0, "n_resamples": 99}),
@@ -138,6 +138,18 @@ def test_many_classes():
     assert mixed.atb == pytest.approx(expected.atb, rel=1e-12)
     same = tc.compare(frame, "animal", ["p_cat", "p_dog", "p_fox"], ["p_cat", "p_dog", "p_fox"])
     assert same.difference == 0.0
+
+
+def test_compared_columns_give_the_models_their_names():
+    assert tc.compare(FRAME, "y", "p", "q").names == ("p", "q")
+    assert tc.compare(FRAME, "y", y_proba_a="p", y_proba_b="1").names == ("p", "1")
+    assert tc.compare(FRAME, "y", "p", "q", names=("old", "new")).names == ("old", "new")
+    assert tc.compare(FRAME, "y", "p", "p").names == ("a", "b")
+    assert tc.compare(FRAME.y, FRAME.p, FRAME.q).names == ("a", "b")
+    with pytest.raises(ValueError, match=r"`names` must be two different names; got \('x', 'x'\)"):
+        tc.compare(FRAME, "y", "p", "q", names=("x", "x"))
+    with pytest.raises(TypeError, match=r"`names` must be two str, such as \('old', 'new'\); got 'pq'"):
+        tc.compare(FRAME, "y", "p", "q", names="pq")
 
 
 def test_independent_columns():

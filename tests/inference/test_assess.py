@@ -375,7 +375,9 @@ def test_warning_of_weights_that_depend_on_the_outcome(sketched):
 
     smaller = "events have smaller weights than other rows with similar predictions. If weights depend on the outcome"
     assert smaller in warnings(y[kept], p[kept], np.where(y[kept], 1.0, 5.0))
-    assert "events have larger weights than other rows" in warnings(y, p, np.where(y, 9.0, 1.0))
+    larger = warnings(y, p, np.where(y, 9.0, 1.0))
+    assert "events have larger weights than other rows" in larger
+    assert "Weights for censoring are valid with a group for each row; see docs/cookbook/survival.md." in larger
     for w in (rng.pareto(1.1, 3000) + 1.0, 1.0 / (p + 0.01), np.ones(3000), rng.uniform(0.2, 3.0, 3000)):
         assert "events have" not in warnings(y, p, w)
         assert "events have" not in warnings(rng.random(3000) < 0.5 * p, p, w)

@@ -9,14 +9,16 @@ import pytest
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from scipy import stats  # noqa: E402
+from sklearn.base import BaseEstimator, ClassifierMixin  # noqa: E402
 from sklearn.datasets import make_classification  # noqa: E402
 from sklearn.dummy import DummyClassifier  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.metrics import log_loss  # noqa: E402
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV  # noqa: E402
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV  # noqa: E402
 from sklearn.naive_bayes import GaussianNB  # noqa: E402
 from sklearn.pipeline import Pipeline  # noqa: E402
 
+import truthcal as tc  # noqa: E402
 from truthcal.sklearn import calibrated_refit, calibration_scoring  # noqa: E402
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
@@ -171,3 +173,44 @@ def test_features_without_information_are_no_error():
         LogisticRegression(), grid, cv=folds, scoring=calibration_scoring(), refit=calibrated_refit()
     ).fit(X, y)
     assert search.best_params_ in ({"C": C} for C in grid["C"])
+
+
+class TrueProbabilities(ClassifierMixin, BaseEstimator):
+    """Predicts its first feature: calibrated if this is the true probability."""
+
+    def __init__(self, power=1.0):
+        self.power = power
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        p = X[:, 0] ** self.power
+        return np.column_stack([1.0 - p, p])
+
+
+def test_groups_reach_the_test_by_metadata_routing():
+    """Rows of a group have one outcome: taken as independent, a calibrated model is called miscalibrated."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(300), 10)
+    X = np.repeat(rng.random((300, 1)), 10, axis=0)
+    y = np.repeat(rng.random(300), 10) < X[:, 0]
+    options = {"cv": GroupKFold(3), "scoring": calibration_scoring(), "refit": calibrated_refit()}
+    search = GridSearchCV(TrueProbabilities(), {"power": [1.0, 2.0]}, **options)
+    rule = calibrated_refit()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # all candidates seem to be miscalibrated
+        alone = rule.pvalues(search.fit(X, y, groups=groups).cv_results_)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(X, y, groups=groups)
+    by_groups = rule.pvalues(search.cv_results_)
+    assert alone[0] < 1e-6
+    assert by_groups[0] > 0.05
+    assert by_groups[1] < 1e-3
+    assert search.best_params_ == {"power": 1.0}
+    tests = [
+        tc.calibration_test(y[test], X[test, 0], groups=groups[test], n_resamples=999).pvalue
+        for _, test in GroupKFold(3).split(X, y, groups)
+    ]
+    assert by_groups[0] == pytest.approx(stats.combine_pvalues(tests).pvalue)

@@ -55,6 +55,7 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
     """Wrap a function whose columns start at the argument of number `first`."""
     code = unwrap(function).__code__
     names = code.co_varnames[first : code.co_argcount]
+    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
 
     @wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
@@ -62,6 +63,7 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
         if len(args) > first and _is_frame(args[first]):
             own, (frame, *columns) = args[:first], args[first:]
             if _names_columns(names, columns, options):
+                options = _with_model_names(dict(zip(names, columns, strict=False)), options, keywords)
                 given = dict(zip(names, columns, strict=False)) | options
                 values = _resolve(frame, given)
                 # By position: too many arguments, or one given twice, are errors of the function itself.
@@ -71,6 +73,17 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
         return function(*args, **options)
 
     return wrapper
+
+
+def _with_model_names(
+    columns: Mapping[str, Any], options: Mapping[str, Any], keywords: Sequence[str]
+) -> Mapping[str, Any]:
+    """Add the names of the two compared columns to the options of a function that takes `names` of models."""
+    given = {**columns, **options}
+    compared = [given.get(role) for role in ("y_proba_a", "y_proba_b")]
+    if "names" not in keywords or given.get("names") is not None or not all(map(_is_name, compared)):
+        return options
+    return {**options, "names": tuple(map(str, compared))} if compared[0] != compared[1] else options
 
 
 # --- is it a frame, and are these names? ------------------------------------------------------------------------------

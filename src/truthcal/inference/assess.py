@@ -391,9 +391,9 @@ def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
     if abs(against) > _WEIGHTS_DIFFER:
         warnings.append(
             f"events have {'smaller' if against > 0.0 else 'larger'} weights than other rows with similar predictions. "
-            "If weights depend on the outcome (for example class weights, or a sample of the non-events), tests and "
-            "intervals are wrong: "
-            "docs/guide/rare-events.md says what to do instead."
+            "If weights depend on the outcome (class weights, or weights for a sample of the non-events), tests and "
+            "intervals are wrong; see docs/guide/rare-events.md. Weights for censoring are valid with a group for each "
+            "row; see docs/cookbook/survival.md."
         )
     if points.mean_true in (0.0, 1.0):
         warnings.append(f"all outcomes are {points.mean_true:.0f}; there are no rows of the other class.")

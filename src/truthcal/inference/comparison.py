@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple, cast
 
@@ -16,7 +16,7 @@ from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import GroupEntries, GroupSums
 from truthcal.core.neighbours import neighbour_z
 from truthcal.core.parallel import one_blas_thread
-from truthcal.core.params import check_choice, check_level
+from truthcal.core.params import check_choice, check_level, shown
 from truthcal.core.points import equal_cells
 from truthcal.core.roots import find_root
 from truthcal.core.sample import Sample
@@ -58,6 +58,7 @@ def compare(
     hard: bool = False,
     groups: object = None,
     labels: object = None,
+    names: tuple[str, str] | None = None,
 ) -> Comparison:
     """Which of two forecasters has the better scores? A paired comparison by ATB and by the Brier score.
 
@@ -72,6 +73,8 @@ def compare(
         Score of calibration: atb, multiscale_atb, information_atb or shifted_grid_ubse. All of them are truthful.
     confidence_level : float, default 0.95
         Confidence level of the intervals.
+    names : tuple of two str, optional
+        Names of the forecasters in text. By default those of the columns of a data frame, otherwise "a" and "b".
 
     Returns
     -------
@@ -106,8 +109,18 @@ def compare(
     """
     options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
     options |= {"hard": hard, "labels": labels, "measure": measure, "confidence_level": confidence_level}
+    shown_names = ("a", "b") if names is None else _check_names(names)
     (found,) = compare_pairs(y_true, {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}, **options).values()
-    return found
+    return replace(found, names=shown_names)
+
+
+def _check_names(names: object) -> tuple[str, str]:
+    """Check the names of two compared forecasters."""
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise invalid("names", f"must be two str, such as ('old', 'new'); got {shown(names)}.", TypeError)
+    if len(set(names)) != 2 or len(names) != 2:
+        raise invalid("names", f"must be two different names; got {shown(names)}.")
+    return names[0], names[1]
 
 
 def compare_pairs(

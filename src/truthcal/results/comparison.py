@@ -61,7 +61,7 @@ class Comparison(Tracked, RowOrderNote, PageResult):
     confidence_level, n : float, int
         Level of all intervals; rows with a weight above 0.
     names : tuple of str
-        Names for printing; change them with ``dataclasses.replace(result, names=("old", "new"))``.
+        Names of the two in text.
     neighbour_z : float or None
         As in `CalibrationTest`, of the model for which it is further from 0.
     n_groups, n_effective_groups : int, float, or None

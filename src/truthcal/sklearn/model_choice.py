@@ -82,8 +82,10 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: flo
     Notes
     -----
     The p-value of a candidate combines those of its test folds by Fisher's method. Each row must therefore be tested at
-    most once: use `KFold` or `GroupKFold`, not a repeated or random split. Rows must be independent, as for
-    `calibration_test`. With stratified folds, the default of scikit-learn for classifiers, the test is conservative:
+    most once: use `KFold` or `GroupKFold`, not a repeated or random split. If rows belong together (patients, matches),
+    call ``sklearn.set_config(enable_metadata_routing=True)`` and pass `groups` to `fit` of the search: test folds are
+    then tested by groups, of which each needs at least 20. Without it, rows are taken as independent, and most useful
+    candidates would be called miscalibrated. With stratified folds, the default of scikit-learn for classifiers, the test is conservative:
     fewer candidates are left out.
 
     The test is one of the models that were fitted to the training rows of the folds. These few rows make them slightly

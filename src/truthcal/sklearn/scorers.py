@@ -6,7 +6,7 @@ knows: a test fold may lack some of them.
 
 import uuid
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn
@@ -36,9 +36,12 @@ class ProbabilityScorer:
         The class that is the event; the second of the estimator's classes by default.
     """
 
+    # Metadata beside weights that this scorer requests by default, as a splitter by groups does.
+    _requested: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self, pos_label: object = None) -> None:
         self.pos_label = pos_label
-        self._request: bool | str | None = None
+        self._requests: dict[str, bool | str | None] = {"sample_weight": None, **dict.fromkeys(self._requested, True)}
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
         """Score a fitted estimator."""
@@ -65,13 +68,14 @@ class ProbabilityScorer:
         if not sklearn.get_config()["enable_metadata_routing"]:
             cure = "Call sklearn.set_config(enable_metadata_routing=True) first."
             raise RuntimeError(f"set_score_request needs metadata routing. {cure}")
-        self._request = sample_weight
+        self._requests["sample_weight"] = sample_weight
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the metadata that this scorer requests from scikit-learn."""
         request = MetadataRequest(owner=repr(self))
-        request.score.add_request(param="sample_weight", alias=self._request)
+        for name, alias in self._requests.items():
+            request.score.add_request(param=name, alias=alias)
         return request
 
     def _accept_sample_weight(self) -> bool:
@@ -108,7 +112,16 @@ class MeasureScorer(ProbabilityScorer):
 
 
 class PvalueScorer(ProbabilityScorer):
-    """Scorer that returns the p-value of the calibration test: small if predictions are miscalibrated."""
+    """Scorer that returns the p-value of the calibration test: small if predictions are miscalibrated.
+
+    With metadata routing it gets the groups of a search, too: if rows belong together, only a test by groups is valid.
+    """
+
+    _requested = ("groups",)
+
+    def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """Test a fitted estimator."""
+        return self._score(predict_rows(estimator, X, y_true, sample_weight, self.pos_label) | {"groups": groups})
 
     def _score(self, rows: dict[str, Any]) -> float:
         test = calibration_test(**rows, hard=True, n_resamples=_RESAMPLES)

@@ -34,7 +34,10 @@ class SketchMetric(torch.nn.Module):
     high: torch.Tensor  # largest prediction
     top: torch.Tensor  # largest weight
 
-    def __init__(self, *, logits: bool, n_buckets: int = 4096, **kwargs: Any) -> None:
+    def __init__(self, *, logits: bool | None = None, n_buckets: int = 4096, **kwargs: Any) -> None:
+        if logits is None:
+            rule = "must be given: True if predictions are logits (log-odds), False if they are probabilities."
+            raise checks.invalid("logits", rule, TypeError)
         logits, n_buckets = check_flag(logits, "logits"), check_power_of_two(n_buckets, "n_buckets", MAX_BUCKETS)
         super().__init__(**kwargs)
         self.logits, self.n_buckets = logits, n_buckets
@@ -154,7 +157,10 @@ class SketchMetric(torch.nn.Module):
 
     def assess(self, **kwargs: Any) -> Assessment:
         """Can these probabilities be trusted? The same as ``truthcal.assess(metric.sketch(), **kwargs)``."""
-        return cast(Assessment, assess(self.sketch(), **kwargs))  # of one event, not of many classes
+        sketch = self.sketch()
+        if not sketch.n:
+            raise ValueError("the metric has no rows yet: call update(preds, target) before assess().")
+        return cast(Assessment, assess(sketch, **kwargs))  # of one event, not of many classes
 
     def _synced(self) -> contextlib.AbstractContextManager[None]:
         """Let the state be that of all processes, unless it is already, or `forward` wants its own batch only."""
@@ -199,8 +205,8 @@ class ATBMetric(SketchMetric, Metric):
     Parameters
     ----------
     logits : bool
-        Whether predictions are logits (log-odds) or probabilities. It is never guessed: a batch of logits may happen to
-        lie in [0, 1].
+        Required: whether predictions are logits (log-odds) or probabilities. It is never guessed: a batch of logits may
+        happen to lie in [0, 1].
     n_buckets : int, default 4096
         As for `truthcal.Sketch`.
     **kwargs
@@ -215,6 +221,9 @@ class ATBMetric(SketchMetric, Metric):
     Memory: 128 bytes per bucket, 0.5 MB by default, for any number of rows. An update takes one synchronisation with
     the device, to reject invalid rows at once. The sums are float64, also for bfloat16 and half precision. mps has no
     float64, so there the rows are copied to the CPU.
+
+    Rows are taken as independent in `assess`. If they belong together (patients, matches), collect the predictions and
+    call ``truthcal.assess(y, p, groups=...)``, or add batches to a `truthcal.Sketch` with ``update(y, p, groups=...)``.
 
     ATB alone must not choose a model or an epoch: a constant prediction can have a small ATB. Choose by a proper score,
     such as the log loss, and use ATB to see whether the probabilities can be trusted.
