@@ -470,13 +470,19 @@ def test_html_holds_the_verdict_and_is_escaped():
         ([0, math.nan], [0.5, 0.2], "`y_true`"),
         ([0.3, 0.7], [0.5, 0.2], r"`y_true` must contain only 0 and 1 here; found 0\.3"),
         ([0.3, 0.7], [0, 1], "the arguments look swapped"),
+        (
+            [0.3, 0.7],
+            ["no", "yes"],
+            r"`y_proba` contains text labels \('no', 'yes'\), and `y_true` has numbers: the arg",
+        ),
+        ([0.3, 0.7], ["0.1", "1"], r"Numbers written as text\?"),
         ([0, 1], [0.5, 1.2], "`y_proba` must lie in"),
         ([0, 1, 1], [0.5, 0.2], "`y_true` has 3 rows but `y_proba` has 2"),
         ([], [], "y_true|empty|no rows"),
     ],
 )
 def test_bad_rows_are_refused(y, p, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         tc.assess(y, p)
 
 

@@ -128,7 +128,13 @@ def test_sql_server_has_another_name_for_the_logarithm():
 def test_names_of_columns_and_dialects_are_checked():
     with pytest.raises(TypeError, match=r"`y_proba` must be the name of a column; got 3\."):
         map_sql(IdentityMap(), "duckdb", 3)
-    with pytest.raises(ValueError, match=r"`dialect` must be one of 'duckdb', .*; got 'oracle'\."):
+    for name, other in (("PostgreSQL", "postgres"), ("Snowflake", "snowflake"), ("mssql", "tsql")):
+        assert map_sql(IdentityMap(), name, "p") == map_sql(IdentityMap(), other, "p")
+    with pytest.raises(
+        ValueError, match=r"`dialect` must be one of 'duckdb', .*; got 'bigquerry'\. Did you mean 'bigquery'\?"
+    ):
+        map_sql(IdentityMap(), "bigquerry", "p")
+    with pytest.raises(ValueError, match=r"`dialect` must be one of 'duckdb', .*; got 'oracle'\.$"):
         map_sql(IdentityMap(), "oracle", "p")
 
 

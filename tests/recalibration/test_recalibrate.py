@@ -289,6 +289,7 @@ def test_other_files_are_refused(case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"method": "iso"}, r"; got 'iso'\. Did you mean 'isotonic'\?$"),
         ({"method": "magic"}, r"`method` must be one of 'auto', 'identity', 'temperature', .*; got 'magic'\."),
         (
             {"y_true": [0, 1, 1], "y_proba": [0.2, 0.4, 0.6]},

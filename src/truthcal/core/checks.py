@@ -26,6 +26,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-70, 1e70
 WIDEST_WEIGHT = 1e-90
 # Text labels that probably are the positive one.
 _POSITIVE_WORDS = ("1", "true", "t", "yes", "y", "positive", "pos")
+_PASS_NUMBERS = "Pass numbers."
 
 
 def invalid(
@@ -72,6 +73,7 @@ def check_rows(
     With `part`, these are only some of the user's rows, which may all have weight 0 or predictions of 0 and 1.
     """
     truth, proba, *weight = as_columns(y_true=y_true, **{name: y_proba}, sample_weight=sample_weight)
+    _refuse_text_as_proba(truth, proba, name)
     y, p = _check_outcomes(truth, pos_label), _check_probabilities(proba, name)
     if not part and y.dtype != np.uint8:
         refuse_swapped(bool(((p == 0) | (p == 1)).all()))
@@ -211,6 +213,13 @@ def refuse_swapped(predictions_are_certain: bool) -> None:
         raise invalid("y_proba", problem, fix=("y_true",))
 
 
+def _refuse_text_as_proba(truth: NDArray[Any], proba: NDArray[Any], name: str) -> None:
+    """Reject words as predictions of fractional outcomes: the columns are probably swapped."""
+    if truth.dtype.kind == "f" and _is_text_column(proba) and _cure_text(_as_text(proba[0])) == _PASS_NUMBERS:
+        problem = f"contains text labels ({_examples(proba)}), and `y_true` has numbers: the arguments look swapped."
+        raise invalid(name, f"{problem} Outcomes belong in", TypeError, fix=("y_true",))
+
+
 # --- predictions ------------------------------------------------------------------------------------------------------
 
 
@@ -241,7 +250,7 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
         return
     if raw.dtype.kind == "O":
         refuse_missing_values(is_missing_object(raw), name, "None or NA")
-    cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else "Pass numbers."
+    cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else _PASS_NUMBERS
     if _is_text_column(raw):
         cure = _cure_text(_as_text(raw[0]))
     found = f"got dtype {raw.dtype} (first value {_python_value(raw[0])!r})"
@@ -253,7 +262,7 @@ def _cure_text(first: str) -> str:
     try:
         float(first.strip().removesuffix("%"))
     except ValueError:
-        return "Pass numbers."
+        return _PASS_NUMBERS
     if first.strip().endswith("%"):
         return 'Percentages written as text? Remove "%", convert with .astype(float), and divide by 100.'
     return "Numbers written as text? Convert with .astype(float)."

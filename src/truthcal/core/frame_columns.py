@@ -4,7 +4,6 @@
 frames is imported here.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import as_vector, invalid
-from truthcal.core.params import list_shown, shown
+from truthcal.core.params import closest_name, list_shown, shown
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -26,8 +25,6 @@ _ONE = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "sample_weight", "groups"
 _SEVERAL = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "by")
 # Libraries whose frames have their rows elsewhere: a query for each column might return the rows in another order.
 _ELSEWHERE = ("pyspark", "dask", "ibis", "sqlframe", "snowflake")
-# Columns that are compared with an unknown name, to suggest one of them.
-_COMPARED = 10_000
 
 
 class TakesFrame(Protocol[P, R_co]):
@@ -222,10 +219,3 @@ def require_columns(named: Iterable[tuple[str, Any]], available: Iterable[Any], 
             raise ValueError(f"{problem}{suggestion}")
         if counts[name] > 1:
             raise ValueError(f"{where} has {counts[name]} columns named {name!r}; rename all but one.")
-
-
-def closest_name(name: Any, columns: Sequence[Any]) -> Any:
-    """Return the column whose name is most similar to an unknown one, without case; "" if none is."""
-    similar = {str(column).casefold(): column for column in reversed(columns[:_COMPARED])}
-    close = difflib.get_close_matches(str(name).casefold(), similar, n=1)
-    return similar[close[0]] if close else ""

@@ -1,5 +1,6 @@
 """Checks of parameters. Rows are checked in `checks.py`; a check that one module needs is in that module."""
 
+import difflib
 import math
 import operator
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
 
+# Known names that are compared with an unknown one, to suggest one of them.
+_COMPARED = 10_000
 # All redrawn curves of a band are in memory until their quantiles are known: 20,000 at 1000 points are 160 MB.
 _MOST_RESAMPLES = 20_000
 
@@ -105,13 +108,23 @@ def check_level(value: Any, name: str) -> float:
     return number
 
 
+def closest_name(name: Any, known: Sequence[Any]) -> Any:
+    """Return the known name that an unknown one begins, or is most similar to, ignoring case; "" if there is none."""
+    text, similar = str(name).casefold(), {str(each).casefold(): each for each in reversed(known[:_COMPARED])}
+    longer = [each for each in similar if each.startswith(text)] if len(text) > 1 else []
+    close = longer if len(longer) == 1 else difflib.get_close_matches(text, similar, n=1)
+    return similar[close[0]] if close else ""
+
+
 def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str = "") -> str:
     """Check a parameter for one of the allowed words; `where` says what narrows the choice."""
     if isinstance(value, str) and value in allowed:
         return value
     words = ", ".join(repr(word) for word in allowed)
     one_of = "one of " if len(allowed) > 1 else ""
-    raise invalid(name, f"{where} must be {one_of}{words}; got {shown(value)}.".lstrip())
+    close = closest_name(value, allowed) if isinstance(value, str) else ""
+    suggestion = f" Did you mean {close!r}?" if close else ""
+    raise invalid(name, f"{where} must be {one_of}{words}; got {shown(value)}.{suggestion}".lstrip())
 
 
 def check_rng(rng: Any) -> np.random.Generator:

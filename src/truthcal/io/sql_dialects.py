@@ -200,6 +200,11 @@ def escape_in_sql(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
+# Names of the same dialects in SQLAlchemy, and common ones.
+_ALIASES = {"postgresql": "postgres", "mssql": "tsql", "sqlserver": "tsql", "mariadb": "mysql", "pyspark": "spark"}
+
+
 def dialect_of(name: object) -> Dialect:
     """Check the parameter `dialect` and return the dialect of that name."""
-    return DIALECTS[check_choice(name, "dialect", tuple(DIALECTS))]
+    known = _ALIASES.get(name.casefold(), name.casefold()) if isinstance(name, str) else name
+    return DIALECTS[check_choice(known, "dialect", tuple(DIALECTS))]

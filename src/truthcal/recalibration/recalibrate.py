@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -125,9 +124,10 @@ def recalibrate(
     p_after = scored(held_out.p)
     before = held_out.assess(held_out.p, alpha, level)
     after = before if chosen == "identity" else held_out.assess(p_after, alpha, level)
-    scores = compare(held_out.y, held_out.p, p_after, confidence_level=level, **held_out.options)
+    names = ("before", "after")
+    scores = compare(held_out.y, held_out.p, p_after, confidence_level=level, names=names, **held_out.options)
     log_loss = _compare_log_loss(rows, fitted[chosen], level)
-    comparison = RecalibrationComparison(replace(scores, names=("before", "after")), log_loss, len(rows.p))
+    comparison = RecalibrationComparison(scores, log_loss, len(rows.p))
     return Recalibration(chosen, final, reason, comparison, candidates, whole, before, after)
 
 

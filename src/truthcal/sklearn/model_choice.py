@@ -85,8 +85,8 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: flo
     most once: use `KFold` or `GroupKFold`, not a repeated or random split. If rows belong together (patients, matches),
     call ``sklearn.set_config(enable_metadata_routing=True)`` and pass `groups` to `fit` of the search: test folds are
     then tested by groups, of which each needs at least 20. Without it, rows are taken as independent, and most useful
-    candidates would be called miscalibrated. With stratified folds, the default of scikit-learn for classifiers, the test is conservative:
-    fewer candidates are left out.
+    candidates would be called miscalibrated. With stratified folds, the default of scikit-learn for classifiers, the
+    test is conservative: fewer candidates are left out.
 
     The test is one of the models that were fitted to the training rows of the folds. These few rows make them slightly
     miscalibrated, even if their form is right: among 200 logistic regressions with five features and 300 to 1,000 rows,

@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.frame_columns import closest_name
-from truthcal.core.params import list_shown, shown
+from truthcal.core.params import closest_name, list_shown, shown
 from truthcal.io.files.decode import decodes_to_numbers, decodes_to_text, storage
 from truthcal.io.files.source import Source, arrow
 from truthcal.io.files.where import Both, Comparison, Condition, Not, Value, Where
