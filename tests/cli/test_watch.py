@@ -90,6 +90,43 @@ def test_only_new_files_are_needed(watch, write, tmp_path):
     assert (tmp_path / "m.tcm").read_bytes() == (tmp_path / "whole.tcm").read_bytes()
 
 
+@pytest.mark.parametrize("kept", [0, 20])
+def test_a_window_is_not_closed_without_rows_that_an_earlier_run_saw(watch, write, tmp_path, kept):
+    """The first file ends on Wednesday of the third week; the second alone lacks the first days of that week."""
+    columns = stream(40)
+    early = write("early.csv", **first_rows(columns, 340))
+    watch(early)
+    before = (tmp_path / "m.tcm").read_bytes()
+    late = write("late.csv", **{name: values[340 - kept :] for name, values in columns.items()})
+    assert (
+        f"of 60 rows of 2026-01-19 in an earlier run, these files have {kept}. Pass the files with the others, too: a "
+        "closed window is final. Nothing was changed."
+    ) in watch(late, check=WRONG).err
+    assert (tmp_path / "m.tcm").read_bytes() == before
+    assert "warning" not in watch(write("all.csv", **columns), check=OK).err
+
+
+def test_an_open_window_may_lose_some_rows(watch, write):
+    columns = stream(40)
+    watch(write("s.csv", **first_rows(columns, 340)))
+    done = watch(write("s.csv", **{name: values[:338] + values[340:] for name, values in columns.items()}), check=OK)
+    problem = "of 60 rows of 2026-01-19 in an earlier run, these files have 58"
+    assert f"warning: {problem}. The window is closed without the others." in done.err
+
+
+def test_rows_of_an_open_window_are_missed_in_sketches(watch, quick, write, tmp_path):
+    columns = stream(40)
+    for name, part in (("early", slice(0, 340)), ("late", slice(340, None))):
+        file = write(f"{name}.csv", **{key: values[part] for key, values in columns.items()})
+        options = ("--by", "date", "--label", "hit", "--proba", "score", "-o", tmp_path / f"{name}.sketch")
+        quick("sketch", file, *options, check=OK)
+    options = ("--time", "date", "--window", "week", "--state", tmp_path / "m.tcm")
+    quick("watch", tmp_path / "early.sketch", *options)
+    done = quick("watch", tmp_path / "late.sketch", *options, check=WRONG)
+    assert "of 60 rows of 2026-01-19 in an earlier run, these files have 0." in done.err
+    quick("watch", tmp_path / "early.sketch", tmp_path / "late.sketch", *options, check=OK)
+
+
 def test_an_alarm_has_its_own_exit_status(watch, write):
     done = watch(write("s.csv", **stream(140, shift=0.2)), "--by", "region", check=ALARM)
     assert "\nAlarm since 2026-" in done.out

@@ -3,8 +3,9 @@
 import json
 import math
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ _MOST_WINDOWS = 2000
 class WindowRows:
     """The rows of one window: outcomes and predictions, or a sketch of them; and predictions without an outcome.
 
-    `segments` has the segment of each row, or is a table of sketches.
+    `segments` has the segment of each row, or is a table of sketches. `times` and `counts` say when the rows were.
     """
 
     y: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -41,6 +42,17 @@ class WindowRows:
     groups: list[Any] | None = None
     missing: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     sketch: Sketch | None = None
+    times: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: NDArray[np.int64] | None = None  # rows of each time; None: one
+
+    @property
+    def n_all(self) -> int:
+        """Number of rows, with and without an outcome."""
+        return self.n + len(self.missing)
+
+    def n_until(self, time: int) -> int:
+        """Number of rows up to a time, with and without an outcome."""
+        return int(np.sum((self.times <= time) * (1 if self.counts is None else self.counts)))
 
     @property
     def n(self) -> int:
@@ -62,6 +74,13 @@ class WindowRows:
         return float(self.y.mean()) if self.sketch is None else self.mean_proba - self.sketch.bias()
 
 
+class OpenWindow(NamedTuple):
+    """What an earlier run saw of a window that was not closed yet: the latest time and the number of its rows."""
+
+    last: int
+    n: int
+
+
 class Watch(BinaryFile):
     """Monitors of a stream of files, and a record of each closed window.
 
@@ -76,6 +95,7 @@ class Watch(BinaryFile):
         self.monitors = MonitorTable(setup["by"] or ["all"], setup["alpha"])
         self.monitors.total._clock = Clock(window, first)
         self.history: list[WatchedWindow] = []
+        self.open: dict[int, OpenWindow] = {}
         self._missing, self._known = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
 
     @property
@@ -98,7 +118,18 @@ class Watch(BinaryFile):
             sums[:] = [sums[0] + len(p), sums[1] + float(p.sum()), sums[2] + float((p * p).sum())]
         record = self._record(start, rows)
         self.history = [*self.history, record][-_MOST_WINDOWS:]
+        self.open.pop(start, None)
         return record
+
+    def remember_open(self, windows: Mapping[int, WindowRows]) -> bool:
+        """Remember the rows of windows that are not closed yet; return whether this changed the state."""
+        before, following = dict(self.open), self.next_start
+        for start, rows in windows.items():
+            if len(rows.times) and (following is None or start >= following):
+                seen = self.open.get(start)
+                if seen is None or rows.n_until(seen.last) >= seen.n:  # otherwise this run has fewer rows
+                    self.open[start] = OpenWindow(int(rows.times.max()), rows.n_all)
+        return self.open != before
 
     def _add(self, rows: WindowRows, index: int) -> None:
         if isinstance(rows.segments, SketchTable):
@@ -140,6 +171,7 @@ class Watch(BinaryFile):
         meta = {
             "setup": self.setup,
             "missing": [self._missing, self._known],
+            "open": [[start, *seen] for start, seen in sorted(self.open.items())],
             "history": [
                 [w.start, w.n, w.n_overdue, w.mean_proba, w.mean_true, _error_to_json(w.error), w.log_e_value, w.alarm]
                 for w in self.history
@@ -160,6 +192,7 @@ class Watch(BinaryFile):
             watch = cls(meta["setup"], clock.window, clock.origin)
             watch.monitors = monitors
             watch._missing, watch._known = meta["missing"]
+            watch.open = {start: OpenWindow(*seen) for start, *seen in meta["open"]}
             watch.history = [
                 WatchedWindow(clock.window.label(start), start, n, late, p, y, _error_from_json(error), log_e, alarm)
                 for start, n, late, p, y, error, log_e, alarm in meta["history"]

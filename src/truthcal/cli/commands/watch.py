@@ -46,6 +46,7 @@ def run(request: Request) -> int:
         watch = Watch(setup, window, min(windows))
     _refuse_other_setup(request, watch, setup)
     _report_changes(request, watch, windows)
+    _refuse_missing_rows(watch, windows, latest)
     new = _process_windows(request, watch, windows, latest)
     if not new:
         print_message(request, "no window was closed since the last run.")
@@ -69,7 +70,7 @@ def _process_windows(request: Request, watch: Watch, windows: Windows, latest: i
         if request.format == "text":
             print_result(record.to_text(terminal_width()))
         new += 1
-    if new or not Path(request.state).exists():
+    if watch.remember_open(windows) or new or not Path(request.state).exists():
         watch.save(request.state)
     return new
 
@@ -112,8 +113,8 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
     window.check_kind(rows.time)
     if window.kind == "rows":
         return setup, window, *_windows_of_rows(request, rows, window)
-    starts = window.starts(rows.time if rows.due is None else rows.due)
-    return setup, window, _split(rows, starts), _latest_of(rows.time, window)
+    times = rows.time if rows.due is None else rows.due
+    return setup, window, _split(rows, window.starts(times), times), _latest_of(rows.time, window)
 
 
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
@@ -128,24 +129,25 @@ def _windows_of_rows(request: Request, rows: TimedRows, window: Window) -> tuple
         raise ValueError("--due needs windows of time, such as --window 7d, not of rows.")
     check_order(rows.time)
     starts = window.starts(rows.time)
-    return _split(rows, starts), len(starts) - len(starts) % window.size
+    return _split(rows, starts, rows.time), len(starts) - len(starts) % window.size
 
 
-def _split(rows: TimedRows, starts: np.ndarray[Any, np.dtype[np.int64]]) -> Windows:
-    """Divide rows by the start of their window."""
+def _split(rows: TimedRows, starts: np.ndarray[Any, np.dtype[np.int64]], times: Times) -> Windows:
+    """Divide rows by the start of their window, to which `times` belong."""
     order = np.argsort(starts, kind="stable")
     ends = np.flatnonzero(np.diff(starts[order])) + 1
-    return {int(starts[part[0]]): _window_rows(rows, part) for part in np.split(order, ends)}
+    return {int(starts[part[0]]): _window_rows(rows, part, times) for part in np.split(order, ends)}
 
 
-def _window_rows(rows: TimedRows, part: np.ndarray[Any, np.dtype[np.int64]]) -> WindowRows:
+def _window_rows(rows: TimedRows, part: np.ndarray[Any, np.dtype[np.int64]], times: Times) -> WindowRows:
     known = part[rows.y[part] >= 0]
     segments = groups = None
     if rows.segments is not None:
         segments = [rows.segments[1][place] for place in rows.segments[0][known]]
     if rows.groups is not None:
         groups = [rows.groups[1][place] for place in rows.groups[0][known]]
-    return WindowRows(rows.y[known], rows.p[known], segments, groups, rows.p[part[rows.y[part] < 0]])
+    missing = rows.p[part[rows.y[part] < 0]]
+    return WindowRows(rows.y[known], rows.p[known], segments, groups, missing, times=times.values[part])
 
 
 def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, Any], Window, Windows, int]:
@@ -173,7 +175,9 @@ def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, 
     if window.kind == "rows":
         raise ValueError("--window must be a length of time for sketches, such as 7d, not a number of rows.")
     starts = window.starts(times)
-    windows = {int(start): _sketched_rows(request, table, keys, starts == start) for start in np.unique(starts)}
+    windows = {
+        int(start): _sketched_rows(request, table, keys, starts == start, times) for start in np.unique(starts)
+    }
     return _setup(request, label=None, proba=None), window, windows, _latest_of(times, window)
 
 
@@ -182,10 +186,12 @@ def _latest_of(times: Times, window: Window) -> int:
     return int(window.starts_of(times.values.max(keepdims=True))[0])
 
 
-def _sketched_rows(request: Request, table: SketchTable, keys: list[Any], here: Any) -> WindowRows:
+def _sketched_rows(request: Request, table: SketchTable, keys: list[Any], here: Any, times: Times) -> WindowRows:
     parts = {key: table[key] for key, is_here in zip(keys, here.tolist(), strict=True) if is_here}
     part = SketchTable.from_sketches(parts, by=table.by)
-    return WindowRows(segments=part.rollup(request.by) if request.by else None, sketch=part.total())
+    segments = part.rollup(request.by) if request.by else None
+    counts = np.array([sketch.n for sketch in parts.values()], np.int64)
+    return WindowRows(segments=segments, sketch=part.total(), times=times.values[here], counts=counts)
 
 
 # --- checks of the state ----------------------------------------------------------------------------------------------
@@ -206,8 +212,8 @@ def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
         rows = windows.get(record.start)
         if rows is None:
             continue
-        if rows.n + len(rows.missing) != record.n + record.n_overdue:
-            before, now = record.n + record.n_overdue, rows.n + len(rows.missing)
+        before, now = record.n + record.n_overdue, rows.n_all
+        if now != before:
             problem = f"{record.label} had {before:,} rows when it was closed, and has {now:,} now"
             print_error(f"warning: {problem}. Closed windows are final: the difference is not scored.")
         elif rows.n == record.n and rows.n and rows.mean_proba != record.mean_proba:
@@ -217,6 +223,19 @@ def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
             print_message(
                 request, f"{record.label}: {late:,} outcomes arrived after it was closed; they are not scored."
             )
+
+
+def _refuse_missing_rows(watch: Watch, windows: Windows, latest: int) -> None:
+    """Raise if a window would be closed without most rows that an earlier run saw; if only some are gone, tell."""
+    for start, seen in sorted(watch.open.items()):
+        now = windows.get(start, WindowRows()).n_until(seen.last)
+        if start >= latest or now >= seen.n:
+            continue
+        problem = f"of {seen.n:,} rows of {watch.window.label(start)} in an earlier run, these files have {now:,}"
+        if 2 * now < seen.n:
+            cure = "Pass the files with the others, too: a closed window is final"
+            raise ValueError(f"{problem}. {cure}. Nothing was changed.")
+        print_error(f"warning: {problem}. The window is closed without the others.")
 
 
 def _refuse_other_rows(watch: Watch, label: str) -> None:
