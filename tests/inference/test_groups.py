@@ -304,15 +304,15 @@ def test_results_state_the_groups():
     content = json.loads(json.dumps(result.to_dict()))
     assert content["n_groups"] == content["test"]["n_groups"] == 150
     assert content["n_effective_groups"] == content["test"]["n_effective_groups"] < 150
-    assert "\n  groups          150         rows of a group may depend on each other, uneven: " in str(result)
-    assert "150 groups of rows, of uneven weight: as good as" in str(result.test)
+    assert "\n  groups          150         rows of a group may depend on each other; effective number of groups " in str(result)
+    assert "150 groups of rows, of uneven weight (effective number " in str(result.test)
     assert pickle.loads(pickle.dumps(result.test)).confidence_interval() == result.test.confidence_interval()
     assert tc.assess(y, p).n_groups is None
 
 
 def test_few_effective_groups_carry_a_warning():
     y, p, groups = in_game(np.random.default_rng(17), 30)
-    warning = "there are few groups: 30.0 of equal weight would know as much"
+    warning = "there are few groups: their effective number is 30.0, and tests and intervals"
     result = tc.assess(y, p, groups=groups)
     assert any(text.startswith(warning) for text in result.warnings)
     assert warning in str(tc.calibration_test(y, p, groups=groups))
@@ -322,10 +322,28 @@ def test_few_effective_groups_carry_a_warning():
 
 
 def test_too_little_data_speaks_of_groups():
-    y, p, groups = in_game(np.random.default_rng(18), 20, 5)
-    result = tc.assess(y, np.round(0.98 + p / 60, 3), groups=groups)
-    if result.kind == "too few rows":
-        assert "100 rows in 20 groups know as much as" in result.verdict
+    p, groups = np.random.default_rng(18).uniform(0.01, 0.02, 100), np.repeat(np.arange(20), 5)
+    result = tc.assess(np.zeros(100, int), p, groups=groups)
+    assert result.kind == "too few rows"
+    assert "100 rows in 20 groups have an effective sample size of " in result.verdict
+
+
+@pytest.mark.parametrize("measure", ["information_atb", "ks_ce"])
+def test_few_events_are_not_too_good(measure):
+    """Of 100 rows with a probability of 0.1%, nine of ten samples have no event at all."""
+    p, groups = np.random.default_rng(19).uniform(0.0005, 0.002, 100), np.repeat(np.arange(20), 5)
+    assert tc.calibration_test(np.zeros(100, int), p, measure=measure, groups=groups, rng=0).less > 0.5
+    assert tc.assess(np.zeros(100, int), p, groups=groups).kind == "too few rows"
+
+
+@pytest.mark.parametrize(("p", "n_groups"), [(0.02, 60), (0.5, 60), (0.02, 1000)])
+def test_equal_predictions_with_exactly_the_expected_events_are_not_too_good(p, n_groups):
+    """The continuous distribution of the statistic has no probability at 0, but that of outcomes has."""
+    rng, n = np.random.default_rng(20), 10 * n_groups
+    y = rng.permutation(np.arange(n) < p * n)
+    test = tc.calibration_test(y, np.full(n, p), groups=np.repeat(np.arange(n_groups), 10))
+    assert test.less > 0.01
+    assert tc.assess(y, np.full(n, p), groups=np.repeat(np.arange(n_groups), 10)).kind != "too good"
 
 
 def test_errors_of_groups():

@@ -176,7 +176,7 @@ class GroupSums:
 
     @property
     def n_effective(self) -> float:
-        """Effective number of groups: that of groups of equal weight which would know as much."""
+        """Effective number of groups: that of groups of equal weight with the same information."""
         return 1.0 / self.one_group
 
     def covariance(self, error: Any = 0.0) -> _Array:

@@ -142,7 +142,7 @@ class Points:
 
     @property
     def effective_information(self) -> float:
-        """Sum of p(1 - p) of as many rows of equal weight as would know as much."""
+        """Effective information: sum of p(1 - p) over rows of equal weight that determine the mean error as well."""
         return float(PointGroups.one(self).effective_information[0])
 
     @property
@@ -361,7 +361,7 @@ class PointGroups:
 
     @property
     def effective_information(self) -> _Array:
-        """Sum of p(1 - p) of as many rows of equal weight as would know as much."""
+        """Effective information: sum of p(1 - p) over rows of equal weight that determine the mean error as well."""
         unit = self.spread(self.largest(self.points.row_ww))  # fourth powers of weights may underflow
         noise = self.points.wwv / unit
         sums, squares = self.sums(noise), self.sums(noise * (self.points.row_ww / unit))

@@ -333,7 +333,8 @@ def _word_shortage(found: Assessment) -> str:
     """Word the reason for a verdict why no error is detectable."""
     rows = rows_in_groups(found.n, found.n_groups)
     if found.n_groups is not None:
-        return f"{rows} know as much as {found.n_effective:,.1f} independent rows, which is too little to detect errors"
+        size = f"an effective sample size of {found.n_effective:,.1f}"
+        return f"{rows} have {size}, which is too small to detect errors"
     if _has_uneven_weights(found):
         few = f"a few of {rows} have nearly all of the weight" if math.isnan(found.error.low) else "weights are uneven"
         return f"{few}; the effective sample size is {found.n_effective:,.1f}"

@@ -279,7 +279,9 @@ def _tails_of_test(statistic: Statistic, method: str, plan: Plan) -> _Found:
     if method == "asymptotic" and statistic.limit:
         tails = statistic.limit()
         if statistic.kernel and statistic.points and tails.less <= _SMALL:
-            tails = tails._replace(less=_lower_tail_of_cells(statistic.points, statistic.kernel, plan))
+            redrawn = _lower_tail_of_cells(statistic.points, statistic.kernel, plan)
+            # Rows of a group that have something in common vary more than independent ones: their tail is smaller.
+            tails = tails._replace(less=max(tails.less, redrawn) if statistic.groups else redrawn)
         return _Found(method, tails, _explain(method, statistic))
     if method == "approximate" and statistic.flips:
         return _Found(method, statistic.flips(plan), _explain(method, statistic))

@@ -84,7 +84,7 @@ class WindowSums:
 
     @property
     def information(self) -> float:
-        """Sum of q(1 - q) over rows of equal weight that would know as much, q the frequency of the event."""
+        """Effective information: sum of q(1 - q), q the frequency of the event, over as many rows of equal weight."""
         noise, square = self.ww * self.variance, float(np.sum(self.ww * self.variance * self.ww / self._rows))
         return float(np.sum(noise)) ** 2 / square if square > 0.0 else 0.0
 

@@ -57,7 +57,7 @@ class Evidence(NamedTuple):
 def kind_of_error(points: Points, design_effect: float = 1.0) -> str:
     """Kind of a significant error for the verdict; "miscalibrated" if its direction is not clear.
 
-    `design_effect`: number of rows that know as much as one independent row, if rows belong together.
+    `design_effect`: number of rows with the information of one independent row, if rows belong together.
     """
     evidence = evidence_of(points, design_effect)
     if abs(evidence.shift) > _SIGNIFICANT and _is_one_sided(evidence):

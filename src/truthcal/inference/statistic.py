@@ -1,6 +1,7 @@
 """Test statistics: their observed values, and the ways to find their tails under calibration."""
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -83,8 +84,16 @@ def grouped_statistic(summary: Sample | Sketch, sums: GroupSums, measure: str) -
     kernel = TentKernel.of(measure, points)
     observed = kernel.measure(points) if summary.sketched else MEASURES[measure].of_sample(summary)
     law = SignFlips.of(sums, kernel)
-    moments = law.mean, law.sd
-    return Statistic(measure, observed, Totals.of_points(points), limit=law.tails, moments=moments, groups=sums)
+    return Statistic(
+        measure,
+        observed,
+        Totals.of_points(points),
+        limit=law.tails,
+        moments=(law.mean, law.sd),
+        kernel=kernel,
+        points=points,
+        groups=sums,
+    )
 
 
 def _flip_norm(sums: GroupSums, measure: str, plan: Plan) -> Tails:
@@ -94,7 +103,8 @@ def _flip_norm(sums: GroupSums, measure: str, plan: Plan) -> Tails:
     observed = float(norm(p, sums.cells.bias[None, :])[0])
     values = norm(p, sums.flipped(plan.n_resamples, rng))
     many, slack = 1 + len(values), 1e-9 * observed
-    greater, less = np.sum(values >= observed - slack), np.sum(values <= observed + slack)
+    plain = values / math.sqrt(sums.fewer_events_factor)  # a norm is proportional to the errors
+    greater, less = np.sum(values >= observed - slack), np.sum(plain <= observed + slack)
     mean, sd = float(np.mean(values)), float(np.std(values))
     return Tails((1 + int(greater)) / many, (1 + int(less)) / many, mean, sd, len(values))
 
@@ -103,5 +113,5 @@ def explain_groups(sums: GroupSums) -> str:
     """Explain the method of a test of grouped rows."""
     many = f"{sums.n_groups:,} groups of rows"
     if sums.n_effective < 0.99 * sums.n_groups:
-        many += f", of uneven weight: as good as {sums.n_effective:,.1f} equal ones"
+        many += f", of uneven weight (effective number {sums.n_effective:,.1f})"
     return f"distribution if the errors of whole groups change sign at random; {many}"

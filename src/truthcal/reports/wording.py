@@ -37,7 +37,7 @@ MEANING = {
     "is how well predictions separate outcomes; uncertainty is the score of always predicting the mean outcome. "
     "Miscalibration and discrimination include noise, so they are not 0 even for calibrated predictions.",
     "rows": "Rows with a weight above 0. The effective sample size is the number of independent rows of equal weight "
-    "that would know as much.",
+    "with the same information.",
     "groups": "Rows of the same group may depend on each other in any way; different groups are independent. Tests, "
     "intervals and bands rest on the differences between groups.",
 }

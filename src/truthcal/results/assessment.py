@@ -49,11 +49,11 @@ class Assessment(Plotted, Tracked, PageResult):
     mean_proba, mean_true : float
         Mean prediction and mean outcome.
     n, n_effective : int, float
-        Rows with a weight above 0; effective sample size: the number of independent rows of equal weight that would
-        know as much.
+        Rows with a weight above 0; effective sample size: the number of independent rows of equal weight with
+        the same information.
     n_groups, n_effective_groups : int, float, or None
-        Number of groups of rows that belong together, and that of groups of equal weight which would know as much.
-        None without groups.
+        Number of groups of rows that belong together, and their effective number: that of groups of equal weight
+        with the same information. None without groups.
     warnings : tuple of str
         Valid but suspicious properties of the data.
     segments : SegmentTable or None
@@ -165,7 +165,7 @@ class Assessment(Plotted, Tracked, PageResult):
         if self.n_groups is None or self.n_effective_groups is None:
             return []
         even = self.n_effective_groups > 0.99 * self.n_groups
-        uneven = "" if even else f", uneven: {self.n_effective_groups:,.1f} of equal weight would know as much"
+        uneven = "" if even else f"; effective number of groups {self.n_effective_groups:,.1f}"
         meaning = f"rows of a group may depend on each other{uneven}"
         return [Evidence("groups", self.n_groups, f"{self.n_groups:,}", meaning)]
 

@@ -45,6 +45,6 @@ def few_groups(n_effective: float | None) -> str:
     if n_effective is None or n_effective >= _FEW_GROUPS:
         return ""
     return (
-        f"there are few groups: {n_effective:,.1f} of equal weight would know as much, and tests and intervals are "
-        f"accurate from about {_FEW_GROUPS:.0f} on."
+        f"there are few groups: their effective number is {n_effective:,.1f}, and tests and intervals are accurate "
+        f"from about {_FEW_GROUPS:.0f} on."
     )

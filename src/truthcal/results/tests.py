@@ -45,8 +45,8 @@ class CalibrationTest(RowOrderNote, Result):
         independent, and `dependence` says so. None for fewer than 30 rows, for a sketch whose rows have no order, and
         with groups.
     n_groups, n_effective_groups : int, float, or None
-        Number of groups of rows that belong together, and that of groups of equal weight which would know as much.
-        None without groups.
+        Number of groups of rows that belong together, and their effective number: that of groups of equal weight
+        with the same information. None without groups.
     """
 
     statistic: float

@@ -175,9 +175,7 @@ def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, 
     if window.kind == "rows":
         raise ValueError("--window must be a length of time for sketches, such as 7d, not a number of rows.")
     starts = window.starts(times)
-    windows = {
-        int(start): _sketched_rows(request, table, keys, starts == start, times) for start in np.unique(starts)
-    }
+    windows = {int(start): _sketched_rows(request, table, keys, starts == start, times) for start in np.unique(starts)}
     return _setup(request, label=None, proba=None), window, windows, _latest_of(times, window)
 
 

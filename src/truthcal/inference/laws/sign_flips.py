@@ -36,13 +36,14 @@ class SignFlips(NamedTuple):
 
     `observed`: the squared length itself. `scales`: those of the squares of normals. `share`: variance of the flips
     divided by that of the squares. `off_diagonal`: the scales of the sum over pairs of different groups, whose mean is
-    0, if there are few groups.
+    0, if there are few groups. `inflation`: the factor in all scales that allows for events that did not happen.
     """
 
     observed: float
     scales: _Array
     share: float
     off_diagonal: _Array | None = None
+    inflation: float = 1.0
 
     @classmethod
     def of(cls, sums: GroupSums, kernel: TentKernel) -> Self:
@@ -59,13 +60,13 @@ class SignFlips(NamedTuple):
             return cls(0.0, np.zeros(1), 1.0)
         own, squares = sums.group_squares(phi), float(np.sum(scales**2))
         share = 1.0 if own is None or squares == 0.0 else 1.0 - float(np.sum(own**2)) / squares
-        pairs = None
+        pairs, inflation = None, sums.fewer_events_factor
         if sums.n_vectors <= _FEW_GROUPS and share > _LEAST_SHARE:
             z = sums.vectors(phi)
             products = z @ z.T
             np.fill_diagonal(products, 0.0)
-            pairs = np.linalg.eigvalsh(products).astype(np.float64) * sums.fewer_events_factor
-        return cls(float(total @ total), scales * sums.fewer_events_factor, max(share, _LEAST_SHARE), pairs)
+            pairs = np.linalg.eigvalsh(products).astype(np.float64) * inflation
+        return cls(float(total @ total), scales * inflation, max(share, _LEAST_SHARE), pairs, inflation)
 
     @property
     def mean(self) -> float:
@@ -78,10 +79,11 @@ class SignFlips(NamedTuple):
         return math.sqrt(2.0 * self.share * float(np.sum(self.scales**2)))
 
     def tails(self) -> Tails:
-        """Both tails of the observed squared length. The lower one is not stretched, which makes it conservative."""
+        """Both tails of the observed squared length. The lower one is not stretched or inflated: it is conservative."""
         if self.mean == 0.0:
             return Tails(float(self.observed == 0.0), 1.0, 0.0, 0.0, 0)
-        return Tails(self.upper_tail(self.observed), lower_tail(self.observed, self.scales), self.mean, self.sd, 0)
+        lower = lower_tail(self.observed, self.scales / self.inflation)
+        return Tails(self.upper_tail(self.observed), lower, self.mean, self.sd, 0)
 
     def upper_tail(self, x: float) -> float:
         """Probability of a squared length above x."""
