@@ -193,14 +193,55 @@ def test_identity_is_kept_if_no_map_helps():
     assert fix.reason.endswith("of rows that it was not fitted to by more than one standard error.")
 
 
-def test_few_events_are_left_alone():
-    fix = tc.recalibrate([1, 0, 0, 0, 0, 0, 0, 0], [0.01] * 8)
-    assert fix.method == "identity"
+@pytest.mark.parametrize(("n_events", "words"), [(0, "0 events"), (1, "1 event"), (9, "9 events")])
+def test_few_events_are_left_alone(n_events, words):
+    y, p = np.isin(np.arange(3000), 300 * np.arange(n_events)), np.linspace(0.4, 0.01, 3000)
+    needed = "at least 10 events and 10 non-events are needed for a map that follows more than single rows."
+    fix = tc.recalibrate(y, p)
+    assert fix.reason == f"Only {words}: {needed}"
+    assert tc.recalibrate(~y, 1 - p).reason == f"Only {words.replace('event', 'non-event')}: {needed}"
+    if n_events > 1:
+        requested = tc.recalibrate(y, p, method="platt")
+        assert requested.warnings == (fix.reason,)
+        assert f"! {fix.reason}" in str(requested)
+        assert tc.recalibrate(y, p, method="identity").warnings == ()
+        assert tc.recalibrate(np.arange(3000) % 250 == 0, p).changes
 
 
-def test_too_few_events_to_fit():
-    fix = tc.recalibrate([1] + [0] * 30, [0.0001] * 31)
-    assert fix.reason == "There are too few events, or too few other rows, to fit a map."
+def test_reversed_predictions_are_left_alone():
+    """The column of the other class: a map that does not decrease would make all predictions equal."""
+    y, p = rows(2000, 1.0, seed=3)
+    fix = tc.recalibrate(y, 1 - p)
+    question = "Predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
+    assert fix.verdict == f"Predictions stay as they are.\n{question}"
+    assert tc.recalibrate(y, 1 - p, method="temperature").warnings == (question,)
+    assert fix.assessment.verdict.splitlines()[1] == question
+
+
+def test_predictions_of_training_rows_are_left_alone():
+    rng = np.random.default_rng(0)
+    y = rng.random(1500) < 0.4
+    fix = tc.recalibrate(y, np.where(y, rng.uniform(0.55, 1.0, 1500), rng.uniform(0.0, 0.45, 1500)))
+    question = "All events have larger predictions than all other rows: were these rows used to train the model?"
+    assert fix.verdict == f"Predictions stay as they are.\n{question}"
+    assert fix.assessment.verdict.splitlines()[1] == question
+    assert question[1:] in fix.assessment.warnings[0]
+
+
+def test_labels_are_no_predictions():
+    y, p = rows(500, 1.0)
+    with pytest.raises(ValueError, match="`y_proba` contains nothing but 0 and 1: labels from `predict`"):
+        tc.recalibrate(y, p > 0.5)
+    assert tc.recalibrate(y, p > 0.5, hard=True).changes
+
+
+def test_one_number_and_no_numbers():
+    fix = tc.recalibrate(*rows(300, 1.6), method="platt")
+    assert fix(0.3) == fix([0.3])[0]
+    assert isinstance(fix(np.float32(0.25)), float)
+    assert fix([]).shape == fix(np.zeros(0)).shape == (0,)
+    with pytest.raises(ValueError, match=r"`y_proba` must lie in \[0, 1\]; found 30\.0"):
+        fix(30.0)
 
 
 def test_impossible_outcomes_are_recalibrated():
@@ -219,7 +260,7 @@ def test_words():
     first, reason, effect, *_ = str(fix).splitlines()
     end = "on rows that it was not fitted to."
     assert first == "Recalibrate by temperature scaling."
-    assert reason == f"It is the simplest method about as good as beta {end}"
+    assert reason == f"It is the simplest method about as good as beta calibration {end}"
     rng = np.random.default_rng(0)
     truth = rng.random(2000)
     best = tc.recalibrate(rng.random(2000) < truth, special.expit(2 * special.logit(truth)))
@@ -230,8 +271,9 @@ def test_words():
     )
     assert "Log losses are of all 2,000 rows, each recalibrated by a map that was fitted to other rows." in str(fix)
     assert "Other scores are of 667 rows, a random third; for them, the map was fitted to the others." in str(fix)
+    assert {"before", "after", "difference"} <= set(fix.frame())
     assert list(fix.frame()["measure"]) == ["log loss", "ATB", "Brier score", "error before", "error after"]
-    assert tc.recalibrate(y, p, method="platt").reason == "This method was asked for."
+    assert tc.recalibrate(y, p, method="platt").reason == "This method was requested."
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

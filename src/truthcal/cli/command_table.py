@@ -120,7 +120,7 @@ COMMANDS = (
             ("print the correction as SQL", "truthcal recalibrate --apply fix.json --sql postgres --proba score"),
             ("use one method, and look at it", "truthcal recalibrate train.csv --method isotonic --report fix.html"),
         ),
-        "rows? label proba weight pos-label group fix apply sql recalibration-method report title alpha "
+        "rows? label proba weight pos-label hard group fix apply sql recalibration-method report title alpha "
         "confidence-level seed json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(

@@ -18,7 +18,7 @@ from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
 from truthcal.core.summarize import refuse_labels, summarize
 from truthcal.inference.calibration_test import calibration_test_of
-from truthcal.inference.direction import kind_of_error
+from truthcal.inference.direction import is_reversed, is_separated, kind_of_error
 from truthcal.inference.error_size import error_size_of
 from truthcal.inference.intervals import interval_of
 from truthcal.inference.laws.sign_flips import SignFlips
@@ -52,8 +52,6 @@ _POWER = 0.8
 _STRICTER = 5.0
 # Means up to this are those of rare events, for which a verdict gives the ratio of predicted to observed events.
 _RARE = 0.05
-# Warn if predictions are negatively associated with outcomes by more standard errors than this.
-_AGAINST = 4.0
 # Warn if weights are associated with outcomes by more standard errors than this, in cells of at least so many rows, at
 # most so many cells: many, since weights and errors may both depend on the prediction. For weights that do not depend
 # on the outcome, it was at most 3.8 in 7,200 simulated samples of rows and sketches.
@@ -220,7 +218,8 @@ def _assess_summary(summary: Sample | Sketch, test: CalibrationTest, alpha: floa
         warnings=(),
         _summary=summary,
     )
-    return replace(found, verdict=_verdict_text(found, alpha), warnings=tuple(_assessment_warnings(found, points)))
+    verdict = _verdict_text(found, alpha, _word_suspicion(found, points))
+    return replace(found, verdict=verdict, warnings=tuple(_assessment_warnings(found, points)))
 
 
 def _atb_of_groups(summary: Sample | Sketch, s: AtbSummary) -> AtbSummary:
@@ -263,14 +262,6 @@ def _design_effect(sums: GroupSums) -> float:
     return max(sums.design_effect, sums.design_effect_of(log_odds - float(np.average(log_odds, weights=cells.weight))))
 
 
-def _negative_correlation(points: Points) -> float:
-    """Evidence for a warning: standard errors by which predictions and outcomes are negatively correlated."""
-    w, x = points.weight / points.total, points.p - points.mean_proba
-    slope = float(np.sum(w * x * (points.p - points.bias / points.weight)))
-    spread = float(np.sum(w * x * x)) * points.mean_true * (1.0 - points.mean_true) * points.one_row
-    return -slope / math.sqrt(spread) if spread > 0.0 else 0.0
-
-
 def _weights_against_events(points: Points) -> float:
     """Evidence for a warning: standard errors by which events have smaller weights than similar predictions.
 
@@ -294,6 +285,8 @@ _CAUSES = (
     "Possible causes: they were fitted on these outcomes; outcomes exclude each other, such as both teams of a match\n"
     "or one-vs-rest columns; or the sample was stratified, or weighted, by the outcome."
 )
+REVERSED = "Predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
+SEPARATED = "All events have larger predictions than all other rows: were these rows used to train the model?"
 _WRONG = {
     "too high": "Too high: predictions exceed the observed frequencies",
     "too low": "Too low: predictions are below the observed frequencies",
@@ -303,7 +296,14 @@ _WRONG = {
 }
 
 
-def _verdict_text(found: Assessment, alpha: float) -> str:
+def _word_suspicion(found: Assessment, points: Points) -> str:
+    """Word a likely mistake behind an error that the verdict should name first; empty if there is none."""
+    if is_reversed(points, found.n_effective):
+        return REVERSED
+    return SEPARATED if found.kind in _WRONG and is_separated(points) else ""
+
+
+def _verdict_text(found: Assessment, alpha: float, suspicion: str) -> str:
     kind, test, rows = found.kind, found.test, rows_in_groups(found.n, found.n_groups)
     if kind == "miscalibrated" and test.impossible and test.greater > alpha:
         return (
@@ -313,7 +313,7 @@ def _verdict_text(found: Assessment, alpha: float) -> str:
         )
     if kind in _WRONG:
         worst = f"Worst place: {found.worst};\n{found.worst.frequencies}." if found.worst else ""
-        return _join_lines(f"{_WRONG[kind]}.", _word_error(found), _word_ratio(found), worst)
+        return _join_lines(f"{_WRONG[kind]}.", suspicion, _word_error(found), _word_ratio(found), worst)
     if kind == "too good":
         return f"Unusually close: predictions are closer to the outcomes than chance allows.\n{_CAUSES}"
     if kind == "too few rows" and found.n_groups is not None and found.noise_floor == 0.0:
@@ -384,10 +384,9 @@ def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
     warnings, test, n = [], found.test, found.n
     # Standard errors are larger if rows belong together.
     larger = 1.0 if found.n_groups is None else math.sqrt(1.0 / points.one_row / found.n_effective)
-    if _negative_correlation(points) > _AGAINST * larger:
-        warnings.append(
-            "predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
-        )
+    suspicion = _word_suspicion(found, points)
+    if suspicion:
+        warnings.append(f"{suspicion[:1].lower()}{suspicion[1:]}")
     against = _weights_against_events(points) / larger
     if abs(against) > _WEIGHTS_DIFFER:
         warnings.append(

@@ -33,6 +33,12 @@ _TURNING, _OPPOSED = 0.95, 0.2
 # The line does not fit if groups differ from it at this level.
 _LACK_OF_FIT = 0.02
 _STEPS, _LONGEST_STEP = 50, 10.0
+# Predictions are reversed if their correlation with outcomes is below 0 by so many standard errors.
+_AGAINST = 4.0
+# Fewer rows of one outcome may be separated from the others by chance.
+_FEWEST_SEPARATED = 10
+# Observed frequencies closer to 0 or 1 than this are 0 or 1, up to rounding.
+_ROUNDING = 1e-9
 
 
 class Evidence(NamedTuple):
@@ -52,6 +58,23 @@ class Evidence(NamedTuple):
     group_side: float
     group_turning: float
     opposed: float
+
+
+def is_reversed(points: Points, n_effective: float) -> bool:
+    """Whether predictions and outcomes are negatively correlated, by four standard errors or more."""
+    w, x = points.weight / points.total, points.p - points.mean_proba
+    slope = float(np.sum(w * x * (points.p - points.bias / points.weight)))
+    spread = float(np.sum(w * x * x)) * points.mean_true * (1.0 - points.mean_true) / n_effective
+    return spread > 0.0 and -slope > _AGAINST * math.sqrt(spread)
+
+
+def is_separated(points: Points) -> bool:
+    """Whether all events have larger predictions than all other rows, of which there are at least ten each."""
+    frequency = np.clip(points.p - points.bias / points.weight, 0.0, 1.0)
+    happened = frequency > 0.5
+    rows = int(np.sum(points.n[happened])), int(np.sum(points.n[~happened]))
+    pure = bool(np.all(np.minimum(frequency, 1.0 - frequency) < _ROUNDING))
+    return pure and min(rows) >= _FEWEST_SEPARATED and bool(np.all(np.diff(happened.astype(np.int8)) >= 0))
 
 
 def kind_of_error(points: Points, design_effect: float = 1.0) -> str:

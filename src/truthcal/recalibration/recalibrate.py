@@ -1,7 +1,6 @@
 """The public function `recalibrate`: check, cross-fit every method, choose one, fit it to all rows."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,16 +12,17 @@ from truthcal.core.class_rows import has_classes
 from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import FEWEST_GROUPS
-from truthcal.core.params import check_choice, check_level, check_rng, check_whole
+from truthcal.core.params import check_choice, check_flag, check_level, check_rng, check_whole
 from truthcal.inference.assess import assess
 from truthcal.inference.comparison import compare
 from truthcal.inference.paired import paired_mean
+from truthcal.recalibration.choice import choose_method, doubts_about, rank_methods
 from truthcal.recalibration.map_fitting import CellSums, fit_map
 from truthcal.recalibration.maps import LEAST, METHODS
 from truthcal.recalibration.recalibration import Recalibration
 from truthcal.results.assessment import Assessment
 from truthcal.results.comparison import ComparisonRow
-from truthcal.results.recalibration import Candidate, RecalibrationComparison
+from truthcal.results.recalibration import RecalibrationComparison
 
 _Array = NDArray[np.float64]
 
@@ -43,13 +43,14 @@ def recalibrate(
     alpha: float = 0.05,
     n_splits: int = 5,
     confidence_level: float = 0.95,
+    hard: bool = False,
     rng: Any = 0,
 ) -> Recalibration:
     """Find the function that makes probabilities calibrated, if they are not: ``fix = recalibrate(y, p)``.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, pos_label
+    y_true, y_proba, sample_weight, pos_label, hard
         As for `assess`. These rows must not have been used to train the model: its predictions of them are too good.
     groups : array-like, optional
         Which rows belong together (patients, matches), as for `assess`. A group is never split.
@@ -84,6 +85,11 @@ def recalibrate(
     calibrated model is left alone with a probability of at least 1 - `alpha`. The map that is returned is fitted to
     all rows.
 
+    "auto" also keeps "identity" if there are fewer than 10 events or 10 non-events, if predictions and outcomes are
+    negatively correlated (the column of the wrong class, probably: no map that does not decrease can help), or if
+    predictions separate events from all other rows (the model was probably trained on these rows). A method that is
+    requested by name is fitted in these cases, too, with a warning.
+
     Log losses before and after are those of all rows, cross-fitted. ATB, Brier score and the size of the error are
     those of a random third of the rows, recalibrated by a map fitted to the others. Cross-fitted predictions would not
     do for calibration: a part whose outcomes exceed the predictions by chance raises the maps of all other parts, so
@@ -109,14 +115,17 @@ def recalibrate(
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_splits, rng = check_whole(n_splits, "n_splits", 2), check_rng(rng)
     rows = _Rows.of(y_true, y_proba, sample_weight, pos_label, groups)
-    whole = rows.assess(rows.p, alpha, level)
+    whole = rows.assess(rows.p, alpha, level, hard=check_flag(hard, "hard"))
     folds, thirds = rows.split(n_splits, rng), rows.split(_SCORED, rng)
     sums, sums_of_thirds = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, thirds))
     tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
     two_thirds = sums_of_thirds.without(0)
     fitted = {name: p for name, p in tried.items() if p is not None and (name == "identity" or two_thirds.fits)}
-    candidates = _rank(fitted, rows)
-    chosen, reason = _choose(method, candidates, whole, alpha)
+    candidates = rank_methods({name: rows.log_loss(p) for name, p in fitted.items()}, rows.w, rows.groups)
+    doubts = doubts_about(whole, int(np.sum(rows.y)))
+    chosen, reason = method, "This method was requested."
+    if method == "auto":
+        chosen, reason = choose_method(candidates, whole, alpha, doubts)
     final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, two_thirds)
     if final is None or scored is None or chosen not in fitted:
         raise _cannot_fit(chosen)
@@ -128,7 +137,8 @@ def recalibrate(
     scores = compare(held_out.y, held_out.p, p_after, confidence_level=level, names=names, **held_out.options)
     log_loss = _compare_log_loss(rows, fitted[chosen], level)
     comparison = RecalibrationComparison(scores, log_loss, len(rows.p))
-    return Recalibration(chosen, final, reason, comparison, candidates, whole, before, after)
+    warnings = () if chosen == "identity" else tuple(doubts)
+    return Recalibration(chosen, final, reason, comparison, candidates, warnings, whole, before, after)
 
 
 class _Rows(NamedTuple):
@@ -168,9 +178,9 @@ class _Rows(NamedTuple):
         """Arguments for `assess` and `compare`."""
         return {"sample_weight": self.w if self.weighted else None, "groups": self.groups, "hard": True}
 
-    def assess(self, p: _Array, alpha: float, level: float) -> Assessment:
+    def assess(self, p: _Array, alpha: float, level: float, hard: bool = True) -> Assessment:
         """Assess predictions of these rows."""
-        found = assess(self.y, p, alpha=alpha, confidence_level=level, **self.options)
+        found = assess(self.y, p, alpha=alpha, confidence_level=level, **{**self.options, "hard": hard})
         assert isinstance(found, Assessment)  # one column of predictions
         return found
 
@@ -201,36 +211,6 @@ def _cross_fit(method: str, p: _Array, sums: CellSums, folds: NDArray[np.intp]) 
             return None
         result[held_out] = fitted(p[held_out])
     return result
-
-
-def _rank(fitted: Mapping[str, _Array], rows: _Rows) -> tuple[Candidate, ...]:
-    """Compare the log losses of methods with that of the best one."""
-    losses = {name: rows.log_loss(p) for name, p in fitted.items()}
-    means = {name: float(np.average(loss, weights=rows.w)) for name, loss in losses.items()}
-    best = losses[min(means, key=lambda name: means[name])]
-    gaps = {name: paired_mean(loss - best, rows.w, rows.groups) for name, loss in losses.items()}
-    return tuple(Candidate(name, means[name], gap.mean, gap.standard_error) for name, gap in gaps.items())
-
-
-def _choose(method: str, candidates: tuple[Candidate, ...], before: Assessment, alpha: float) -> tuple[str, str]:
-    """Choose the method, and say why."""
-    if method != "auto":
-        return method, "This method was asked for."
-    test = before.test
-    if test.greater > alpha and not test.impossible:
-        return "identity", f"Miscalibration is not significant ({test.format_p(test.greater)})."
-    if len(candidates) == 1:
-        return "identity", "There are too few events, or too few other rows, to fit a map."
-    simplest = next(found for found in candidates if found.within_one_standard_error)
-    if simplest.method == "identity":
-        shown = f"Miscalibration is significant ({test.format_p(test.greater)})"
-        problem = "no method improves the log loss\nof rows that it was not fitted to by more than one standard error"
-        return "identity", f"{shown}, but {problem}."
-    best = min(candidates, key=lambda found: found.log_loss).method
-    why = (
-        "It has the best log loss" if best == simplest.method else f"It is the simplest method about as good as {best}"
-    )
-    return simplest.method, f"{why} on rows that it was not fitted to."
 
 
 def _cannot_fit(method: str) -> Exception:

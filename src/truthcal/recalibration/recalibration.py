@@ -2,6 +2,7 @@
 
 import json
 import math
+import numbers
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truthcal.core.checks import check_proba, invalid
 from truthcal.core.file_format import write_atomically
@@ -18,13 +18,11 @@ from truthcal.recalibration.maps import METHODS, IdentityMap, RecalibrationMap
 from truthcal.recalibration.sql import map_sql
 from truthcal.results.assessment import Assessment
 from truthcal.results.base import PageResult
-from truthcal.results.recalibration import Candidate, RecalibrationComparison, candidate_table
+from truthcal.results.recalibration import METHOD_NAMES, Candidate, RecalibrationComparison, candidate_table
 from truthcal.results.text import Page
 
 _FORMAT, _VERSION = "truthcal recalibration", 1
 _NOT_STORED = ("assessment", "before", "after")
-_NAMES = {"temperature": "temperature scaling", "platt": "Platt scaling", "beta": "beta calibration"}
-_NAMES |= {"isotonic": "isotonic regression"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,6 +41,8 @@ class Recalibration(PageResult):
         Scores before and after, of rows that the map was not fitted to.
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
+    warnings : tuple of str
+        Reasons to doubt a method that was requested; "auto" leaves such predictions as they are.
     assessment : Assessment or None
         Assessment of all predictions as they were: the reason for a recalibration. None if it was read from a file, as
         are the next two.
@@ -55,12 +55,20 @@ class Recalibration(PageResult):
     reason: str
     comparison: RecalibrationComparison
     candidates: tuple[Candidate, ...] = ()
+    warnings: tuple[str, ...] = ()
     assessment: Assessment | None = field(default=None, compare=False)
     before: Assessment | None = field(default=None, compare=False)
     after: Assessment | None = field(default=None, compare=False)
 
-    def __call__(self, y_proba: object) -> NDArray[np.float64]:
-        """Recalibrate probabilities: one-dimensional, of any type that `assess` accepts. Returns a numpy array."""
+    def __call__(self, y_proba: object) -> Any:
+        """Recalibrate probabilities: one number, or a column of any type that `assess` accepts, which may be empty.
+
+        Returns a numpy array of the same length, or one number.
+        """
+        if isinstance(y_proba, numbers.Real) and not isinstance(y_proba, bool):
+            return self([y_proba])[0]
+        if hasattr(y_proba, "__len__") and len(y_proba) == 0:
+            return np.zeros(0)
         p = check_proba(y_proba, "y_proba")
         return np.array(self.map(p.astype(np.float64)))  # a copy, also if nothing changes
 
@@ -74,7 +82,13 @@ class Recalibration(PageResult):
         """The decision, its reason and its effect in words."""
         if not self.changes:
             return f"Predictions stay as they are.\n{self.reason}"
-        return f"Recalibrate by {_NAMES[self.method]}.\n{self.reason}\n{self.comparison.verdict}"
+        return f"Recalibrate by {METHOD_NAMES[self.method]}.\n{self.reason}\n{self.comparison.verdict}"
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Plot the map, with matplotlib: `RecalibrationDisplay.plot` with these arguments. Returns the Display."""
+        from truthcal.plots.recalibration import RecalibrationDisplay
+
+        return RecalibrationDisplay(self).plot(ax, **options)
 
     def to_sql(self, dialect: str = "duckdb", *, y_proba: str = "p") -> str:
         """Return the SQL expression that recalibrates the column `y_proba`.
@@ -120,10 +134,10 @@ class Recalibration(PageResult):
             entries = _with_nan(content)
             comparison = RecalibrationComparison.from_dict(entries["comparison"])
             candidates = tuple(Candidate(**candidate) for candidate in entries["candidates"])
-            reason, stored = str(entries["reason"]), entries["map"]
+            reason, stored, warnings = str(entries["reason"]), entries["map"], tuple(entries["warnings"])
         except (KeyError, TypeError) as error:
             raise _unreadable(name, f"incomplete: {error}") from None
-        return cls(method, METHODS[method].from_dict(stored), reason, comparison, candidates)
+        return cls(method, METHODS[method].from_dict(stored), reason, comparison, candidates, warnings)
 
     def table(self) -> dict[str, list[Any]]:
         """Return the rows of `comparison` as columns of equal length."""
@@ -131,8 +145,8 @@ class Recalibration(PageResult):
 
     def _page(self) -> Page:
         if not self.changes:
-            return Page(self.verdict, candidate_table(self.candidates))
-        return replace(self.comparison._page(), heading=self.verdict)
+            return Page(self.verdict, candidate_table(self.candidates), warnings=self.warnings)
+        return replace(self.comparison._page(), heading=self.verdict, warnings=self.warnings)
 
 
 def _unreadable(name: str, problem: str) -> Exception:

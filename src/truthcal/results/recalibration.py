@@ -10,6 +10,15 @@ from truthcal.results.comparison import Comparison, ComparisonRow
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, interval, number, percent, rows_in_groups
 
+# Method -> its name in text.
+METHOD_NAMES = {
+    "identity": "leaving predictions as they are",
+    "temperature": "temperature scaling",
+    "platt": "Platt scaling",
+    "beta": "beta calibration",
+    "isotonic": "isotonic regression",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Result):
@@ -71,7 +80,8 @@ class RecalibrationComparison(PageResult):
 
     def table(self) -> dict[str, list[Any]]:
         """Return `rows` as columns of equal length."""
-        return columns(map(asdict, self.rows()))
+        names = {"a": "before", "b": "after"}
+        return columns({names.get(name, name): value for name, value in asdict(row).items()} for row in self.rows())
 
     @property
     def verdict(self) -> str:

@@ -95,7 +95,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             self.estimator_ = clone(estimator).fit(X, labels, **weight)
         self.classes_ = np.asarray(self.estimator_.classes_)
         column, event = predicted.event(self.classes_[1], "")
-        options: dict[str, Any] = {"method": self.method, "groups": groups, "rng": self.random_state}
+        options: dict[str, Any] = {"method": self.method, "groups": groups, "rng": self.random_state, "hard": True}
         self.recalibration_ = recalibrate(labels == event, column, **options, **weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):

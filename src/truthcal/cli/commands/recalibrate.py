@@ -55,6 +55,7 @@ def _fit(request: Request) -> None:
         method=request.method,
         alpha=0.05 if request.alpha is None else request.alpha,
         confidence_level=request.confidence_level,
+        hard=request.hard,
         rng=request.seed,
     )
     sql = None if request.sql is None else fix.to_sql(request.sql, y_proba=name)

@@ -1,0 +1,61 @@
+"""Choose the method of a recalibration, and say why."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.inference.assess import REVERSED, SEPARATED
+from truthcal.inference.direction import is_reversed, is_separated
+from truthcal.inference.paired import paired_mean
+from truthcal.results.assessment import Assessment
+from truthcal.results.recalibration import METHOD_NAMES, Candidate
+from truthcal.results.text import count
+
+_Array = NDArray[np.float64]
+
+# Events, and other rows, that "auto" needs to change anything: with fewer, a map follows single rows.
+FEWEST_OF_EACH = 10
+
+
+def rank_methods(
+    losses: Mapping[str, _Array], weight: _Array, groups: NDArray[np.int64] | None
+) -> tuple[Candidate, ...]:
+    """Compare the log losses of methods, one for each row, with those of the best one."""
+    means = {name: float(np.average(loss, weights=weight)) for name, loss in losses.items()}
+    best = losses[min(means, key=lambda name: means[name])]
+    gaps = {name: paired_mean(loss - best, weight, groups) for name, loss in losses.items()}
+    return tuple(Candidate(name, means[name], gap.mean, gap.standard_error) for name, gap in gaps.items())
+
+
+def doubts_about(whole: Assessment, n_events: int) -> list[str]:
+    """Reasons why no map should be fitted to these rows."""
+    points = whole._summary.points()
+    doubts = [REVERSED] if is_reversed(points, whole.n_effective) else []
+    doubts += [SEPARATED] if is_separated(points) else []
+    fewest, what = min((n_events, "event"), (whole.n - n_events, "non-event"))
+    if fewest < FEWEST_OF_EACH:
+        found = (
+            f"Only {count(fewest, what)}: at least {FEWEST_OF_EACH} events and {FEWEST_OF_EACH} non-events are needed"
+        )
+        doubts.append(f"{found} for a map that follows more than single rows.")
+    return doubts
+
+
+def choose_method(
+    candidates: tuple[Candidate, ...], whole: Assessment, alpha: float, doubts: list[str]
+) -> tuple[str, str]:
+    """Choose the simplest method about as good as the best one, if there is anything to correct, and say why."""
+    test = whole.test
+    if test.greater > alpha and not test.impossible:
+        return "identity", f"Miscalibration is not significant ({test.format_p(test.greater)})."
+    if doubts:
+        return "identity", doubts[0]
+    chosen = next(found for found in candidates if found.within_one_standard_error).method
+    if chosen == "identity":
+        problem = "no method improves the log loss\nof rows that it was not fitted to by more than one standard error"
+        return "identity", f"Miscalibration is significant ({test.format_p(test.greater)}), but {problem}."
+    best = min(candidates, key=lambda found: found.log_loss).method
+    is_best = best == chosen
+    why = "It has the best log loss" if is_best else f"It is the simplest method about as good as {METHOD_NAMES[best]}"
+    return chosen, f"{why} on rows that it was not fitted to."
