@@ -431,10 +431,10 @@ def test_printing_and_json():
 def test_errors_have_rows_of_their_own():
     result = dataclasses.replace(tc.compare(*drawn(worse, 2000)), names=("old", "new"))
     old, new = (row.cells(3) for row in result.rows()[2:])
-    high = text.upper_limit(result.error_a.high, 3)
+    high = text.upper_limit(result.error_a.high)
     assert result.error_a.low == 0.0 < result.error_b.low  # an error that may be 0 has an upper limit only
     assert old == ["error of old", f"<= {high}", "", "", f"0 to {high}", ""]
-    assert new == ["error of new", "", f"{result.error_b.estimate:.3g}", "", result.error_b.ends(3), ""]
+    assert new == ["error of new", "", f"{result.error_b.estimate:.3g}", "", result.error_b.ends(), ""]
     assert "are estimates with their own intervals, not scores to rank by" in str(result)
 
 

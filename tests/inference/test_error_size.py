@@ -301,7 +301,7 @@ def test_wrong_parameters_are_named(given_parameters, message):
 def test_no_error_is_printed_as_a_bare_0():
     found = tc.error_size([0, 1] * 100, [0.5] * 200)
     assert found.estimate == 0.0
-    assert str(found) == f"error: none detected, at most {upper_limit(found.high, 4)} (95% confidence)"
+    assert str(found) == f"error: none detected, at most {upper_limit(found.high)} (95% confidence)"
     assert found.noise_removed
 
 

@@ -207,7 +207,7 @@ def test_segments_are_shown_with_their_intervals(single, segments):
     text = text_of(single)
     assert " ".join(segments.verdict.split()) in text
     worst = segments.segments[0]
-    assert worst.bias_interval.ends(3, "+") in text
+    assert worst.bias_interval.ends("+") in text
     assert f"{worst.error.low:.3g} to {worst.error.high:.3g}" in text
     assert len(re.findall('<tr><th scope="row">(?:segment|&#34;)', single.html)) == 4
 
@@ -229,7 +229,7 @@ def test_several_models_are_named_and_compared_by_name(models, several):
     assert dataclasses.replace(found, names=("honest", SCRIPT)).verdict in text
     for name, assessment in {"honest": models["honest"], "overconfident": models["overconfident"]}.items():
         error, size = assessment.error, assessment.error.size(3).replace("<=", "\N{LESS-THAN OR EQUAL TO}")
-        ends = f" {error.ends(3)}" if error.low > 0.0 else ""
+        ends = f" {error.ends()}" if error.low > 0.0 else ""
         off = {"overconfident": "4 of 4 segments off", "honest": "1 of 4 segments off"}[name]
         assert f" {name} {size}{ends} " in text
         scores = f"{assessment.brier:.3g} {assessment.decomposition.discrimination:.3g}"

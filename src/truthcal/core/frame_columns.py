@@ -72,9 +72,7 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
     return wrapper
 
 
-def _with_model_names(
-    columns: Mapping[str, Any], options: Mapping[str, Any], keywords: Sequence[str]
-) -> Mapping[str, Any]:
+def _with_model_names(columns: Mapping[str, Any], options: dict[str, Any], keywords: Sequence[str]) -> dict[str, Any]:
     """Add the names of the two compared columns to the options of a function that takes `names` of models."""
     given = {**columns, **options}
     compared = [given.get(role) for role in ("y_proba_a", "y_proba_b")]

@@ -358,8 +358,8 @@ def _word_error(found: Assessment, the: str = "The") -> str:
     if math.isnan(error.low):
         return ""
     if error.low == 0.0:
-        return f"{the} error is at most {upper_limit(unit.rows * error.high, 2)}{unit.per} ({level} confidence)."
-    return f"{the} error is about {error.size(2, unit)}{unit.per} ({level}: {error.ends(2, unit=unit)})."
+        return f"{the} error is at most {upper_limit(unit.rows * error.high)}{unit.per} ({level} confidence)."
+    return f"{the} error is about {error.size(2, unit)}{unit.per} ({level}: {error.ends(unit=unit)})."
 
 
 def _word_ratio(found: Assessment) -> str:

@@ -179,7 +179,7 @@ def _decide_gate(
     if limits.max_error is None:
         return "pass", [f"no significant miscalibration at level {limits.level_text}"]
     largest = max(errors, key=lambda name: errors[name].high)
-    limit = upper_limit(errors[largest].high, 2)
+    limit = upper_limit(errors[largest].high)
     return "pass", [f"{largest} is at most {limit}, within the limit of {limits.max_error:g}"]
 
 
@@ -218,7 +218,7 @@ def _gate_size_failures(limits: _Limits, errors: dict[str, ConfidenceInterval]) 
     if limits.max_error is None:
         return []
     return [
-        f"{name} is at least {lower_limit(interval.low, 3)}, above the limit of {limits.max_error:g}"
+        f"{name} is at least {lower_limit(interval.low)}, above the limit of {limits.max_error:g}"
         for name, interval in errors.items()
         if interval.low > limits.max_error
     ]
@@ -240,11 +240,11 @@ def _gate_doubts(
         if math.isnan(interval.high):
             doubts.append(f"{name} has no interval: {interval.why.rstrip('.')}")
         elif interval.high > allowed:
-            doubts.append(f"{name} may be as large as {upper_limit(interval.high, 2)}, {limit}")
+            doubts.append(f"{name} may be as large as {upper_limit(interval.high)}, {limit}")
     if not doubts and whole.kind == "too few rows":
         doubts.append("too few rows to detect errors" if whole.n_groups is None else "too few groups to detect errors")
     if not doubts and whole.kind == "unclear" and limits.max_error is None:
-        doubts.append(f"miscalibration is not significant, but the error is at least {lower_limit(whole.error.low, 2)}")
+        doubts.append(f"miscalibration is not significant, but the error is at least {lower_limit(whole.error.low)}")
     if segments is not None and not segments.tested:
         doubts.append(segments.verdict.rstrip("."))
     return doubts

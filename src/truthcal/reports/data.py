@@ -128,4 +128,4 @@ def _bound_distcal(sample: Sample, table: MeasureTable) -> str:
     """Bound distCal for the report by measures that take less time (docs/theory/foundations.md)."""
     bias, smcal, atb_l1 = abs(sample.moments.wc) / sample.weight, table["smcal"], table["atb_l1"]
     low, high = max(bias, smcal / 2.0, atb_l1 / 3.0), min(atb_l1, 2.0 * smcal - bias)
-    return interval(min(low, high), high, 3).replace(" to ", " and ")
+    return interval(min(low, high), high).replace(" to ", " and ")

@@ -136,7 +136,7 @@ class Assessment(Plotted, Tracked, PageResult):
         error, unit = self.error, self.unit
         significant = mood(self.kind) == "bad" or error.low > 0.0
         start = "root mean square, without noise" if significant else "none detected"
-        end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(digits, unit)
+        end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(unit)
         return Evidence("error", error.estimate, f"{error.size(digits, unit)}{unit.per}", f"{start}; {end}")
 
     def _bias_evidence(self, digits: int) -> Evidence:
@@ -144,7 +144,7 @@ class Assessment(Plotted, Tracked, PageResult):
         predicted, observed = (number(rates.rows * mean, digits) for mean in (self.mean_proba, self.mean_true))
         means = f"mean prediction {predicted}, outcome {observed}{rates.per}"
         text = f"{number(unit.rows * bias.estimate, digits, sign='+')}{unit.per}"
-        return Evidence("bias", bias.estimate, text, f"{bias.between(digits, unit)}; {means}")
+        return Evidence("bias", bias.estimate, text, f"{bias.between(unit)}; {means}")
 
     def _detectable_evidence(self) -> Evidence:
         shapes, power = self.detectable.shapes_in(self.unit), self.detectable.power
@@ -158,7 +158,7 @@ class Assessment(Plotted, Tracked, PageResult):
             return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
         predicted, observed = frequencies(worst.mean_proba, worst.mean_true)
         where = f"or more {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
-        return Evidence("worst range", worst.error_at_least, worst.limit(digits), where)
+        return Evidence("worst range", worst.error_at_least, worst.limit, where)
 
     def _groups_evidence(self) -> list[Evidence]:
         """Format the number of groups, if there are any."""

@@ -31,7 +31,7 @@ class ComparisonRow(Result):
         sign = "" if math.isnan(self.difference) else "+"
         values = [self._value(self.a, digits), self._value(self.b, digits)]
         difference = number(self.difference, digits, sign="+", missing="")
-        ends = interval(self.low, self.high, digits, sign=sign)
+        ends = interval(self.low, self.high, sign=sign)
         return [self.measure, *values, difference, ends, p_number(self.pvalue, missing="")]
 
     def _value(self, value: float, digits: int) -> str:

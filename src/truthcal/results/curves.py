@@ -330,7 +330,7 @@ class ScaleProfile(Plotted, RowOrderNote, PageResult):
         unit = self.unit
         errors = (unit.rows * error for error in (self.error, self.error_low, self.error_high))
         columns = zip(self.names, *errors, self.pvalue, strict=True)
-        rows = [[name, f"{x:+.3g}", interval(low, high, 3, sign="+"), f"{p:.2g}"] for name, x, low, high, p in columns]
+        rows = [[name, f"{x:+.3g}", interval(low, high, sign="+"), f"{p:.2g}"] for name, x, low, high, p in columns]
         header = ["width", f"error{unit.per}", f"{percent(self.confidence_level)} by chance", "p"]
         table = Table(header, rows, right=[1], indent=2)
         return Page(self.describe(), table, warnings=self._row_order_warnings())

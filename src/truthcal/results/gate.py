@@ -8,7 +8,7 @@ from truthcal.results.assessment import Assessment, word_parts
 from truthcal.results.base import Plotted, Result
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import Segment, SegmentTable
-from truthcal.results.text import PLAIN, count, escape_markdown, lower_limit, p_value, percent, upper_limit
+from truthcal.results.text import count, escape_markdown, lower_limit, p_value, percent, upper_limit
 
 # Reasons that the sentence lists; `reasons` has all of them.
 _LISTED = 5
@@ -58,9 +58,9 @@ class Gate(Plotted, Result):
     def summary(self) -> list[tuple[str, str]]:
         """Three lines below the verdict: the number that decided and its limit; the error; rows and p-value."""
         whole = self.assessment
-        error, unit = whole.error, whole.unit if isinstance(whole, Assessment) else PLAIN
-        ends = f" ({error.between(2, unit)})" if error.low > 0.0 else f" ({percent(error.confidence_level)} confidence)"
-        size = f"{error.size(2, unit)}{unit.per}{'' if math.isnan(error.low) else ends}"
+        error = whole.error
+        ends = f" ({error.between()})" if error.low > 0.0 else f" ({percent(error.confidence_level)} confidence)"
+        size = f"{error.size(2)}{'' if math.isnan(error.low) else ends}"
         groups = "" if whole.n_groups is None else f" in {count(whole.n_groups, 'group')}"
         rows = f"{whole.n:,}{groups}; {p_value(whole.pvalue)} for miscalibration"
         return [("limit", self._word_limit()), ("error", size), ("rows", rows)]
@@ -82,12 +82,12 @@ class Gate(Plotted, Result):
         errors += [(s.error, f" of segment {s.name}") for s in self._tested if self.max_error is not None]
         if self.status == "fail":
             error, name = max(errors, key=lambda pair: pair[0].low)
-            return f"the error{name} is {lower_limit(error.low, 3)} or more; above {self.max_error:g} fails"
+            return f"the error{name} is {lower_limit(error.low)} or more; above {self.max_error:g} fails"
         error, name = max(errors, key=lambda pair: math.inf if math.isnan(pair[0].high) else pair[0].high)
         allowed = self.assessment.notable_error if self.max_error is None else self.max_error
         if math.isnan(error.high):
             return f"the error{name} is unknown; {allowed:.2g} or less passes"
-        return f"the error{name} is {upper_limit(error.high, 2)} or less; {allowed:.2g} or less passes"
+        return f"the error{name} is {upper_limit(error.high)} or less; {allowed:.2g} or less passes"
 
     @property
     def _tested(self) -> tuple[Segment, ...]:

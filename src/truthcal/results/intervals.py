@@ -41,7 +41,7 @@ class ConfidenceInterval(Result):
         if math.isnan(self.low):
             return f"{self.measure} {self.estimate:.4g}; no interval: {self.why}"
         if self.low == 0.0 == self.estimate:
-            limit = f"at most {upper_limit(self.high, 4)} ({percent(self.confidence_level)} confidence)"
+            limit = f"at most {upper_limit(self.high)} ({percent(self.confidence_level)} confidence)"
             return f"{self.measure}: none detected, {limit}"
         noise = " without noise" if self.noise_removed else ""
         return f"{self.measure}{noise} {self.estimate:.4g}, {self.between()}"
@@ -50,13 +50,13 @@ class ConfidenceInterval(Result):
         """Return the size of an error as text: its estimate, or an upper limit if the interval contains 0."""
         return error_text(unit.rows * self.estimate, unit.rows * self.low, unit.rows * self.high, digits)
 
-    def ends(self, digits: int = 4, sign: str = "", unit: Unit = PLAIN) -> str:
-        """Return both ends as text with `digits` significant digits: "0.1 to 0.2"; empty if there is no interval."""
-        return interval(unit.rows * self.low, unit.rows * self.high, digits, sign=sign)
+    def ends(self, sign: str = "", unit: Unit = PLAIN) -> str:
+        """Return both ends as text: "0.1 to 0.2"; empty if there is no interval."""
+        return interval(unit.rows * self.low, unit.rows * self.high, sign=sign)
 
-    def between(self, digits: int = 4, unit: Unit = PLAIN) -> str:
-        """Return both ends in words with `digits` significant digits: "95% between 0.1 and 0.2"."""
+    def between(self, unit: Unit = PLAIN) -> str:
+        """Return both ends in words: "95% between 0.1 and 0.2"."""
         if math.isnan(self.low):
             return "no interval"
-        ends = f"{lower_limit(unit.rows * self.low, digits)} and {upper_limit(unit.rows * self.high, digits)}"
+        ends = f"{lower_limit(unit.rows * self.low)} and {upper_limit(unit.rows * self.high)}"
         return f"{percent(self.confidence_level)} between {ends}"

@@ -126,7 +126,7 @@ class MonitorStatus(Tracked, PageResult):
         if math.isnan(self.bias.low):
             return "no rows yet"
         groups = f" in {self.n_units:,} groups, counted per window" if self.n_units != self.n else ""
-        ends = self.bias.ends(2, "+")
+        ends = self.bias.ends("+")
         return f"mean prediction minus mean outcome of {count(self.n, 'row')}{groups} ({level} at all looks: {ends})"
 
 
@@ -189,7 +189,7 @@ class MonitorSegments(PageResult):
     def _page(self) -> Page:
         rows = []
         for place, (name, status) in enumerate(zip(self.names[:_SHOWN], self.statuses, strict=False)):
-            bias = f"{number(status.bias.estimate, 2, sign='+')} ({status.bias.ends(2, '+')})"
+            bias = f"{number(status.bias.estimate, 2, sign='+')} ({status.bias.ends('+')})"
             verdict = status.error if place < self.n_listed else "no finding"
             rows.append([name, f"{status.n:,}", bias, number(status.e_value, 3), verdict])
         header = (", ".join(self.by), "rows", "bias (all looks)", "e-value", "verdict")

@@ -198,13 +198,13 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
     def _error_evidence(self, digits: int) -> Evidence:
         error = self.error
         what = "of all classes" if self.definition == "vector" else "root mean square"
-        end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between(digits)
+        end = f"{percent(error.confidence_level)} confidence" if error.low == 0.0 else error.between()
         return Evidence("error", error.estimate, error.size(digits), f"{what}, without noise; {end}")
 
     def _slope_evidence(self, digits: int) -> list[Evidence]:
         if self.slope is None:
             return []
-        text = f"{self.slope.between(digits)}; below 1 is overconfident"
+        text = f"{self.slope.between()}; below 1 is overconfident"
         low, high = self.detectable_slopes or (math.nan, math.nan)
         lines = [Evidence("slope", self.slope.estimate, number(self.slope.estimate, digits), text)]
         if not math.isnan(low) or not math.isnan(high):
@@ -242,8 +242,8 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
 
 def _join_slopes(low: float, high: float) -> str:
     """Word the slopes that would have been detected; empty if there are none."""
-    below = [] if math.isnan(low) else [f"{lower_limit(low, 3)} or less"]
-    return " or ".join([*below, *([] if math.isnan(high) else [f"{upper_limit(high, 3)} or more"])])
+    below = [] if math.isnan(low) else [f"{lower_limit(low)} or less"]
+    return " or ".join([*below, *([] if math.isnan(high) else [f"{upper_limit(high)} or more"])])
 
 
 def word_slopes(slopes: tuple[float, float] | None) -> str:

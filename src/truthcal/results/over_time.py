@@ -58,8 +58,8 @@ class TimeWindow(Result):
 
     def cells(self, digits: int = 2, unit: Unit = PLAIN) -> list[str]:
         """Format the window as a row of the printed table, with `digits` significant digits."""
-        bias, ends = number(unit.rows * self.bias.estimate, digits, sign="+"), self.bias.ends(digits, "+", unit)
-        error, limits = self.error.size(digits, unit), self.error.ends(digits, unit=unit)
+        bias, ends = number(unit.rows * self.bias.estimate, digits, sign="+"), self.bias.ends("+", unit)
+        error, limits = self.error.size(digits, unit), self.error.ends(unit=unit)
         biases = f"{bias} ({ends})" if ends else bias
         errors = f"{error} ({limits})" if limits and self.error.low > 0.0 else error
         return [self.label, f"{self.n:,}", biases, errors]
@@ -150,7 +150,7 @@ class TimeAssessment(Plotted, RowOrderNote, PageResult):
         if self.kind == "stable":
             power = ""
             if not math.isnan(test.detectable):
-                shift = f"{upper_limit(unit.rows * test.detectable, 2)}{unit.per}"
+                shift = f"{upper_limit(unit.rows * test.detectable)}{unit.per}"
                 power = f"; a shift of all predictions by {shift} halfway would have been detected with 80% power"
             return f"Stable: no change of the calibration error was detected ({test.format_p()}){power}."
         bias = [number(unit.rows * x, 2, sign="+") for x in (test.bias_before, test.bias_after)]

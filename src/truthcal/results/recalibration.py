@@ -92,7 +92,7 @@ class RecalibrationComparison(PageResult):
         change = f"from {number(row.a)} to {number(row.b)}"
         if math.isnan(row.low):
             return f"The log loss changes {change}."
-        ends = interval(row.low, row.high, 2, sign="+" if row.low < 0.0 else "")
+        ends = interval(row.low, row.high, sign="+" if row.low < 0.0 else "")
         return f"The log loss changes {change}; it falls by {number(row.difference, 2)} ({level}: {ends})."
 
     def notes(self) -> list[str]:

@@ -105,7 +105,7 @@ class Segment(Result):
     def __str__(self) -> str:
         why = f"adjusted {p_value(self.adjusted)}" if self.tested else "not tested"
         unit = error_unit(self.mean_proba, self.mean_true)
-        level, ends = percent(self.bias_interval.confidence_level), self.bias_interval.ends(2, "+", unit)
+        level, ends = percent(self.bias_interval.confidence_level), self.bias_interval.ends("+", unit)
         size = f"{number(unit.rows * self.bias, 2, sign='+')}{unit.per}"
         bias = f"{size} ({f'{level}: {ends}' if ends else 'no interval'})"
         return f"{self.name}: {self.kind} ({why}); bias {bias}; {count(self.n, 'row')}"
@@ -113,8 +113,8 @@ class Segment(Result):
     def cells(self, digits: int = 2, unit: Unit = PLAIN) -> list[str]:
         """Format the segment as a row of the printed table, with `digits` significant digits."""
         interval, error = self.bias_interval, self.error
-        bias = number(unit.rows * self.bias, digits, sign="+"), interval.ends(digits, "+", unit)
-        intervals = bias, (error.size(digits, unit), error.ends(digits, unit=unit) if error.low > 0.0 else "")
+        bias = number(unit.rows * self.bias, digits, sign="+"), interval.ends("+", unit)
+        intervals = bias, (error.size(digits, unit), error.ends(unit=unit) if error.low > 0.0 else "")
         sizes = [f"{value} ({ends})" if ends else value for value, ends in intervals]
         if unit.rows > 1:
             sizes.insert(1, self._ratio())

@@ -29,6 +29,9 @@ _INVALID = re.compile(
 _UNITS = ((0.05, 1_000, "1,000"), (0.001, 100_000, "100,000"), (1e-5, 10**6, "million"), (1e-6, 10**9, "billion"))
 # Ways to make a table narrower, in order: the gap between columns, and the parts of cells that stay together.
 _TIGHTER = ((2, "phrase"), (1, "phrase"), (2, "word"), (1, "word"), (1, "short"))
+# Significant digits of confidence limits, the same wherever they are printed: rounded outwards to different numbers of
+# digits, one limit would look like two.
+LIMIT_DIGITS = 3
 # Characters of a name in a figure.
 LONGEST_LABEL = 28
 
@@ -47,14 +50,14 @@ def without_exponent(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
     return f"{_round(x, 2, rounding):.{max(1 - math.floor(math.log10(x)), 0)}f}"
 
 
-def lower_limit(x: float, digits: int = 4, *, sign: str = "") -> str:
+def lower_limit(x: float, *, sign: str = "") -> str:
     """Format a lower confidence limit, rounded down so that it stays one."""
-    return number(_round(x, digits, FLOOR), digits, sign=sign)
+    return number(_round(x, LIMIT_DIGITS, FLOOR), LIMIT_DIGITS, sign=sign)
 
 
-def upper_limit(x: float, digits: int = 4, *, sign: str = "") -> str:
+def upper_limit(x: float, *, sign: str = "") -> str:
     """Format an upper confidence limit, rounded up so that it stays one."""
-    return number(_round(x, digits, CEILING), digits, sign=sign)
+    return number(_round(x, LIMIT_DIGITS, CEILING), LIMIT_DIGITS, sign=sign)
 
 
 def _round(x: float, digits: int, rounding: str) -> float:
@@ -62,14 +65,14 @@ def _round(x: float, digits: int, rounding: str) -> float:
     return float(Context(prec=digits, rounding=rounding).create_decimal(f"{x:.12g}")) if abs(x) >= _ZERO else x
 
 
-def interval(low: float, high: float, digits: int = 4, *, sign: str = "") -> str:
+def interval(low: float, high: float, *, sign: str = "") -> str:
     """Format both ends of an interval, rounded outwards: "0.1 to 0.2"; empty if they are nan."""
-    return "" if math.isnan(low) else f"{lower_limit(low, digits, sign=sign)} to {upper_limit(high, digits, sign=sign)}"
+    return "" if math.isnan(low) else f"{lower_limit(low, sign=sign)} to {upper_limit(high, sign=sign)}"
 
 
 def error_text(estimate: float, low: float, high: float, digits: int) -> str:
     """Format the size of an error: its estimate, or an upper limit if the interval contains 0."""
-    return f"<= {upper_limit(high, digits)}" if low == 0.0 else number(estimate, digits, missing="-")
+    return f"<= {upper_limit(high)}" if low == 0.0 else number(estimate, digits, missing="-")
 
 
 @dataclass(frozen=True, slots=True)

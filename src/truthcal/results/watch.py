@@ -52,7 +52,7 @@ class WatchedWindow(Result):
 
     def cells(self) -> list[str]:
         """Format the window as a row of a table."""
-        ends = "" if math.isnan(self.error.low) else self.error.ends(2)
+        ends = "" if math.isnan(self.error.low) else self.error.ends()
         error = f"{self.error.size(2)}{f' ({ends})' if ends and self.error.low > 0.0 else ''}"
         bias = number(self.bias, 2, sign="+", missing="-")
         e_value = format_evidence(self.log_e_value)

@@ -51,11 +51,12 @@ class WorstStretch(Result):
         return f"between {low} and {high}{unit.per}" if self.low < self.high else f"at {low}{unit.per}"
 
     def __str__(self) -> str:
-        too, size = "high" if self.error_at_least > 0.0 else "low", self.limit(2)[1:]
+        too, size = "high" if self.error_at_least > 0.0 else "low", self.limit[1:]
         return f"at least {size} too {too} {self.place} ({percent(self.confidence_level)} confidence)"
 
-    def limit(self, digits: int) -> str:
-        """Format the limit with its sign and significant digits, rounded towards 0."""
+    @property
+    def limit(self) -> str:
+        """The limit with its sign, rounded towards 0."""
         unit = error_unit(self.mean_proba, self.mean_true)
         towards_zero = lower_limit if self.error_at_least > 0.0 else upper_limit
-        return f"{towards_zero(unit.rows * self.error_at_least, digits, sign='+')}{unit.per}"
+        return f"{towards_zero(unit.rows * self.error_at_least, sign='+')}{unit.per}"

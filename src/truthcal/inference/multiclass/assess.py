@@ -252,7 +252,7 @@ def _word_doubt(found: MulticlassAssessment) -> str:
     if found.error.low > 0.0 or slope is None:
         return _word_error(found, "the")
     seem = "overconfident" if slope.estimate < 1.0 else "underconfident"
-    return f"predictions seem {seem} (slope {slope.size(2)}, {percent(slope.confidence_level)}: {slope.ends(2)})."
+    return f"predictions seem {seem} (slope {slope.size(2)}, {percent(slope.confidence_level)}: {slope.ends()})."
 
 
 def _word_error(found: MulticlassAssessment, the: str = "The") -> str:
@@ -261,8 +261,8 @@ def _word_error(found: MulticlassAssessment, the: str = "The") -> str:
     if math.isnan(error.low):
         return ""
     if error.low == 0.0:
-        return f"{the} error is at most {upper_limit(error.high, 2)} ({level} confidence)."
-    return f"{the} error is about {error.size(2)} ({level}: {error.ends(2)})."
+        return f"{the} error is at most {upper_limit(error.high)} ({level} confidence)."
+    return f"{the} error is about {error.size(2)} ({level}: {error.ends()})."
 
 
 def _warnings(found: MulticlassAssessment, rows: ClassRows) -> list[str]:
