@@ -236,9 +236,9 @@ def test_the_report(watch, write, tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--by", "region"), "was made with --by , not --by region; use the same, or another --state"),
-        (("--alpha", "0.01"), "was made with --alpha 0.05, not --alpha 0.01"),
-        (("--group", "match"), "was made with --group None, not --group match"),
+        (("--by", "region"), "was made without --by, not with --by region; use the same, or another --state"),
+        (("--alpha", "0.01"), "was made with --alpha 0.05, not with --alpha 0.01"),
+        (("--group", "match"), "was made without --group, not with --group match"),
         (("--due", "nothing"), "nothing"),
     ],
 )

@@ -560,6 +560,18 @@ def test_words_for_the_error(truth, words):
     )
 
 
+@pytest.mark.parametrize(("shift", "words"), [(0.1, "too low"), (-0.1, "too high")])
+@pytest.mark.parametrize("high", [False, True])
+def test_an_error_of_predictions_on_one_side_is_a_shift(shift, words, high):
+    """Among predictions around 0.25, outcomes that are more frequent are those of a change of the slope around 0.5."""
+    rng, monitor = np.random.default_rng(4), tc.Monitor()
+    for _ in range(30):
+        p = rng.uniform(0.15, 0.35, 150) + (0.5 if high else 0.0)
+        monitor.update(rng.random(150) < p + shift, p)
+    assert monitor.status().alarm
+    assert monitor.status().error.startswith(words)
+
+
 def test_an_alarm_stays_when_the_evidence_fades():
     monitor = tc.Monitor()
     for window in range(100):

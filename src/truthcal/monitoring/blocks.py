@@ -125,9 +125,10 @@ class Blocks:
         """Return the number of rows of each block."""
         return self.sums[:, _COUNTS.start]
 
-    def totals(self) -> Totals:
-        """Return the totals of all rows."""
-        sums = _carried(self.sums.sum(axis=0, keepdims=True))[0] if len(self.sums) else np.zeros(WIDTH, np.int64)
+    def totals(self, since: int = 0) -> Totals:
+        """Return the totals of the rows of all blocks that start at window `since` or later."""
+        some = self.sums[self.starts >= since]
+        sums = _carried(some.sum(axis=0, keepdims=True))[0] if len(some) else np.zeros(WIDTH, np.int64)
         proba, squares = to_floats(sums[_TOTALS].reshape(2, 2)).tolist()
         n, positives, units = sums[_COUNTS].tolist()
         return Totals(n, positives, units, proba, squares)

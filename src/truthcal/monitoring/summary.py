@@ -41,4 +41,5 @@ def main_error(blocks: Blocks) -> tuple[str, int]:
     by_start = np.array([log_sum(row) for row in terms[:, kind == best]])
     share = np.cumsum(np.exp(by_start - by_start.max()))
     start = int(blocks.starts[np.searchsorted(share, share[-1] / 2.0)])
-    return table.shapes[best // 2].describe(1 if best % 2 else -1), start
+    since = blocks.totals(start)
+    return table.shapes[best // 2].describe(1 if best % 2 else -1, since.proba / max(since.n, 1)), start

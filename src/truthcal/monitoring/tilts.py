@@ -26,6 +26,8 @@ _SIZES = {0.005: 0.03, 0.02: 0.07, 0.06: 0.20, 0.14: 0.30, 0.32: 0.25, 0.8: 0.10
 # Shares of the shapes: a shift, a change of the slope, and bumps of widths 2/4 and 2/8.
 _SHIFT, _SLOPE, _BUMPS = 0.55, 0.25, 0.20
 _SCALES = (4, 8)
+# Means of predictions for which errors of the slope are called by this name.
+_BOTH_SIDES = (0.3, 0.7)
 _STEEPEST = 4.0  # log-odds beyond which the tilt of the slope is constant
 # Rows of groups are tilted in blocks of this size, to bound memory: 15 MB.
 _BLOCK = 8192
@@ -38,10 +40,15 @@ class Shape:
     kind: str
     centre: float = 0.0
 
-    def describe(self, sign: float) -> str:
-        """Describe predictions whose outcomes follow this tilt with a positive or negative size."""
-        if self.kind == "slope":
+    def describe(self, sign: float, mean_proba: float) -> str:
+        """Describe predictions, with this mean, whose outcomes follow this tilt with a positive or negative size.
+
+        A change of the slope turns around 0.5. If most predictions are on one side of it, it is a shift of them.
+        """
+        if self.kind == "slope" and _BOTH_SIDES[0] <= mean_proba <= _BOTH_SIDES[1]:
             return "underconfident" if sign > 0 else "overconfident"
+        if self.kind == "slope" and mean_proba < 0.5:
+            sign = -sign
         where = f" near {self.centre:g}" if self.kind == "bump" else ""
         return f"{'too low' if sign > 0 else 'too high'}{where}"
 

@@ -63,12 +63,13 @@ class Gate(Plotted, Result):
         size = f"{error.size(2)}{'' if math.isnan(error.low) else ends}"
         groups = "" if whole.n_groups is None else f" in {count(whole.n_groups, 'group')}"
         rows = f"{whole.n:,}{groups}; {p_value(whole.pvalue)} for miscalibration"
-        return [("limit", self._word_limit()), ("error", size), ("rows", rows)]
+        scope = "" if self.segments is None else "all rows: "
+        return [("limit", self._word_limit()), ("error", f"{scope}{size}"), ("rows", f"{scope}{rows}")]
 
     def _word_limit(self) -> str:
         """Word the number that decided, and the limit that it was compared with."""
         whole, failed, level = self.assessment, self.status == "fail", self.used_alpha
-        p, name = min([(whole.pvalue, ""), *((s.adjusted, f" of segment {s.name}") for s in self._tested)])
+        p, name = min([(whole.pvalue, ""), *((s.adjusted, f" (adjusted) of segment {s.name}") for s in self._tested)])
         if failed and level is not None and p <= level:
             return f"{p_value(p)}{name}; {level:g} or less fails"
         if failed and level is not None and whole.test.impossible:

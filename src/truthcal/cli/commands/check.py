@@ -92,5 +92,6 @@ def _append_to_summary(path: str, text: str) -> None:
 
 def _check_markdown(data: Data, gate: tc.Gate, result: ModelResult) -> str:
     title = f"## {_MARKS[gate.status]} Calibration of {escape_markdown(result.name)} in {escape_markdown(data.where)}"
-    parts = [title, escape_markdown(gate.verdict), result.to_markdown(), notes_in_markdown(data.facts.notes)]
+    scope = "" if gate.segments is None else "### All rows, then segments"
+    parts = [title, escape_markdown(gate.verdict), scope, result.to_markdown(), notes_in_markdown(data.facts.notes)]
     return "\n\n".join(filter(None, parts))

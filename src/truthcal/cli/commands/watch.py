@@ -23,6 +23,7 @@ from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.timed_rows import TimedColumns, TimedRows, read_timed_rows
 from truthcal.monitoring.watch import Watch, WindowRows
 from truthcal.results.column_width import wrap_lines
+from truthcal.results.text import count, plural
 from truthcal.results.watch import WatchResult
 
 _EXIT_STATUS = {"pass": 0, "fail": 1, "too little data": 3}
@@ -50,6 +51,9 @@ def run(request: Request) -> int:
     new = _process_windows(request, watch, windows, latest)
     if not new:
         print_message(request, "no window was closed since the last run.")
+    for start, seen in sorted(watch.open.items())[:1]:
+        waiting = f"{count(seen.n, 'row')} of {watch.window.label(start)} {plural(seen.n, 'waits', 'wait')}"
+        print_message(request, f"{waiting} until rows of a later window close it.")
     result = watch.result()
     status = _EXIT_STATUS[result.decision]
     _print_watch_result(request, result, status)
@@ -200,8 +204,14 @@ def _refuse_other_setup(request: Request, watch: Watch, setup: dict[str, Any]) -
     for name, value in setup.items():
         before = watch.setup.get(name)  # files of earlier versions have no --where
         if value != before:
-            now, then = (f"--{name} {' '.join(v) if isinstance(v, list) else v}" for v in (value, before))
-            raise ValueError(f"{request.state}: was made with {then}, not {now}; use the same, or another --state.")
+            now, then = (_with_option(name, v) for v in (value, before))
+            raise ValueError(f"{request.state}: was made {then}, not {now}; use the same, or another --state.")
+
+
+def _with_option(name: str, value: Any) -> str:
+    """Name an option and its value, or say that it was not given."""
+    text = " ".join(value) if isinstance(value, list) else value
+    return f"with --{name} {text}" if text not in (None, "") else f"without --{name}"
 
 
 def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
