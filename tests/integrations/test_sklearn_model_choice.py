@@ -175,6 +175,29 @@ def test_features_without_information_are_no_error():
     assert search.best_params_ in ({"C": C} for C in grid["C"])
 
 
+def test_weights_for_all_scorers():
+    X, y = make_classification(400, random_state=0)
+    w, labels = np.random.default_rng(0).uniform(0.5, 2.0, 400), np.array(["no", "yes"])[y]
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = LogisticRegression().set_fit_request(sample_weight=True)
+        scoring = calibration_scoring("neg_log_loss", sample_weight=True)
+        search = GridSearchCV(model, {"C": [1.0]}, cv=FOLDS, scoring=scoring, refit=calibrated_refit("neg_log_loss"))
+        search.fit(X, labels, sample_weight=w)
+    train, test = next(FOLDS.split(X))
+    p = LogisticRegression().fit(X[train], labels[train], w[train]).predict_proba(X[test])
+    expected = -log_loss(labels[test], p, sample_weight=w[test])
+    assert search.cv_results_["split0_test_neg_log_loss"][0] == pytest.approx(expected)
+    expected = -tc.atb(labels[test], p[:, 1], sample_weight=w[test], pos_label="yes")
+    assert search.cv_results_["split0_test_neg_atb"][0] == pytest.approx(expected)
+
+
+def test_the_rule_itself_and_a_search_are_refused():
+    with pytest.raises(TypeError, match=r"`refit` must be calibrated_refit\(\), with parentheses; got the function"):
+        calibrated_refit(results([0.1], [0.5]))
+    with pytest.raises(TypeError, match=r"`cv_results` must be `cv_results_` of a search; got 3"):
+        calibrated_refit().pvalues(3)
+
+
 class TrueProbabilities(ClassifierMixin, BaseEstimator):
     """Predicts its first feature: calibrated if this is the true probability."""
 

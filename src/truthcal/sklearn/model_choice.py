@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.metrics import get_scorer
 
 from truthcal.core.checks import invalid
 from truthcal.core.params import check_level, check_number, shown
@@ -23,7 +24,9 @@ _PROPER = (_BRIER, "neg_log_loss")
 _RECALIBRATE = "Recalibrate it: truthcal.sklearn.RecalibratedClassifier"
 
 
-def calibration_scoring(score: str = _BRIER, *, pos_label: object = None) -> dict[str, Any]:
+def calibration_scoring(
+    score: str = _BRIER, *, pos_label: object = None, sample_weight: bool | str | None = None
+) -> dict[str, Any]:
     """Return the scorers that `calibrated_refit` needs, as the parameter `scoring` of a search or of `cross_validate`.
 
     Parameters
@@ -32,13 +35,17 @@ def calibration_scoring(score: str = _BRIER, *, pos_label: object = None) -> dic
         The proper score that chooses.
     pos_label : optional
         The class that is the event; the second of the estimator's ``classes_`` by default.
+    sample_weight : bool or str, optional
+        Passed to `set_score_request` of all scorers: True if weights that are passed to the search are those of the
+        scores, too. It needs metadata routing, ``sklearn.set_config(enable_metadata_routing=True)``.
 
     Returns
     -------
     dict
         Scorers by name: the proper score and "neg_brier_score"; "neg_atb", ATB times -1; "calibration_pvalue", the
         p-value of `calibration_test`; and "neg_brier_constant", the Brier score of the constant that suits the test
-        fold best. Other scorers may be added to it.
+        fold best. Other scorers may be added to it. With more than two classes, Brier scores are sums over the classes,
+        as in scikit-learn: twice those of `assess`.
     """
     _check_proper(score)
     own = {
@@ -47,7 +54,11 @@ def calibration_scoring(score: str = _BRIER, *, pos_label: object = None) -> dic
         _PVALUE: PvalueScorer(pos_label),
         _CONSTANT: ConstantScorer(pos_label),
     }
-    return {score: score} | own
+    scorers = {score: get_scorer(score)} | own
+    if sample_weight is not None:
+        for scorer in scorers.values():
+            scorer.set_score_request(sample_weight=sample_weight)
+    return scorers
 
 
 def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: float = 0.5) -> "CalibratedRefit":
@@ -169,6 +180,8 @@ class CalibratedRefit:
 
 def _by_fold(cv_results: Mapping[str, Any], score: str) -> _Array:
     """Return the scores of each candidate, a column for each test fold."""
+    if not isinstance(cv_results, Mapping):
+        raise invalid("cv_results", f"must be `cv_results_` of a search; got {shown(cv_results)}.", TypeError)
     folds = itertools.takewhile(cv_results.__contains__, (f"split{k}_test_{score}" for k in itertools.count()))
     columns = [np.asarray(cv_results[name], dtype=np.float64) for name in folds]
     if not columns:
@@ -187,6 +200,8 @@ def _check_share(min_skill: object) -> float:
 
 def _check_proper(score: object) -> None:
     """Check the name of a proper score; the error says why others are not allowed."""
+    if isinstance(score, Mapping):  # the search called the function itself
+        raise invalid("refit", "must be calibrated_refit(), with parentheses; got the function itself.", TypeError)
     if not isinstance(score, str) or score not in _PROPER:
         reason = "Other scores need not be best for the true probabilities."
         raise invalid("score", f"must be one of {', '.join(map(repr, _PROPER))}; got {shown(score)}. {reason}")

@@ -132,4 +132,5 @@ def _refuse_other_than_two(labels: NDArray[Any], weight: NDArray[Any] | None) ->
         return
     # The first sentence is that of scikit-learn, whose common tests look for it.
     rule = f"Only binary classification is supported. The type of the target is {len(classes)} class labels."
-    raise invalid("y", "needs two classes: recalibrate one class against the rest.", subject=f"{rule} `y`")
+    cure = "recalibrate one class against the rest" if len(classes) > 2 else "collect rows of the other class"
+    raise invalid("y", f"needs two classes: {cure}.", subject=f"{rule} `y`")

@@ -242,6 +242,5 @@ def _warn_of_stratified_folds(events: list[int]) -> None:
     counts = ", ".join(map(str, events[:5])) + (", ..." if len(events) > 5 else "")
     problem = f"Test folds have equal numbers of rows of a class ({counts}), as stratified folds do"
     effect = "outcomes are then not independent, and constant predictions have the best calibration score"
-    cure = "Pass cv=KFold(5, shuffle=True, random_state=0), and let a proper score choose the model:"
-    choice = "scoring=calibration_scoring(), refit=calibrated_refit()"
-    warnings.warn(f"{problem}: {effect}. {cure} {choice}.", UserWarning, stacklevel=3)
+    cure = "Pass cv=KFold(5, shuffle=True, random_state=0), and choose models with calibrated_refit()."
+    warnings.warn(f"{problem}: {effect}. {cure}", UserWarning, stacklevel=3)
