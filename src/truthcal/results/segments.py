@@ -298,5 +298,6 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
         header = [name + unit.per * (name in ("bias", "error")) for name in _HEADER]
         if unit.rows > 1:
             header.insert(2, "predicted/observed")
-        table = Table([", ".join(self.by), *header], rows, right=[1, len(header) - 2, len(header) - 1])
+        right, optional = [1, len(header) - 2, len(header) - 1], [len(header) - 2, len(header) - 4]
+        table = Table([", ".join(self.by), *header], rows, right=right, optional=optional)
         return Page(self.verdict, table, more_rows(len(self), limit), self._row_order_warnings())

@@ -4,7 +4,7 @@ import html
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING as CEILING
 from decimal import ROUND_FLOOR as FLOOR
 from decimal import ROUND_HALF_EVEN, Context
@@ -209,7 +209,8 @@ class Table:
     """Cells of a table for a terminal, Markdown or HTML. Columns listed in `right` are aligned to the right.
 
     A terminal shows the header (whose cells may have several lines) if `show_header`, columns `gap` spaces apart and at
-    least `widths` wide, all of it indented by `indent`; with `rule`, a line of dashes below the header.
+    least `widths` wide, all of it indented by `indent`; with `rule`, a line of dashes below the header. Columns listed in
+    `optional` are left out, in this order, if the others then fit without being wrapped.
     """
 
     header: Sequence[str]
@@ -220,9 +221,33 @@ class Table:
     gap: int = 2
     widths: Sequence[int] = ()
     rule: bool = False
+    optional: Sequence[int] = ()
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the lines for a terminal, with aligned columns. Cells are wrapped if the table exceeds `width`."""
+        if width is not None and self._natural_width() > width:
+            for count in range(1, len(self.optional) + 1):
+                narrow = self._without(self.optional[:count])
+                if narrow._natural_width() <= width:
+                    names = ", ".join(self.header[k] for k in sorted(self.optional[:count]))
+                    note = wrap_lines(f"(left out to fit the width: {names})", width)
+                    return [*narrow.lines(), *note.split("\n")]
+        return self._wrapped_lines(width)
+
+    def _natural_width(self) -> int:
+        """Width without wrapping."""
+        return max(map(len, replace(self, optional=()).lines()), default=0)
+
+    def _without(self, columns: Sequence[int]) -> "Table":
+        """Return the table without some columns."""
+        kept = [k for k in range(len(self.header)) if k not in columns]
+        rows = [[row[k] for k in kept] for row in self.rows]
+        widths = [self.widths[k] for k in kept if k < len(self.widths)]
+        right = [place for place, k in enumerate(kept) if k in self.right]
+        header = [self.header[k] for k in kept]
+        return replace(self, header=header, rows=rows, right=right, widths=widths, optional=())
+
+    def _wrapped_lines(self, width: int | None) -> list[str]:
         head = self._header_lines() if self.show_header else []
         lines: list[Sequence[str]] = [*head, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
