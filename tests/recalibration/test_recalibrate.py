@@ -3,16 +3,17 @@
 import dataclasses
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
 from oracles import recalibration as oracle
 from scipy import special
+from sklearn import isotonic, linear_model
 from support.simulation import REPEATS, assert_covered
 
 import truthcal as tc
 from truthcal.recalibration.map_fitting import CellSums, fit_map
+from truthcal.recalibration.maps import LogisticMap
 
 METHODS = ("identity", "temperature", "platt", "beta", "isotonic")
 
@@ -53,13 +54,42 @@ def test_isotonic_fit_is_the_least_squares_fit(weighted):
     np.testing.assert_allclose(fit_map("isotonic", cells_of(y, p, w))(x), expected, rtol=1e-12)
 
 
-def test_many_distinct_predictions_are_merged_without_harm():
-    y, p = rows(60_000, slope=1.3)
-    merged = cells_of(y, p)
-    assert len(merged.p) == 1 << 14
-    exact = oracle.logistic(y, p, np.ones(len(p)), "platt")
-    found = fit_map("platt", merged)
-    np.testing.assert_allclose([found.a, found.c], exact, atol=1e-5)
+@pytest.mark.parametrize("method", ["temperature", "platt", "beta"])
+@pytest.mark.parametrize("rare", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_distinct_predictions_are_merged_without_harm(method, rare, weighted):
+    rng = np.random.default_rng(0)
+    p = special.expit(rng.normal(-3, 1.5, 60_000)) if rare else rng.beta(0.8, 1.6, 60_000)
+    y = rng.random(60_000) < special.expit(0.8 * special.logit(p) + 0.2)
+    w = rng.pareto(2.0, 60_000) + 0.1 if weighted else np.ones(60_000)
+    cells = cells_of(y, p, w)
+    assert len(cells.p) == 60_000 > 3 * len(cells.merged().p)
+    np.testing.assert_allclose(cells.merged().events.sum(), cells.events.sum())
+    beta = oracle.logistic(y, p, w, method)
+    a, b = beta[:2] if method == "beta" else beta[[0, 0]]
+    exact = LogisticMap(a, b, 0.0 if method == "temperature" else beta[-1])
+    at = np.quantile(p, np.linspace(0, 1, 200))
+    np.testing.assert_allclose(fit_map(method, cells)(at), exact(at), rtol=1e-3, atol=1e-6)
+
+
+def test_isotonic_fit_of_many_predictions_is_exact():
+    y, p = rows(30_000, slope=1.3)
+    expected = isotonic.IsotonicRegression(y_min=1 / 30_002, y_max=1 - 1 / 30_002, out_of_bounds="clip").fit(p, y)
+    at = np.linspace(0, 1, 999)
+    np.testing.assert_allclose(fit_map("isotonic", cells_of(y, p))(at), expected.predict(at), atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["common", "rare", "ties", "weights"])
+@pytest.mark.parametrize("method", ["temperature", "platt", "beta"])
+def test_logistic_fits_are_those_of_scikit_learn(method, case):
+    rng = np.random.default_rng(5)
+    p = special.expit(rng.normal(-5, 1.5, 3000)) if case == "rare" else rng.beta(0.8, 1.6, 3000)
+    p = p.round(2).clip(0.01, 0.99) if case == "ties" else p
+    y, w = rng.random(3000) < p**0.8, rng.exponential(size=3000) if case == "weights" else np.ones(3000)
+    x = oracle.features(p, method)
+    model = linear_model.LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+    expected = model.fit(x, y, w).predict_proba(x)[:, 1]
+    np.testing.assert_allclose(fit_map(method, cells_of(y, p, w))(p), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -71,8 +101,14 @@ def test_fits_never_decrease(method):
 
 def test_beta_drops_the_coefficient_that_would_make_it_decrease():
     y, p = rows(300, seed=3)
-    found = fit_map("beta", cells_of((p > 0.5).astype(int) & y, p))
-    assert min(found.a, found.b) >= 0.0
+    y = (p > 0.5).astype(int) & y
+    a, b, _ = oracle.logistic(y, p, np.ones(300), "beta")
+    assert a > 0.0 > b  # the best fit without the rule
+    found = fit_map("beta", cells_of(y, p))
+    x = np.column_stack([np.log(p), np.ones(300)])
+    without_b = linear_model.LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+    assert found.b == 0.0
+    np.testing.assert_allclose([found.a, found.c], without_b.fit(x, y).coef_[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
@@ -408,9 +444,3 @@ def test_gains_are_as_large_as_reported(slope, shift):
     assert_covered(hits, changed, "gain", coverage=0.93)
     assert_covered(changed - too_good, changed, "too good", coverage=0.99)
     assert_covered(changed - wrong, changed, "calibrated after", coverage=0.88)
-
-
-def test_without_scikit_learn_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.isotonic", None)
-    with pytest.raises(ImportError, match=r"`recalibrate` needs scikit-learn: pip install 'truthcal\[sklearn\]'\."):
-        tc.recalibrate(*rows(200, 1.6), method="isotonic")

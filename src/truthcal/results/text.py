@@ -209,7 +209,7 @@ class Table:
     """Cells of a table for a terminal, Markdown or HTML. Columns listed in `right` are aligned to the right.
 
     A terminal shows the header (whose cells may have several lines) if `show_header`, columns `gap` spaces apart and at
-    least `widths` wide, all of it indented by `indent`; with `rule`, a line of dashes below the header. Columns listed in
+    least `widths` wide, all of it indented by `indent`; with `rule`, a line of dashes below the header. Columns in
     `optional` are left out, in this order, if the others then fit without being wrapped.
     """
 

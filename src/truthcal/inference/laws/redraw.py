@@ -221,6 +221,9 @@ class Outcomes(TiedOutcomes):
         first, values, chances = self._starts[group], np.zeros(1), np.ones(1)
         for row in range(first, first + self.size[group]):
             chance = self._row_chance[row]
+            if chance in (0.0, 1.0):  # certain: doubling the arrays for each such row would exhaust the memory
+                values = values + chance * self.sample.w[row]
+                continue
             values = np.concatenate([values, values + self.sample.w[row]])
             chances = np.concatenate([chances * (1.0 - chance), chances * chance])
             if not self.sample.weighted:  # merge equal counts
