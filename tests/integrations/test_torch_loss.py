@@ -195,6 +195,12 @@ def test_training_lowers_the_loss():
 TWO = torch.tensor([0.2, 0.7])
 INVALID = [
     ((torch.tensor([-0.5, 2.5]), torch.tensor([0, 1])), {}, ValueError, r"`p` must lie in \[0, 1\]; found -0.5 at row 0 \(2 of 2 rows\). Logits\? Pass torch.sigmoid\(logits\)"),
+    ((torch.tensor([50.0, 2.5]), torch.tensor([0, 1])), {}, ValueError, r"`p` must lie in \[0, 1\]; .* Percentages\? Divide by 100.$"),
+    ((torch.tensor([0.0, 1.0]), TWO), {}, ValueError, r"`p` has only 0 and 1, but `y` has fractions; the arguments look swapped: predictions come first, atb_loss\(p, y\)"),
+    ((torch.tensor([0.0, 1.0]), TWO.clone().requires_grad_()), {}, ValueError, r"`y` requires a gradient, but `p` does not; the arguments look swapped: .* If they are not swapped, pass y.detach\(\)"),
+    ((TWO, TWO.clone().requires_grad_()), {}, ValueError, "look swapped"),
+    ((TWO.to(torch.float8_e4m3fn), torch.ones(2)), {}, TypeError, r"`p` must have floats of at least 16 bits; got torch.float8_e4m3fn. Convert it with .float\(\)"),
+    ((TWO, torch.ones(2).to(torch.float8_e5m2)), {}, TypeError, "`y` must have floats of at least 16 bits; got torch.float8_e5m2"),
     ((torch.tensor([0.5, torch.nan]), torch.tensor([0, 1])), {}, ValueError, r"`p` has a missing value \(nan\) at row 1"),
     ((TWO, torch.tensor([0, 2])), {}, ValueError, r"`y` must lie in \[0, 1\]; found 2.0 at row 1 .* pass `y == k`"),
     ((TWO, torch.tensor([0.0, torch.nan])), {}, ValueError, r"`y` has a missing value"),
@@ -213,6 +219,13 @@ INVALID = [
 def test_invalid_input_is_refused(arguments, options, error, message):
     with pytest.raises(error, match=message):
         atb_loss(*arguments, **options)
+
+
+def test_saturated_predictions_of_a_model_are_not_swapped():
+    """In a late epoch, a whole batch may be predicted as 0 or 1 exactly; soft labels are fractions."""
+    logits = torch.tensor([-200.0, 200.0], requires_grad=True)
+    p, y = torch.sigmoid(logits), torch.tensor([0.1, 0.9])
+    assert atb_loss(p, y).item() == pytest.approx(loss_of_pairs(p.detach(), y).item())
 
 
 def test_one_row_is_its_squared_error():

@@ -1,14 +1,8 @@
 """`ATBMetric`, on torchmetrics' base class and on our own: the same sums as a `Sketch` of the rows."""
 
-import copy
-import json
-import os
 import pickle
 import resource
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,13 +12,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 from oracles.measures import atb, exact  # noqa: E402
-from support import torch_metrics  # noqa: E402
 from support.grid_cases import grid_cases  # noqa: E402
 from support.rows import assert_same  # noqa: E402
 from support.strategies import rows, weighted_rows  # noqa: E402
-from support.torch_metrics import METRICS, logits_and_outcomes  # noqa: E402
-from torchmetrics import Metric, MetricCollection, MetricTracker  # noqa: E402
-from torchmetrics.classification import BinaryAUROC  # noqa: E402
+from support.torch_metrics import METRICS, assert_state, filled, logits_and_outcomes, probabilities, state_of, value_of  # noqa: E402
 
 import truthcal as tc  # noqa: E402
 from truthcal.torch import ATBMetric  # noqa: E402
@@ -38,33 +29,12 @@ def build(request):
     return METRICS[request.param]
 
 
-def probabilities(n, seed=0, dtype=torch.float32):
-    logits, y = logits_and_outcomes(n, seed)
-    return torch.sigmoid(logits).to(dtype), y
+def half(state):
+    return {name: value.half() for name, value in state.items()}
 
 
 def doubles(tensor):
     return tensor.double().numpy()
-
-
-def filled(metric, p, y, batch=64):
-    for part in zip(p.split(batch), y.split(batch), strict=True):
-        metric.update(*part)
-    return metric
-
-
-def value_of(metric):
-    return metric.compute().item()
-
-
-def state_of(metric):
-    return {name: value.clone() for name, value in metric.metric_state.items()}
-
-
-def assert_state(metric, expected):
-    assert metric.metric_state.keys() == expected.keys()
-    for name, value in metric.metric_state.items():
-        assert torch.equal(value, expected[name]), name
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -119,6 +89,16 @@ def test_a_mask_as_weight_leaves_rows_out(build):
     assert_same(metric.sketch(), filled(build(logits=False), p[mask], y[mask]).sketch())
 
 
+@pytest.mark.parametrize("logits", [False, True])
+def test_padding_is_left_out_once_it_is_valid(build, logits):
+    """The one-line cure of the guide, for nan and -100 in padding."""
+    (p, y), mask = probabilities(500), torch.arange(500) % 3 > 0
+    preds, target = p.where(mask, torch.nan), y.long().where(mask, -100)
+    metric = build(logits=logits)
+    metric.update(torch.where(mask, preds, 0), torch.where(mask, target, 0), sample_weight=mask)
+    assert_same(metric.sketch(), filled(build(logits=logits), p[mask], y[mask]).sketch())
+
+
 @pytest.mark.parametrize("n_buckets", [1, 2, 64, 128, 4096])
 def test_buckets_are_those_of_bucket_index_at_every_edge(build, n_buckets):
     edges = np.unique(tc.bucket_index(np.linspace(0, 1, 5 * n_buckets), n_buckets))
@@ -149,6 +129,30 @@ def test_verdict_of_all_batches(build):
     assert assessment.kind == "overconfident"
     assert assessment.error.confidence_level == 0.9
     assert assessment.n == 4000
+
+
+EXTREMES = torch.tensor([0.0, 1.0])
+ASKED = "all logits lie between 0 and 1: are they probabilities? Then build the metric with logits=False."
+
+
+@pytest.mark.parametrize(
+    ("logits", "preds", "asked"),
+    [
+        (True, torch.cat([torch.rand(98), EXTREMES]), True),
+        (True, torch.cat([torch.rand(97), EXTREMES]), False),  # too few rows
+        (True, torch.cat([torch.rand(98), EXTREMES, torch.tensor([-0.01])]), False),
+        (True, torch.cat([torch.rand(98), EXTREMES, torch.tensor([1.01])]), False),
+        (False, 0.5 + 0.2 * torch.rand(100), False),
+    ],
+    ids=["probabilities", "99 rows", "below 0", "above 1", "logits=False"],
+)
+def test_probabilities_in_place_of_logits_are_noticed(build, logits, preds, asked):
+    metric = build(logits=logits)
+    for part in preds.split(40):
+        metric.update(part, torch.arange(len(part)) % 2)
+    assessment, plain = metric.assess(), tc.assess(metric.sketch())
+    assert assessment.warnings == (*plain.warnings, *([ASKED] if asked else []))
+    assert assessment.verdict == plain.verdict
 
 
 @pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.int64, torch.float32, torch.bfloat16], ids=str)
@@ -202,12 +206,22 @@ def test_merge_into_a_new_metric_warns_of_nothing(build):
     assert metric.compute() == filled(build(logits=False), p, y).compute()
 
 
+@pytest.mark.parametrize("logits", [False, True])
+def test_merge_does_not_change_whether_predictions_are_logits(build, logits):
+    p, y = probabilities(10)
+    metric = build(logits=logits)
+    metric.merge_state(filled(build(logits=not logits), p, y))
+    assert metric.from_logits == float(logits)
+    assert repr(metric).endswith(f"(logits={logits}, n_buckets=4096)")
+
+
 @pytest.mark.parametrize(
     ("other", "error", "message"),
     [
         (lambda build: build(logits=True, n_buckets=64), ValueError, r"`incoming_state` is not the state of an ATBMetric with n_buckets=4096: .*\(64,\)"),
         (lambda build: build(logits=True, n_buckets=1), ValueError, "n_buckets=4096"),
         (lambda build: {"sums": torch.zeros(13, 4096)}, ValueError, "n_buckets=4096"),
+        (lambda build: half(build(logits=False).metric_state), TypeError, "`incoming_state` must have sums in float64; `sums` is torch.float16, .* Save it without a conversion, or leave it out and update"),
         (lambda build: 3.0, TypeError, "`incoming_state` must be an ATBMetric or its metric_state; got float"),
     ],
 )  # fmt: skip
@@ -236,6 +250,13 @@ def test_state_is_as_large_after_1000_updates_as_after_one(build):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 20_000  # kB; all rows are 131,000
 
 
+def test_memory_is_that_of_the_docstring(build):
+    """264 bytes for each bucket: state, default of `reset`, and edge."""
+    sizes = [len(pickle.dumps(build(logits=False, n_buckets=n))) for n in (4096, 8192)]
+    assert sizes[1] - sizes[0] == pytest.approx(264 * 4096, abs=100)
+    assert sizes[0] == pytest.approx(1.1e6, rel=0.02)
+
+
 def test_no_rows_have_no_value(build):
     metric = build(logits=False)
     with warnings.catch_warnings():
@@ -257,7 +278,13 @@ def test_an_empty_batch_adds_nothing(build):
 
 ONE = torch.tensor([1])
 INVALID = [
-    ((torch.tensor([0.5, 2.5]), torch.tensor([0, 1])), ValueError, r"`preds` must lie in \[0, 1\]; found 2.5 at row 1 \(1 of 2 rows\). Logits\? Build the metric with ATBMetric\(logits=True\)"),
+    ((torch.tensor([0.5, -2.5]), torch.tensor([0, 1])), ValueError, r"`preds` must lie in \[0, 1\]; found -2.5 at row 1 \(1 of 2 rows\). Logits\? Build the metric with ATBMetric\(logits=True\)"),
+    ((torch.tensor([0.5, 250.0]), torch.tensor([0, 1])), ValueError, "found 250.0 .* Logits"),
+    ((torch.tensor([0.5, torch.inf]), torch.tensor([0, 1])), ValueError, "found inf .* Logits"),
+    ((torch.tensor([0.0, 25.0, 100.0]), torch.tensor([0, 1, 1])), ValueError, r"`preds` must lie in \[0, 1\]; found 25.0 at row 1 \(2 of 3 rows\). Percentages\? Divide by 100.$"),
+    ((torch.tensor([0.5, torch.nan]), torch.tensor([0, 1]), torch.tensor([1, 0])), ValueError, r"`preds` is invalid in a row of weight 0: found nan at row 1 .* pass torch.where\(sample_weight > 0, preds, 0\)"),
+    ((torch.tensor([0.5, 0.5]), torch.tensor([0, -100]), torch.tensor([1, 0])), ValueError, r"`target` is invalid in a row of weight 0: found -100.0 at row 1 .* pass torch.where\(sample_weight > 0, target, 0\)"),
+    ((torch.tensor([0.5, 0.5]), torch.tensor([-100, -100]), torch.tensor([1, 0])), ValueError, "`target` must contain 0/1 or True/False; found -100.0 at row 0"),
     ((torch.tensor([1.0000001]), ONE), ValueError, r"`preds` must lie in \[0, 1\]; .* Rounding error\? Clip with .clamp\(0, 1\)"),
     ((torch.tensor([0.5, torch.nan]), torch.tensor([0, 1])), ValueError, r"`preds` has a missing value \(nan\) at row 1"),
     ((torch.tensor([0.5, 0.5]), torch.tensor([0, 2])), ValueError, r"`target` must contain 0/1 or True/False; found 2.0 at row 1 .* pass `target == k`"),
@@ -309,180 +336,3 @@ def test_nan_logits_are_refused(build):
 def test_invalid_parameters_are_refused(build, arguments, error, message):
     with pytest.raises(error, match=message):
         build(**arguments)
-
-
-# --- modules, files, devices ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("copied", [lambda metric: pickle.loads(pickle.dumps(metric)), copy.deepcopy])
-def test_copies_go_on(build, copied):
-    p, y = probabilities(200)
-    metric = copied(filled(build(logits=False), p[:100], y[:100]))
-    filled(metric, p[100:], y[100:])
-    assert_same(metric.sketch(), filled(build(logits=False), p, y).sketch())
-
-
-def test_state_is_saved_with_a_model_on_request(build):
-    model = torch.nn.Sequential(torch.nn.Linear(1, 1))
-    model.metric = filled(build(logits=False), *probabilities(100))
-    assert not [name for name in model.state_dict() if name.startswith("metric")]
-    model.metric.persistent(True)
-    saved = model.state_dict()
-    other = torch.nn.Sequential(torch.nn.Linear(1, 1))
-    other.metric = build(logits=False)
-    other.metric.persistent(True)
-    other.load_state_dict(saved)
-    assert other.metric.compute() == model.metric.compute()
-    filled(other.metric, *probabilities(100))
-    assert saved["metric.sums"][0].sum() == 100  # the saved tensors are not shared
-
-
-def test_a_saved_state_of_other_buckets_is_refused(build):
-    metric = filled(build(logits=False, n_buckets=128), *probabilities(100))
-    metric.persistent(True)
-    with pytest.raises(ValueError, match="`state_dict` is not the state of an ATBMetric with n_buckets=4096"):
-        build(logits=False).load_state_dict(metric.state_dict())
-
-
-CONVERSIONS = {
-    "half": lambda model: model.half(),
-    "float": lambda model: model.float(),
-    "to bfloat16": lambda model: model.to(torch.bfloat16),
-}
-
-
-@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
-def test_sums_stay_double_in_a_model_of_another_type(build, convert):
-    p, y = probabilities(1000)
-    model = torch.nn.Sequential(torch.nn.Linear(1, 1))
-    model.metric = filled(build(logits=False), p[:500], y[:500])
-    convert(model)
-    filled(model.metric, p[500:], y[500:])
-    assert {state.dtype for state in model.metric.metric_state.values()} == {torch.float64}
-    assert value_of(model.metric) == pytest.approx(value_of(filled(build(logits=False), p, y)), rel=1e-12)
-    model.metric.reset()
-    assert model.metric.sums.dtype == torch.float64
-
-
-def test_metric_follows_its_model_to_another_device(build):
-    metric = build(logits=False).to("meta")
-    assert metric.device.type == "meta"
-    metric.reset()
-    assert {state.device.type for state in metric.metric_state.values()} == {"meta"}
-    with pytest.raises(ValueError, match="`preds` is on cpu, but the metric on meta"):
-        metric.update(*probabilities(3))
-
-
-def test_a_device_without_double_precision_is_never_asked_for_it(build):
-    """Like mps, whose conversion raises; there, sums stay on the CPU."""
-
-    def convert(tensor):
-        if tensor.dtype == torch.float64:
-            raise TypeError(
-                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
-            )
-        return tensor
-
-    metric = filled(build(logits=False), *probabilities(50))
-    value = metric.compute()
-    assert metric._apply(convert).compute() == value
-    metric._device = torch.device("mps")
-    assert metric._sums_device == torch.device("cpu")
-
-
-def test_inference_mode_may_begin_and_end_at_any_time(build):
-    p, y = probabilities(300)
-    metric = build(logits=False)
-    with torch.inference_mode():
-        metric.reset()
-        metric.update(p[:100], y[:100])
-    metric.update(p[100:200], y[100:200])
-    with torch.inference_mode():
-        metric(p[200:], y[200:])
-    metric(p[:0], y[:0])
-    assert_same(metric.sketch(), filled(build(logits=False), p, y).sketch())
-
-
-# --- with and without torchmetrics ------------------------------------------------------------------------------------
-
-
-def test_metric_collection():
-    p, y = probabilities(500)
-    collection = MetricCollection({"auc": BinaryAUROC(), "atb": ATBMetric(logits=False), "coarse": ATBMetric(logits=False, n_buckets=64)}, prefix="val_")  # fmt: skip
-    for part in zip(p.split(100), y.int().split(100), strict=True):
-        collection.update(*part)
-    values = collection.compute()
-    assert values["val_atb"] == filled(ATBMetric(logits=False), p, y, 100).compute()
-    assert values["val_coarse"] == filled(ATBMetric(logits=False, n_buckets=64), p, y, 100).compute()
-    collection.reset()
-    assert collection["atb"].sketch().n == 0
-
-
-def test_metric_tracker():
-    tracker = MetricTracker(ATBMetric(logits=False))
-    values = []
-    for epoch in range(3):
-        tracker.increment()
-        p, y = probabilities(200, epoch)
-        tracker.update(p, y)
-        values.append(tc.Sketch().update(y.numpy(), p.numpy()).atb().value)
-    best, step = tracker.best_metric(return_step=True)
-    assert tracker.compute_all().tolist() == pytest.approx(values, rel=1e-12)
-    assert (best, step) == (pytest.approx(min(values)), int(np.argmin(values)))
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory):
-    """Reports of two processes, for both base classes and two ways to share the rows."""
-    script, file = Path(torch_metrics.__file__), tmp_path_factory.mktemp("gloo") / "init"
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(tc.__file__).parent.parent), *sys.path])}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore::UserWarning", script, str(rank), "2", file],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    outputs = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
-    return [json.loads(out.splitlines()[-1]) for out, _ in outputs]
-
-
-@pytest.mark.parametrize("case", range(len(torch_metrics.SHARES)), ids=["uneven", "one without rows"])
-@pytest.mark.parametrize("base", METRICS)
-def test_two_processes_compute_the_value_of_all_rows(reports, base, case):
-    shares = torch_metrics.SHARES[case]
-    logits, y = logits_and_outcomes(sum(shares))
-    metric = filled(METRICS[base](logits=True), logits, y)
-    found = [of_process[base][case] for of_process in reports]
-    assert [report["value"] for report in found] == pytest.approx([value_of(metric)] * 2, rel=1e-12)
-    assert [report["n"] for report in found] == [sum(shares)] * 2
-    assert [report["own"] for report in found] == list(shares)
-    last = slice(shares[0] - (shares[0] % 64 or 64), shares[0])
-    own_batch = value_of(filled(METRICS[base](logits=True), logits[last], y[last]))
-    assert found[0]["batch"] == pytest.approx(own_batch, rel=1e-12)
-    filled(metric, torch.zeros(2), torch.ones(2))
-    assert [report["after"] for report in found] == [[pytest.approx(value_of(metric), rel=1e-12), sum(shares) + 2]] * 2
-
-
-def run_without(library, code):
-    """Run code where importing the library fails."""
-    lines = f"import sys; sys.modules[{library!r}] = None\n{code}"
-    environ = os.environ | {"PYTHONPATH": str(Path(tc.__file__).parent.parent)}
-    return subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, env=environ, check=False)
-
-
-def test_metric_without_torchmetrics():
-    code = (
-        "import torch; from truthcal.torch import ATBMetric; metric = ATBMetric(logits=False)\n"
-        "metric.update(torch.tensor([0.25, 0.75]), torch.tensor([0, 1]))\n"
-        "print(ATBMetric.__mro__[2].__name__, metric.compute().item())"
-    )
-    done = run_without("torchmetrics", code)
-    assert done.stdout.split() == ["PlainMetric", "0.015625"], done.stderr
-    assert issubclass(ATBMetric, Metric)
-
-
-def test_torch_is_needed():
-    done = run_without("torch", "import truthcal.torch")
-    assert "ImportError: truthcal.torch needs torch: pip install 'truthcal[torch]'." in done.stderr

@@ -26,6 +26,31 @@ def logits_and_outcomes(n, seed=0, dtype=torch.float32):
     return logits, torch.rand(n, generator=generator) < torch.sigmoid(0.7 * logits.double())
 
 
+def probabilities(n, seed=0, dtype=torch.float32):
+    logits, y = logits_and_outcomes(n, seed)
+    return torch.sigmoid(logits).to(dtype), y
+
+
+def filled(metric, p, y, batch=64):
+    for part in zip(p.split(batch), y.split(batch), strict=True):
+        metric.update(*part)
+    return metric
+
+
+def value_of(metric):
+    return metric.compute().item()
+
+
+def state_of(metric):
+    return {name: value.clone() for name, value in metric.metric_state.items()}
+
+
+def assert_state(metric, expected):
+    assert metric.metric_state.keys() == expected.keys()
+    for name, value in metric.metric_state.items():
+        assert torch.equal(value, expected[name]), name
+
+
 def report_of_process(build, rank, shares):
     """Add this process's share of the rows, and return what the metric says."""
     logits, y = logits_and_outcomes(sum(shares))

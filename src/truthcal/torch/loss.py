@@ -8,16 +8,19 @@ from truthcal.core import checks
 from truthcal.core.params import check_flag
 from truthcal.torch import rows
 
+_SWAPPED = "the arguments look swapped: predictions come first, atb_loss(p, y)."
+
 
 def atb_loss(p: torch.Tensor, y: torch.Tensor, *, unbiased: bool = False) -> torch.Tensor:
     """ATB of a batch, differentiable in the predictions: a calibration penalty for training.
 
-    Add it to a proper loss, such as cross-entropy: alone it would be content with a constant prediction.
+    Add it to a proper loss, such as cross-entropy: a constant prediction can minimise it alone.
 
     Parameters
     ----------
     p : Tensor
-        Predicted probabilities of shape (N,) or (N, 1), for example ``torch.sigmoid(logits)``.
+        Predicted probabilities of shape (N,) or (N, 1), for example ``torch.sigmoid(logits)``: float16, bfloat16,
+        float32 or float64.
     y : Tensor
         Outcomes of the same length: 0/1, True/False, or fractions (soft labels). There is no gradient in them.
     unbiased : bool, default False
@@ -40,6 +43,9 @@ def atb_loss(p: torch.Tensor, y: torch.Tensor, *, unbiased: bool = False) -> tor
     Each process of a distributed run penalises its own batch: the mean of these losses is not the loss of all rows,
     except on average with ``unbiased=True``.
 
+    ``torch.compile`` works, with a graph break; ``torch.compile(fullgraph=True)`` and ``torch.vmap`` do not, because
+    invalid values raise an error.
+
     Examples
     --------
     >>> import torch
@@ -53,9 +59,11 @@ def atb_loss(p: torch.Tensor, y: torch.Tensor, *, unbiased: bool = False) -> tor
     unbiased = check_flag(unbiased, "unbiased")
     predictions, outcomes = rows.as_vector(p, "p"), rows.as_vector(y, "y")
     rows.refuse_integers(predictions, "p", "y")
+    _refuse_float8(predictions, "p")
+    _refuse_float8(outcomes, "y")
     rows.refuse_unlike(predictions, "p", outcomes, "y")
     _refuse_few_rows(len(predictions), unbiased)
-    _check_values(predictions.detach(), outcomes.detach())
+    _check_values(predictions, outcomes)
     precise = torch.float32 if predictions.device.type == "mps" else torch.float64
     total = _sum_over_pairs(predictions.to(precise), outcomes.detach().to(precise), unbiased)
     n = len(predictions)
@@ -70,10 +78,25 @@ def _refuse_few_rows(n: int, unbiased: bool) -> None:
         raise checks.invalid("p", f"has one row, but unbiased=True needs at least two. {cure}")
 
 
+def _refuse_float8(values: torch.Tensor, name: str) -> None:
+    """Reject floats of one byte, for which torch has no comparisons."""
+    if values.is_floating_point() and values.element_size() < 2:
+        rule = f"must have floats of at least 16 bits; got {values.dtype}. Convert it with .float()."
+        raise checks.invalid(name, rule, TypeError)
+
+
 def _check_values(p: torch.Tensor, y: torch.Tensor) -> None:
-    if not bool(rows.inside_unit(p) & rows.inside_unit(y)):
-        rows.refuse_outside_unit(p, "p", "Logits? Pass torch.sigmoid(logits).")
-        rows.refuse_outside_unit(y, "y", "For one class k against the rest pass `y == k`.")
+    """Check all values with one synchronisation with the device."""
+    if y.requires_grad and not p.requires_grad:
+        problem = f"requires a gradient, but `p` does not; {_SWAPPED} If they are not swapped, pass y.detach()."
+        raise checks.invalid("y", problem)
+    # A prediction with a gradient comes from a model, whose sigmoid may round to 0 and 1 in a whole batch.
+    swapped = rows.is_binary(p).all() & ~rows.is_binary(y).all() & (not p.requires_grad)
+    if bool(rows.inside_unit(p) & rows.inside_unit(y) & ~swapped):
+        return
+    rows.refuse_predictions(p, "p", "Logits? Pass torch.sigmoid(logits).")
+    rows.refuse_outside_unit(y, "y", "For one class k against the rest pass `y == k`.")
+    raise checks.invalid("p", f"has only 0 and 1, but `y` has fractions; {_SWAPPED}")
 
 
 def _sum_over_pairs(p: torch.Tensor, y: torch.Tensor, unbiased: bool) -> torch.Tensor:

@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -21,6 +22,14 @@ try:
 except ImportError:
     from truthcal.torch.plain_metric import PlainMetric as Metric
 
+# Probabilities that are passed as logits become predictions between 0.5 and the sigmoid of 1.
+_ENOUGH_ROWS, _SIGMOID_OF_ONE = 100, 1.0 / (1.0 + math.exp(-1.0))
+_INCONSISTENT = (
+    "the state of the metric is inconsistent: no rows can have these sums. Were its tensors rounded or edited? "
+    "Call reset(), and update the metric with all rows again."
+)
+_PROBABILITIES = "all logits lie between 0 and 1: are they probabilities? Then build the metric with logits=False."
+
 
 class SketchMetric(torch.nn.Module):
     """The methods of `ATBMetric`, for torchmetrics.Metric or `PlainMetric` as the other base class."""
@@ -33,6 +42,7 @@ class SketchMetric(torch.nn.Module):
     low: torch.Tensor  # smallest prediction of each bucket
     high: torch.Tensor  # largest prediction
     top: torch.Tensor  # largest weight
+    from_logits: torch.Tensor  # 1 or 0, never changed: a MetricCollection shares the state of metrics with equal states
 
     def __init__(self, *, logits: bool | None = None, n_buckets: int = 4096, **kwargs: Any) -> None:
         if logits is None:
@@ -47,6 +57,11 @@ class SketchMetric(torch.nn.Module):
         self.add_state("low", torch.full((n_buckets,), math.inf, **like), dist_reduce_fx="min")
         self.add_state("high", torch.full((n_buckets,), -math.inf, **like), dist_reduce_fx="max")
         self.add_state("top", torch.zeros(n_buckets, **like), dist_reduce_fx="max")
+        self.add_state("from_logits", torch.tensor(float(logits), **like), dist_reduce_fx="max")
+
+    def extra_repr(self) -> str:
+        """Return the parameters, for `repr`."""
+        return f"logits={self.logits}, n_buckets={self.n_buckets}"
 
     @property
     def _sums_device(self) -> torch.device:
@@ -66,7 +81,9 @@ class SketchMetric(torch.nn.Module):
         target : Tensor
             Outcomes: 0/1 or True/False.
         sample_weight : Tensor, optional
-            Weights, zero or between 1e-70 and 1e70. Rows of weight 0 are ignored, so it may be a mask.
+            Weights, zero or between 1e-70 and 1e70. Rows of weight 0 are ignored, so it may be a mask; but their
+            values must be valid. For padding such as -100 or nan, pass ``torch.where(mask, preds, 0)``,
+            ``torch.where(mask, target, 0)`` and ``mask``.
         """
         p, y, w = self._check_rows(preds, target, sample_weight)
         bucket = torch.bucketize(p, self._edges, right=True)  # each bucket has its left edge
@@ -90,8 +107,9 @@ class SketchMetric(torch.nn.Module):
         p = torch.sigmoid(x) if self.logits else x
         w = weights[0] if weights else torch.ones_like(p)
         possible = (w == 0) | ((w >= checks.SMALLEST_WEIGHT) & (w <= checks.LARGEST_WEIGHT))
-        if not bool(rows.inside_unit(p) & ((y == 0) | (y == 1)).all() & possible.all()):
-            rows.refuse_outside_unit(p, "preds", "Logits? Build the metric with ATBMetric(logits=True).")
+        if not bool(rows.inside_unit(p) & rows.is_binary(y).all() & possible.all()):
+            rows.refuse_padding(p, y, w)
+            rows.refuse_predictions(p, "preds", "Logits? Build the metric with ATBMetric(logits=True).")
             rows.refuse_outcomes(y, "target")
             rows.refuse_weights(w)
         return p, y, w
@@ -120,13 +138,22 @@ class SketchMetric(torch.nn.Module):
         self._update_count += 1
 
     def _fitting(self, state: dict[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
-        """Return a state on the device of this one; raise if it is not that of a metric with the same buckets."""
-        shapes = {key: tuple(value.shape) for key, value in state.items() if key in self._defaults}
-        expected = {key: tuple(default.shape) for key, default in self._defaults.items()}
+        """Return a state with this metric's device and `from_logits`; raise if its tensors have other shapes or types.
+
+        States from logits and from probabilities fit together: both have sums of probabilities.
+        """
+        expected = {key: tuple(default.shape) for key, default in self._defaults.items() if key != "from_logits"}
+        shapes = {key: tuple(state[key].shape) for key in expected if key in state}
         if shapes != expected:
             problem = f"is not the state of an ATBMetric with n_buckets={self.n_buckets}: expected {expected}"
             raise checks.invalid(name, f"{problem}, got {shapes}.")
-        return {key: rows.to_double(state[key], self._sums_device) for key in expected}
+        for key in expected:
+            if state[key].dtype != torch.float64:
+                cure = "Save it without a conversion, or leave it out and update the metric with all rows again."
+                problem = f"must have sums in float64; `{key}` is {state[key].dtype}, which has lost digits"
+                raise checks.invalid(name, f"{problem}. {cure}", TypeError)
+        fitting = {key: state[key].detach().to(self._sums_device) for key in expected}
+        return fitting | {"from_logits": self.from_logits}
 
     # --- results -----------------------------------------------------------------------------------------------------
 
@@ -153,17 +180,37 @@ class SketchMetric(torch.nn.Module):
             columns = torch.cat([self.sums, self.low[None], self.high[None], self.top[None]]).cpu().numpy()
         filled = columns[N].nonzero()[0]
         grid = Grid.of_size(self.n_buckets)
-        return Sketch._from_columns(grid, filled, columns[:, filled], "the state of the metric is inconsistent.")
+        return Sketch._from_columns(grid, filled, columns[:, filled], _INCONSISTENT)
 
     def assess(self, **kwargs: Any) -> Assessment:
         """Can these probabilities be trusted? The same as ``truthcal.assess(metric.sketch(), **kwargs)``."""
         sketch = self.sketch()
         if not sketch.n:
             raise ValueError("the metric has no rows yet: call update(preds, target) before assess().")
-        return cast(Assessment, assess(sketch, **kwargs))  # of one event, not of many classes
+        assessment = cast(Assessment, assess(sketch, **kwargs))  # of one event, not of many classes
+        if self.logits and _may_be_probabilities(sketch):
+            return replace(assessment, warnings=(*assessment.warnings, _PROBABILITIES))
+        return assessment
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot a value, or several over time, like other metrics of torchmetrics; this needs matplotlib.
+
+        Parameters
+        ----------
+        val : Tensor or sequence of Tensor, optional
+            Values of `compute` or `forward`. By default, the value of `compute`.
+        ax : matplotlib Axes, optional
+            By default, those of a new figure.
+
+        Returns
+        -------
+        figure, axes
+            The figure is None if `ax` is given.
+        """
+        return self._plot(val, ax)
 
     def _synced(self) -> contextlib.AbstractContextManager[None]:
-        """Let the state be that of all processes, unless it is already, or `forward` wants its own batch only."""
+        """Synchronise the state across processes, unless it already is or `forward` computes the value of a batch."""
         synced = self._is_synced
         context: contextlib.AbstractContextManager[None] = self.sync_context(
             dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync and not synced, should_unsync=not synced
@@ -173,7 +220,7 @@ class SketchMetric(torch.nn.Module):
     # --- devices and files -------------------------------------------------------------------------------------------
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], exclude_state: object = ()) -> "SketchMetric":
-        """Follow the model to another device; the sums stay float64, whatever the type of the model.
+        """Move the state to another device with the model; it stays float64, whatever the type of the model.
 
         ``model.to(torch.bfloat16)`` would otherwise convert them, and bfloat16 cannot count to 300.
         """
@@ -214,13 +261,15 @@ class ATBMetric(SketchMetric, Metric):
 
     Notes
     -----
-    It inherits from torchmetrics.Metric if torchmetrics is installed, and works in `MetricCollection` and in
-    Lightning's ``self.log``. Otherwise it has the same methods: `update`, `compute`, `forward`, `reset`, `merge_state`,
-    `persistent`, `state_dict` and `to`.
+    If torchmetrics is installed, it inherits from torchmetrics.Metric, and works in `MetricCollection` and in
+    Lightning's ``self.log``. Otherwise it is a torch.nn.Module (`to`, `state_dict`, `load_state_dict`) with `update`,
+    `compute`, `forward`, `reset`, `merge_state`, `metric_state`, `clone`, `persistent`, `sketch` and `assess`;
+    everything else of torchmetrics.Metric, such as `plot` and its options, needs torchmetrics.
 
-    Memory: 128 bytes per bucket, 0.5 MB by default, for any number of rows. An update takes one synchronisation with
-    the device, to reject invalid rows at once. The sums are float64, also for bfloat16 and half precision. mps has no
-    float64, so there the rows are copied to the CPU.
+    Memory: 264 bytes per bucket, 1.1 MB by default, for any number of rows: 128 are the state, which processes
+    exchange, 128 the empty state for `reset`, and 8 the edge. An update takes one synchronisation with the device, to
+    reject invalid rows at once. The sums are float64, also for bfloat16 and half precision. mps has no float64, so
+    there the rows are copied to the CPU.
 
     Rows are taken as independent in `assess`. If they belong together (patients, matches), collect the predictions and
     call ``truthcal.assess(y, p, groups=...)``, or add batches to a `truthcal.Sketch` with ``update(y, p, groups=...)``.
@@ -240,6 +289,13 @@ class ATBMetric(SketchMetric, Metric):
     >>> print(metric.sketch().atb())
     0.0235556, certain to 3e-14
     """
+
+
+def _may_be_probabilities(sketch: Sketch) -> bool:
+    """Check whether all logits of a sketch of at least 100 rows lie in [0, 1]."""
+    points = sketch.points()
+    inside = points.low.min() >= 0.5 and points.high.max() <= _SIGMOID_OF_ONE + 1e-12
+    return sketch.n >= _ENOUGH_ROWS and bool(inside)
 
 
 def _terms(p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -1,18 +1,19 @@
 """The part of torchmetrics.Metric that `ATBMetric` needs, for installations without torchmetrics."""
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 import torch.distributed as dist
 
 
 class _Reduction(NamedTuple):
-    """How two states become one: of two tensors, and the name of the operation on those of all processes."""
+    """Two forms of one reduction: a function of two tensors, and the name of its `torch.distributed.ReduceOp`."""
 
     of_two: Callable[..., torch.Tensor]
-    of_all: str
+    op_name: str
 
 
 _REDUCTIONS = {
@@ -23,9 +24,9 @@ _REDUCTIONS = {
 
 
 class PlainMetric(torch.nn.Module):
-    """A metric with tensors as its state: the methods of torchmetrics.Metric, without its options.
+    """Base class of metrics with a state of tensors: some methods of torchmetrics.Metric, without its options.
 
-    `compute` of a subclass decides when to add up the states of all processes, with `sync_context`.
+    `compute` of a subclass calls `sync_context` to combine the states of all processes.
     """
 
     dist_sync_fn: None = None
@@ -63,6 +64,13 @@ class PlainMetric(torch.nn.Module):
         for name, default in self._defaults.items():
             setattr(self, name, default.clone())
 
+    def clone(self) -> Self:
+        """Return a copy with its own state."""
+        return copy.deepcopy(self)
+
+    def _plot(self, *_: object) -> None:
+        raise ImportError("ATBMetric.plot needs torchmetrics and matplotlib: pip install torchmetrics matplotlib.")
+
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Add the rows of a batch, and return the value of this batch alone."""
         before = self.metric_state
@@ -80,12 +88,12 @@ class PlainMetric(torch.nn.Module):
 
     @contextlib.contextmanager
     def sync_context(self, *, should_sync: bool = True, **_: object) -> Iterator[None]:
-        """Replace the state by that of the rows of all processes, for a time."""
+        """Inside the context, the state is that of all processes combined; afterwards it is restored."""
         before = self.metric_state
         if should_sync and dist.is_available() and dist.is_initialized():
             for name, reduction in self._reductions.items():
                 state = before[name].clone()
-                dist.all_reduce(state, op=getattr(dist.ReduceOp, reduction.of_all))
+                dist.all_reduce(state, op=getattr(dist.ReduceOp, reduction.op_name))
                 setattr(self, name, state)
         try:
             yield
@@ -103,7 +111,7 @@ class PlainMetric(torch.nn.Module):
             destination.update({f"{prefix}{name}": state.clone() for name, state in self.metric_state.items()})
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], exclude_state: object = ()) -> "PlainMetric":
-        """Follow the model to another device; the subclass moves the state."""
+        """Change the device of the metric like that of a model; the subclass moves the state."""
         super()._apply(fn)
         self._device = fn(torch.zeros(1, device=self._device)).device
         return self

@@ -58,9 +58,22 @@ def to_double(values: torch.Tensor, device: torch.device) -> torch.Tensor:
     return values.detach().to(device).to(torch.float64)
 
 
+def is_binary(values: torch.Tensor) -> torch.Tensor:
+    """Return where values are 0 or 1. nan is neither."""
+    return (values == 0) | (values == 1)
+
+
 def inside_unit(values: torch.Tensor) -> torch.Tensor:
     """Whether all values lie in [0, 1], as a tensor. nan does not."""
     return ((values >= 0) & (values <= 1)).all()
+
+
+def refuse_predictions(values: torch.Tensor, name: str, cure_logits: str) -> None:
+    """Raise if a prediction is missing or outside of [0, 1]; suggest what the values are."""
+    p = to_numpy(values)
+    low, high = float(p.min()), float(p.max())
+    other_scale = low >= 0 and high <= 100
+    refuse_outside_unit(values, name, checks.cure_outside_unit(low, high) if other_scale else cure_logits)
 
 
 def refuse_outside_unit(values: torch.Tensor, name: str, cure: str) -> None:
@@ -84,6 +97,16 @@ def refuse_outcomes(y: torch.Tensor, name: str) -> None:
         found = checks.where_found(values, bad)
         cure = "For one class k against the rest pass `target == k`; drop rows without an outcome."
         raise checks.invalid(name, f"must contain 0/1 or True/False; found {found}. {cure}")
+
+
+def refuse_padding(p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> None:
+    """Raise if a column is invalid in rows of weight 0 only: say how to make padding valid."""
+    for name, values, valid in (("preds", p, (p >= 0) & (p <= 1)), ("target", y, is_binary(y))):
+        bad = ~valid
+        if bool(bad.any() & (w[bad] == 0).all()):
+            found = checks.where_found(to_numpy(values), bad.cpu().numpy())
+            cure = f"Padding must be valid, too: pass torch.where(sample_weight > 0, {name}, 0)."
+            raise checks.invalid(name, f"is invalid in a row of weight 0: found {found}. {cure}")
 
 
 def refuse_weights(w: torch.Tensor) -> NoReturn:
