@@ -168,7 +168,7 @@ def test_partition_columns_are_the_same_for_all_rows():
     ("text", "column", "message", "at"),
     [
         ("x > 5", pa.array(["5", "north"]), r"cannot be applied: column 'x' of file.parquet holds text \('north' at row 1\), which cannot be compared with a number. To compare it as text, use quotes: '5'.", 4),
-        ("x > '50'", pa.array([None, " ", "9.5", "100"]), r"holds numbers \('9.5'\). Write 50 without quotes: as text, '9' comes after '10'", 4),
+        ("x > '50'", pa.array([None, " ", "9.5", "100"]), r"holds numbers \('9.5' at row 2\). Write 50 without quotes: as text, '9' comes after '10'", 4),
         ("x = '5'", pa.array([5]), "holds numbers, which cannot be compared with text; write 5 without quotes", 4),
         ("x = 'five'", pa.array([5]), "holds numbers, which cannot be compared with text; compare it with a number", 4),
         ("x = 'yes'", pa.array([True]), "holds true and false; compare it with one of these", 4),
