@@ -152,6 +152,14 @@ def test_all_formats_of_times_that_python_writes(time, separator, zone, sign):
         assert rows_in_batches(f"x {sign} '2024-01-01'", pa.array([*texts, "2024-02-31"])) == expected
 
 
+def test_years_that_python_does_not_know_are_words_in_any_batch():
+    column = pa.array(["0000-01-01", "2024-01-01", "unknown"])
+    for cuts in ((), (1,), (2,)):
+        assert rows_in_batches("x != '2024-01-01'", column, cuts) == [0, 2]
+        with pytest.raises(ValueError, match=r"\('0000-01-01' at row 0\) that is not a date"):
+            rows_in_batches("x < '2024-01-01'", column, cuts)
+
+
 def test_digits_alone_are_no_date():
     assert [parse_time(text) for text in ("2024", "20240131", "31/01/2024", None)] == [None] * 4
     assert parse_time("0001-01-01T00:00+01:00") is None  # out of Python's range in UTC
