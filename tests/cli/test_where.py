@@ -1,6 +1,7 @@
 """--where in all commands: the numbers of a file with only these rows, what is said, and errors that point."""
 
 import json
+import shlex
 import shutil
 
 import pytest
@@ -159,6 +160,41 @@ def test_errors_show_the_place(quick, both, condition, error):
     assert shown == f"  {condition}"
     place = {"seasn": 0, "season >= 'a": 10, "season > 2030": 0, "region = north": 9}
     assert mark == " " * (2 + next(at for start, at in place.items() if condition.startswith(start))) + "^"
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("Season > 2012", "--where names the column 'Season', which all.csv does not have. Did you mean 'season'?"),
+        (
+            "region = 'NORTH'",
+            "keeps none of the 900 rows of all.csv. Did you mean 'north'? Column 'region' has 'north'",
+        ),
+        ("region in ('no', 'yes')", "--where keeps none of the 900 rows of all.csv. Column 'region' has 'north'"),
+    ],
+)
+def test_names_and_values_in_another_case(quick, write, events, condition, error):
+    region = ["north" if i < 3 else each for i, each in enumerate(events["region"])]
+    write("all.csv", **{**events, "region": region, "season": [2014 + i % 7 for i in range(900)]})
+    assert error in quick("assess", "all.csv", "--proba", "score", "-q", "--where", condition, check=2).err
+
+
+def test_the_result_does_not_depend_on_batches(quick, tmp_path):
+    n = 300_000  # two batches of CSV; the second one has a word among its dates
+    dates = ["2024-01-01 00:00"] * (n - 1) + ["unknown"]
+    lines = "".join(f"{i % 2},0.5,{date}\n" for i, date in enumerate(dates))
+    (tmp_path / "f.csv").write_text(f"y,p,date\n{lines}")
+    done = quick("measures", "f.csv", "--measure", "ece", "--where", "date = '2024-01-01'", check=0)
+    assert "kept 299,999 of 300,000 rows" in done.out + done.err
+
+
+@pytest.mark.parametrize("name", ["true", "In", "Null", "result"])
+def test_suggested_conditions_can_be_used(quick, write, events, name):
+    result = [("draw", "loss", "win")[0 if i % 7 == 0 else 1 + y] for i, y in enumerate(events["hit"])]
+    write("games.csv", **{name: result, "p": events["score"]})
+    error = quick("assess", "games.csv", "--label", name, "--proba", "p", check=2).err
+    flag, condition = shlex.split(error[error.index("--where") :].splitlines()[0].rstrip("."))
+    assert "kept 771 of 900 rows" in quick("assess", "games.csv", "--proba", "p", flag, condition, check=0).out
 
 
 def test_long_conditions_are_cut_around_the_place(quick, both):

@@ -10,6 +10,7 @@ from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown, shown
 from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.preview import Column
+from truthcal.io.files.where import quote_name
 from truthcal.io.void_words import first_tie
 from truthcal.results.text import escape_control_characters, join_words
 
@@ -102,7 +103,7 @@ def tie_hint(column: Column, tie: str) -> str:
 
 def where_not(name: str, text: str) -> str:
     """Return the option, as typed in a shell, that leaves out rows with this text in a column."""
-    quoted = name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
+    quoted = quote_name(name)
     condition = f"{quoted} != '{text.replace(chr(39), 2 * chr(39))}'"
     return "--where " + (shlex.quote(condition) if re.search(r'["$`\\!]', quoted + text) else f'"{condition}"')
 

@@ -24,6 +24,7 @@ from truthcal.io.files.parquet_arrow import check_parquet_footers
 from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.source import Checksum, RowNumbers, Source, errors_naming
 from truthcal.io.files.where_rows import rows_where
+from truthcal.io.files.where_texts import hint_of_values
 from truthcal.io.row_order import RowOrder
 
 _Rows = NDArray[Any]
@@ -190,7 +191,7 @@ class BatchReader:
         read = sum(n for n, _ in counts)
         if where is not None and read and not any(kept for _, kept in counts):
             files = str(self._sources[0]) if len(counts) == 1 else f"these {len(counts)} files"
-            raise where.error(0, f"keeps none of the {read:,} rows of {files}.")
+            raise where.error(0, f"keeps none of the {read:,} rows of {files}.{hint_of_values(where)}")
 
     @property
     def where(self) -> str:

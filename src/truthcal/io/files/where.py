@@ -1,8 +1,10 @@
 """Conditions on columns, as in ``season >= 2018 and region in ('north', 'south')``: parsed, with errors that point."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NamedTuple
 
 from truthcal.core.checks import invalid
@@ -28,6 +30,9 @@ _UNSUPPORTED = {
     "like": "compare the whole text, or list texts: `x in ('a', 'b')`",
 }
 _VALUE = "a number, text in quotes, true or false"
+_NAME = re.compile(r"[^\W\d]\w*")
+_DEEPEST = 100  # parentheses within each other
+EXACT = 2**53  # below it, all integers are floats
 
 
 class Value(NamedTuple):
@@ -55,24 +60,51 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """Two conditions joined by "and" or "or"."""
+class Joined:
+    """Two or more conditions joined by "and" or by "or"."""
 
     operator: str
-    first: "Condition"
-    second: "Condition"
+    conditions: tuple["Condition", ...]
 
 
-Condition = Comparison | Not | Both
+Condition = Comparison | Not | Joined
+
+
+class Cell(NamedTuple):
+    """A text of a column, and the row of the file that holds it."""
+
+    text: str
+    row: int
+
+
+@dataclass(slots=True)
+class TextFacts:
+    """Facts about a text column of a file, from the batches so far: the result must not depend on the batches."""
+
+    first: Cell | None = None  # the first value that is not a word for a missing one
+    missing: Cell | None = None  # the first word that "is null" took for a missing value, before there was a `first`
+    times: dict[bool, Cell] = field(default_factory=dict)  # the first time with (True) or without a time zone
+
+
+@dataclass(slots=True)
+class TextHint:
+    """Values of a column that is compared with text, for the error if no row is kept."""
+
+    column: str
+    matched: bool = False  # whether a row has met the comparison
+    values: dict[str, None] = field(default_factory=dict)  # a few distinct ones, in order
+    similar: str = ""  # one that differs from the literal only by case or spaces
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition that rows must meet, its text, and the numbers of rows read and kept so far, by file."""
+    """A condition that rows must meet, and its text; and what the rows read so far have shown."""
 
     text: str
     condition: Condition
-    counts: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False)
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False)  # rows read and kept, by file
+    facts: dict[tuple[str, str], TextFacts] = field(default_factory=dict, compare=False)  # by file and column
+    hints: dict[int, TextHint] = field(default_factory=dict, compare=False)  # by place of the comparison
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -124,8 +156,23 @@ def _comparisons(condition: Condition) -> Iterator[Comparison]:
     elif isinstance(condition, Not):
         yield from _comparisons(condition.condition)
     else:
-        yield from _comparisons(condition.first)
-        yield from _comparisons(condition.second)
+        for each in condition.conditions:
+            yield from _comparisons(each)
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a column as a condition must write it: in double quotes if it is a keyword or has signs."""
+    is_plain = _NAME.fullmatch(name) and name.lower() not in _KEYWORDS
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
+
+
+def exact_number(text: str) -> int | float:
+    """Parse a number without rounding large integers; others are floats."""
+    number = float(text)
+    if not EXACT <= abs(number) < math.inf:
+        return number
+    exact = Decimal(text)
+    return int(exact) if exact == exact.to_integral_value() else number
 
 
 class _Token(NamedTuple):
@@ -150,7 +197,7 @@ class _Parser:
     """A recursive descent parser: "or" binds weakest, then "and", then "not"."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._place = text, 0
+        self._text, self._place, self._depth = text, 0, 0
         self._tokens = list(self._split())
 
     def _split(self) -> Iterator[_Token]:
@@ -202,26 +249,38 @@ class _Parser:
         return True
 
     def _parse_or(self) -> Condition:
-        condition = self._parse_and()
-        while self._skip("or"):
-            condition = Both("or", condition, self._parse_and())
-        return condition
+        return self._parse_joined("or", self._parse_and)
 
     def _parse_and(self) -> Condition:
-        condition = self._parse_not()
-        while self._skip("and"):
-            condition = Both("and", condition, self._parse_not())
-        return condition
+        return self._parse_joined("and", self._parse_not)
+
+    def _parse_joined(self, operator: str, parse: Callable[[], Condition]) -> Condition:
+        conditions = [parse()]
+        while self._skip(operator):
+            conditions.append(parse())
+        return conditions[0] if len(conditions) == 1 else Joined(operator, tuple(conditions))
 
     def _parse_not(self) -> Condition:
-        return Not(self._parse_not()) if self._skip("not") else self._parse_comparison()
+        is_negated = False
+        while self._skip("not"):
+            is_negated = not is_negated
+        condition = self._parse_comparison()
+        return Not(condition) if is_negated else condition
+
+    def _parse_parentheses(self) -> Condition:
+        """Parse what follows an opening parenthesis, and the closing one."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._error(self._next.at, f"has more than {_DEEPEST} parentheses within each other.")
+        condition = self._parse_or()
+        if not self._skip(")"):
+            raise self._error(self._next.at, "needs a closing parenthesis here.")
+        self._depth -= 1
+        return condition
 
     def _parse_comparison(self) -> Condition:
         if self._skip("("):
-            condition = self._parse_or()
-            if not self._skip(")"):
-                raise self._error(self._next.at, "needs a closing parenthesis here.")
-            return condition
+            return self._parse_parentheses()
         first = self._next
         if first.is_column:
             return self._after_column(_column_name(self._take()), first.at)
@@ -275,9 +334,9 @@ class _Parser:
             quote = token.text[0]
             return Value(token.text[1:-1].replace(2 * quote, quote), token.at)
         if token.kind == "number":
-            number = float(token.text)
-            whole = token.text.lstrip("+-").isdecimal()
-            return Value(int(token.text) if whole else number, token.at)
+            number = exact_number(token.text)
+            whole = token.text.lstrip("+-").isdecimal() and math.isfinite(number)
+            return Value(int(number) if whole else number, token.at)
         if token.keyword in ("true", "false"):
             return Value(token.keyword == "true", token.at)
         if token.keyword == "null":
