@@ -129,8 +129,10 @@ def ratio_of_means(mean_proba: float, mean_true: float, bias_low: float, bias_hi
 
 
 def percent(level: float) -> str:
-    """Format a confidence level: "95%"."""
-    return f"{100.0 * level:.6g}%"
+    """Format a confidence level with three digits: "95%", "98.3%"; above 99%, two of its distance to 100%: "99.95%"."""
+    distance = 100.0 * (1.0 - level)
+    digits = 3 - math.floor(math.log10(distance)) if 0.0 < distance < 1.0 else 3
+    return f"{100.0 * level:.{digits}g}%"
 
 
 def p_value(p: float, n_resamples: int = 0) -> str:
