@@ -186,7 +186,7 @@ def test_displays_take_frames():
         (("y", "p"), {"groups": ["patient", "day"]}, TypeError, r"`groups` must name one column of the frame; got \['patient', 'day'\]\."),
         (("y", ["p", "zzz"]), {}, ValueError, r"the frame has no column 'zzz' \(named by `y_proba`\)"),
         ((), {}, TypeError, r"`y_true` is a data frame; name the columns after it, as in \(frame, \"y\", \"p\"\)\. It has 'y', 'p'"),
-        (("y",), {}, TypeError, r"`y_proba` is missing: pass \(y_true, y_proba\)"),
+        (("y",), {}, TypeError, r"`y_proba` is missing: pass \(y_true, y_proba\), or the names of both columns after a data frame: \(frame, "),
         (("y", "p", "q"), {}, TypeError, r"assess\(\) takes at most 2 positional arguments \(y_true, y_proba\), but 3 were given\. Pass the others by name, such as alpha="),
         (("y", "p"), {"y_proba": "p"}, TypeError, "multiple values for argument 'y_proba'"),
         (("y", "region"), {}, TypeError, "`y_proba` must contain probabilities; got dtype object"),

@@ -48,15 +48,15 @@ def test_text_shows_as_it_is(given, shown):
         (text.number(-1e-17, sign="+"), "+0"),
         (text.number(math.nan), "unknown"),
         (text.number(math.nan, missing="-"), "-"),
-        (text.interval(0.04567, 0.1234, 3), "0.0456 to 0.124"),  # rounded outwards
-        (text.interval(-0.12341, -0.12341, 3), "-0.124 to -0.123"),
+        (text.interval(0.04567, 0.1234), "0.0456 to 0.124"),  # rounded outwards
+        (text.interval(-0.12341, -0.12341), "-0.124 to -0.123"),
         (text.lower_limit(1.0 - 0.7), "0.3"),
         (text.upper_limit(1.0 - 0.7), "0.3"),  # 0.30000000000000004: a rounding error
         (text.upper_limit(0.09991), "0.1"),
         (text.lower_limit(-1e-17), "0"),
         (text.upper_limit(math.inf), "inf"),
         (text.lower_limit(math.nan), "unknown"),
-        (text.interval(-0.1, 0.0, 2, sign="+"), "-0.1 to +0"),
+        (text.interval(-0.1, 0.0, sign="+"), "-0.1 to +0"),
         (text.interval(math.nan, math.nan), ""),
         (text.percent(0.9995), "99.95%"),
         (text.percent(0.95), "95%"),
@@ -76,6 +76,8 @@ def test_text_shows_as_it_is(given, shown):
         (text.p_number("p <= 0.0001"), "<= 0.0001"),
         (text.p_number(math.nan), "-"),
         (text.count(1, "row"), "1 row"),
+        (text.rows_in_groups(2011, 2011), "2,011 rows"),
+        (text.rows_in_groups(2011, 40), "2,011 rows in 40 groups"),
         (text.count(0, "row"), "0 rows"),
         (text.count(2000, "row"), "2,000 rows"),
         (text.plural(2, "is", "are"), "are"),

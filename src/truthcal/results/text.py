@@ -157,8 +157,8 @@ def count(n: int, noun: str) -> str:
 
 
 def rows_in_groups(n: int, n_groups: int | None) -> str:
-    """Format a number of rows, and that of their groups if there are any: "8,886 rows in 63 groups"."""
-    return count(n, "row") if n_groups is None else f"{count(n, 'row')} in {count(n_groups, 'group')}"
+    """Format a number of rows, and that of their groups if these have several: "8,886 rows in 63 groups"."""
+    return count(n, "row") if n_groups in (None, n) else f"{count(n, 'row')} in {count(n_groups, 'group')}"
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:

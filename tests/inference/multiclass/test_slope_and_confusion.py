@@ -12,6 +12,7 @@ from support.classes import draw_classes
 from support.simulation import REPEATS, assert_covered
 from support.strategies import examples
 
+import truthcal as tc
 from truthcal.core.class_rows import check_class_rows
 from truthcal.inference.multiclass.cells import ClassCells
 from truthcal.inference.multiclass.confusion import confusion_of
