@@ -54,7 +54,7 @@ def test_names():
     assert "atb" in dir(tc)
     for name in tc.__all__:
         assert getattr(tc, name) is not None
-    with pytest.raises(AttributeError, match="No truthcal attribute nonsense"):
+    with pytest.raises(AttributeError, match="module 'truthcal' has no attribute 'nonsense'"):
         _ = tc.nonsense
 
 

@@ -58,3 +58,13 @@ def test_pytest_points_at_the_line_of_the_test(tmp_path):
     assert "test_it.py:4: AssertionError" in shown
     assert "frame_columns.py" not in shown
     assert "testing.py:" not in shown
+
+
+def test_wrong_arguments_name_the_assertion():
+    with pytest.raises(TypeError, match=r"assert_calibrated\(\) takes at most 2 .* by name, such as max_error="):
+        assert_calibrated([0, 1], [0.2, 0.7], 0.05)
+    match = r"assert_calibrated\(\) got an unexpected keyword argument 'max_eror'\. Did you mean 'max_error'\?"
+    with pytest.raises(TypeError, match=match):
+        assert_calibrated([0, 1], [0.2, 0.7], max_eror=0.05)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'zzz'\.$"):
+        assert_calibrated([0, 1], [0.2, 0.7], zzz=1)

@@ -1,9 +1,10 @@
 """Assertions for tests of models, with pytest or unittest."""
 
+from inspect import signature, unwrap
 from typing import Any
 
 from truthcal.core.frame_columns import named_columns
-from truthcal.core.params import check_choice
+from truthcal.core.params import check_choice, closest_name
 from truthcal.inference.gate import check
 from truthcal.results.gate import Gate
 
@@ -45,7 +46,18 @@ def assert_calibrated(
     """
     __tracebackhide__ = True  # pytest shows the line of the test, not this one
     check_choice(too_little_data, "too_little_data", ("fail", "pass"))
+    _refuse_unknown(options)
     gate = check(y_true, y_proba, max_error=max_error, **options)
     if gate.status == "fail" or (gate.status == "too little data" and too_little_data == "fail"):
         raise AssertionError(str(gate))
     return gate
+
+
+def _refuse_unknown(options: dict[str, Any]) -> None:
+    """Reject options that `check` does not have, in the name of the assertion."""
+    known = [name for name in signature(unwrap(check)).parameters if name not in ("y_true", "y_proba")]
+    for name in options:
+        if name not in known:
+            close = closest_name(name, [*known, "too_little_data"])
+            suggestion = f" Did you mean {close!r}?" if close else ""
+            raise TypeError(f"assert_calibrated() got an unexpected keyword argument {name!r}.{suggestion}")

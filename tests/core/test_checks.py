@@ -392,7 +392,10 @@ def test_pandas_columns_in_another_order_are_refused():
     with pytest.raises(ValueError, match="`y_proba` and `sample_weight` have the same index labels"):
         tc.atb(Y, p, sample_weight=y)
     assert tc.atb(y.to_numpy(), p.to_numpy()) == VALUE
-    assert tc.atb(y, pd.Series(P, index=[7, 8, 9, 10])) == VALUE  # other labels: rows of two tables, by position
+    with pytest.raises(ValueError, match=r"`y_true` and `y_proba` have no index label in common\. Align them first"):
+        tc.atb(y, pd.Series(P, index=[7, 8, 9, 10]))
+    assert tc.atb(y, pd.Series(P, index=list("abcd"))) == VALUE  # numbers of rows beside names: by position
+    assert tc.atb(y, pd.Series(P, index=[3, 7, 8, 9])) == VALUE
     mixed = pd.Series(Y, index=["a", 1, "b", None])  # labels that cannot be sorted
     with pytest.raises(ValueError, match=message):
         tc.atb(mixed, pd.Series(P, index=[1, "a", None, "b"]))

@@ -240,7 +240,10 @@ def test_rows_that_do_not_add_up_to_1():
     fails(
         f"{start} 0.99 at row 0 (4 of 4 rows). Rounded probabilities? Divide each row by its sum.", p=[[0.33] * 3] * 4
     )
-    missing = "Are columns missing? If columns are independent events, use assess(..., multilabel=True)."
+    missing = (
+        "Are columns missing? If columns are independent events, use assess(..., multilabel=True); if they are models of "
+        "one event, name them: report(y_true, {'name': column, ...}), or use compare_models."
+    )
     fails(f"{start} 0.6 at row 1 (1 of 4 rows). {missing}", p=[P[0], [0.2, 0.3, 0.1], P[1], P[2]])
     fails(f"{start} 1.5 at row 0 (4 of 4 rows). {missing}", p=[[0.5, 0.5, 0.5]] * 4)
     tc.multiclass_atb(Y, P.round(3))

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import truthcal as tc
@@ -123,3 +124,33 @@ def test_warnings_are_said_once():
 def test_wrong_arguments_get_clear_errors(y, proba, error, message):
     with pytest.raises(error, match=message):
         tc.compare_models(y, proba)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_a_frame_are_models(library):
+    y, proba = forecasters(300)
+    expected = tc.compare_models(y, proba)
+    frame = pytest.importorskip(library).DataFrame({"won": y, **proba})
+    assert tc.compare_models(frame, "won", list(proba)) == expected
+    assert tc.compare_models(frame["won"], frame[list(proba)]) == expected
+
+
+def test_frames_that_are_not_several_models():
+    y, proba = forecasters(300)
+    frame = pd.DataFrame({"won": y, **proba})
+    with pytest.raises(TypeError, match=r"predictions of two or more models, .*; got one column, 'timid'\."):
+        tc.compare_models(frame, "won", ["timid"])
+    for repeated in ((frame, "won", ["timid", "timid"]), (y, frame[["timid", "timid"]])):
+        with pytest.raises(
+            ValueError, match="`y_proba` has more than one column 'timid'; each model needs its own name"
+        ):
+            tc.compare_models(*repeated)
+
+
+def test_compare_names_the_function_for_more_than_two():
+    y, proba = forecasters(300)
+    match = r"compare\(\) takes at most 3 positional arguments .*, but 4 were given\. .* use compare_models\(y_true, {"
+    with pytest.raises(TypeError, match=match):
+        tc.compare(pd.DataFrame({"won": y, **proba}), "won", *proba)
+    with pytest.raises(TypeError, match=match):
+        tc.compare(y, *proba.values())

@@ -244,3 +244,23 @@ def test_more_windows_than_sketches_that_exist_at_a_time():
     assert [window.start for window in result.windows] == list(range(150))
     biases = [np.mean(p[day == k]) - np.mean(y[day == k]) for k in range(150)]
     np.testing.assert_allclose([window.bias.estimate for window in result.windows], biases, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "index"])
+def test_windows_are_those_of_the_time_zone_of_the_column(library):
+    rng = np.random.default_rng(0)
+    p, y = np.full(400, 0.5), rng.random(400) < 0.5
+    utc = np.datetime64("2023-12-31T23:00") + 216 * np.arange(400) * np.timedelta64(1, "m")  # from midnight in Berlin
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        time = (
+            polars.Series(utc.astype("datetime64[us]"))
+            .dt.replace_time_zone("UTC")
+            .dt.convert_time_zone("Europe/Berlin")
+        )
+    else:
+        pandas = pytest.importorskip("pandas")
+        time = pandas.DatetimeIndex(utc).tz_localize("UTC").tz_convert("Europe/Berlin")
+        time = time if library == "index" else time.to_series(index=range(400))
+    labels = [window.label for window in tc.assess_over_time(y, p, time, window="month").windows]
+    assert labels == ["2024-01", "2024-02"]

@@ -353,7 +353,10 @@ def test_verdict_where_nothing_is_found_or_tested():
     assert fine == "No significant miscalibration in any of 3 segments (at most 0.1% chance of any false alarm)."
     none = assess_segments(table_of({"a": sketch_of(9), "b": sketch_of(8)})).verdict
     assert none == "None of 2 segments has the 30 rows needed for a test."
+    one = assess_segments(table_of({"a": sketch_of(9)})).verdict
+    assert one == "The only segment has fewer than the 30 rows needed for a test."
     several = assess_segments(table_of(calibrated(1) | {"a": sketch_of(9), "b": sketch_of(8)})).verdict
+    assert several.startswith("No significant miscalibration in 1 segment (")
     assert several.endswith(" 2 more have fewer than 30 rows and were not tested.")
 
 

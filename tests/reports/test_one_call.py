@@ -49,6 +49,26 @@ def test_models_in_one_call_are_assessed_and_all_pairs_compared():
     assert "Table of pairs" not in one.html
 
 
+def test_segments_and_windows_in_one_call():
+    y, proba = forecasts(300)
+    options = {"by": {"region": np.arange(300) % 2}, "time": np.arange(300), "window": 100}
+    made = tc.report(y, proba["honest"], **options)
+    assert same(made, tc.report(tc.assess(y, proba["honest"], **options)))
+    assert {"Segments", "Over time"} <= set(re.findall(r"<h\d[^>]*>(.*?)</h", made.html))
+    with pytest.raises(ValueError, match="`window` is for rows, but `y_true` holds results or sketches"):
+        tc.report(tc.assess(y, proba["honest"]), window="day")
+
+
+def test_only_html_is_written(tmp_path):
+    y, proba = forecasts(300)
+    page = tc.report(y, proba["honest"])
+    for name in ("report.pdf", "report"):
+        with pytest.raises(ValueError, match=r"`path` must end with \.html, the format of a report; got '.*report"):
+            page.save(tmp_path / name)
+    assert page.save(tmp_path / "report.HTM").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["report.HTM"]
+
+
 def test_classes_and_independent_columns_in_one_call():
     y, proba, labels = class_forecasts()
     some = {name: proba[name] for name in ("honest", "confused")}

@@ -56,7 +56,12 @@ def test_metrics_of_others():
     assert classes.metrics()["slope_high"] == classes.slope.high
     assert classes.metrics()["pvalue"] == classes.pvalue
     assert math.isnan(tc.assess(CLASSES > 0.5, CLASSES, multilabel=True).metrics()["slope"])
-    assert compared.metrics()["difference_low"] == compared.low
+    assert list(compared.metrics("x_"))[:3] == ["x_atb_a", "x_atb_b", "x_atb_difference"]
+    assert compared.metrics()["atb_difference_low"] == compared.low
+    assert compared.metrics()["atb_pvalue"] == compared.pvalue
+    assert not {"a", "b", "difference", "pvalue"} & set(compared.metrics())
+    other = tc.compare(Y, P, P**2, measure="information_atb")
+    assert other.metrics()["information_atb_a"] == other.a
     assert compared.metrics()["brier_difference_high"] == compared.brier_high
     assert compared.metrics()["error_b"] == compared.error_b.estimate
     monitor = tc.Monitor().update(Y, P).status()

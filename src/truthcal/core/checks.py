@@ -115,7 +115,7 @@ def as_columns(**columns: object) -> list[NDArray[Any]]:
 def refuse_unlike(
     values: object, array: NDArray[Any], name: str, other: NDArray[Any], other_name: str, other_values: object
 ) -> None:
-    """Reject columns of different lengths, or pandas columns with the same index labels in another order."""
+    """Reject columns of different lengths, or pandas columns whose index labels say that rows do not match."""
     if len(array) != len(other):
         problem = f"has {len(array)} rows but `{other_name}` has {len(other)}"
         raise invalid(name, f"{problem}; they must match row by row.")
@@ -183,7 +183,7 @@ def is_plain(array: NDArray[Any]) -> bool:
 
 
 def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -> None:
-    """Reject pandas columns with the same index labels in another order: they should be paired by label."""
+    """Reject pandas columns whose labels differ: the same in another order, or of other rows."""
     one: Any = getattr(first, "index", None)
     two: Any = getattr(second, "index", None)
     if not (hasattr(one, "equals") and hasattr(two, "equals")) or one.equals(two) or len(one) != len(two):
@@ -192,9 +192,16 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
         same_labels = one.sort_values().equals(two.sort_values())
     except TypeError:  # labels of mixed types cannot be sorted
         same_labels = Counter(one) == Counter(two)
-    if same_labels:
-        problem = f"and `{names[1]}` have the same index labels in a different order."
+    if same_labels or _share_no_label(one, two):
+        how = "the same index labels in a different order" if same_labels else "no index label in common"
+        problem = f"and `{names[1]}` have {how}."
         raise invalid(names[0], f"{problem} Align them first, or pass .to_numpy() of both to pair them by position.")
+
+
+def _share_no_label(one: Any, two: Any) -> bool:
+    """Whether columns have indexes of one kind without a common label. Row numbers beside other labels say nothing."""
+    kinds = {getattr(index.dtype, "kind", "O").replace("u", "i") for index in (one, two)}
+    return len(kinds) == 1 and not bool(one.isin(two).any())
 
 
 def refuse_fractional(y: NDArray[Any] | None) -> None:

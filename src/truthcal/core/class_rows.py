@@ -228,7 +228,10 @@ def _refuse_sums(sums: _Array, name: str) -> None:
     if np.abs(sums - 1.0).max() < 0.05:
         cure = "Rounded probabilities? Divide each row by its sum."
     else:
-        cure = "Are columns missing? If columns are independent events, use assess(..., multilabel=True)."
+        cure = (
+            "Are columns missing? If columns are independent events, use assess(..., multilabel=True); if they are "
+            "models of one event, name them: report(y_true, {'name': column, ...}), or use compare_models."
+        )
     raise invalid(name, f"{problem} {cure}")
 
 

@@ -61,15 +61,28 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
             own, (frame, *columns) = args[:first], args[first:]
             if _names_columns(names, columns, options):
                 options = _with_model_names(dict(zip(names, columns, strict=False)), options, keywords)
+                _refuse_extra(function, names, columns, keywords)
                 given = dict(zip(names, columns, strict=False)) | options
                 values = _resolve(frame, given)
-                # By position: too many arguments, or one given twice, are errors of the function itself.
+                # By position: an argument that is given twice is an error of the function itself.
                 by_position = [values[name] for name in names[: len(columns)]]
-                return function(*own, *by_position, *columns[len(names) :], **{name: values[name] for name in options})
+                return function(*own, *by_position, **{name: values[name] for name in options})
             _refuse_frame_alone(frame, names, columns, options)
+        _refuse_extra(function, names, args[first:], keywords)
         return function(*args, **options)
 
     return wrapper
+
+
+def _refuse_extra(function: Any, names: Sequence[str], given: Sequence[Any], keywords: Sequence[str]) -> None:
+    """Reject more columns by position than a function has, and say what takes them instead."""
+    if len(given) <= len(names):
+        return
+    hint = f" Pass the others by name, such as {keywords[0]}=..." if keywords else ""
+    if function.__name__ == "compare":
+        hint = " To compare more than two models, use compare_models(y_true, {'name': y_proba, ...})."
+    taken = f"takes at most {len(names)} positional arguments ({', '.join(names)}), but {len(given)} were given."
+    raise TypeError(f"{function.__name__}() {taken}{hint}")
 
 
 def _with_model_names(columns: Mapping[str, Any], options: dict[str, Any], keywords: Sequence[str]) -> dict[str, Any]:
@@ -169,6 +182,21 @@ class ColumnMatrix:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self._values if dtype is None else self._values.astype(dtype)
+
+
+def columns_by_name(frame: Any, name: str) -> dict[str, Any] | None:
+    """Return the columns of a frame in memory (parameter `name`) by their names; None if it is not a frame."""
+    if isinstance(frame, ColumnMatrix):
+        names, columns = frame.columns, list(np.asarray(frame).T)
+    elif _is_frame(frame):
+        names = _column_names(frame)
+        columns = [frame[column] for column in dict.fromkeys(names)]
+    else:
+        return None
+    repeated = [column for column, times in Counter(map(str, names)).items() if times > 1]
+    if repeated:
+        raise invalid(name, f"has more than one column {repeated[0]!r}; each model needs its own name.")
+    return dict(zip(map(str, names), columns, strict=True))
 
 
 def _column_names(frame: Any) -> list[Any]:

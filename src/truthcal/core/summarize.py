@@ -1,5 +1,6 @@
 """Rows or a sketch become a summary: the one entry point of measures, curves, tests and intervals."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,10 @@ def given_sketch(
         _refuse_beside_sketch(y_proba=y_proba, sample_weight=sample_weight, pos_label=pos_label, groups=groups)
         return y_true
     if y_proba is None:
-        cure = "Only a Sketch can be passed alone. For a SketchTable, pass one group (table[key]) or table.total()."
-        raise invalid("y_proba", f"is missing: pass (y_true, y_proba). {cure}", TypeError)
+        cure = '(y_true, y_proba), or the names of both columns after a data frame: (frame, "y", "p")'
+        if isinstance(y_true, Mapping):  # a SketchTable
+            cure = "one group of a SketchTable (table[key]), or table.total()"
+        raise invalid("y_proba", f"is missing: pass {cure}.", TypeError)
     return None
 
 

@@ -1,7 +1,8 @@
 """Times of rows: a column of dates, times, ISO text or integers becomes 64-bit integers, or one clear error.
 
 A time is stored as microseconds since 1970-01-01 00:00 UTC, an integer of the user (a counter) as it is. Times with a
-time zone are converted to UTC. Times without one stay as they are: their days begin at their own midnight.
+time zone are converted to UTC, unless `on_its_own_clock` made them local first. Times without one stay as they are:
+their days begin at their own midnight.
 """
 
 import re
@@ -66,6 +67,19 @@ def times_of(column: Any, name: str = "time", unit: str | None = None) -> Times:
     if raw.dtype.kind == "U":
         return _times_from_objects(raw.astype(object), name, unit)
     raise invalid(name, f"must contain {_KINDS}; got dtype {raw.dtype} (first value {raw[0].item()!r}).", TypeError)
+
+
+def on_its_own_clock(column: Any) -> Any:
+    """Return a pandas or polars column of times with a time zone as the clocks of that zone show them, without it.
+
+    Windows of days, weeks and months then start at midnight there, not in UTC. Other columns are returned as they are.
+    """
+    kind = getattr(column, "dtype", None)
+    if getattr(kind, "tz", None) is not None and (hasattr(column, "dt") or hasattr(column, "tz_localize")):  # pandas
+        return (column.dt if hasattr(column, "dt") else column).tz_localize(None)
+    if getattr(kind, "time_zone", None) is not None and hasattr(column, "dt"):  # polars
+        return column.dt.replace_time_zone(None)
+    return column
 
 
 def integers_of_text(values: Any) -> Any:

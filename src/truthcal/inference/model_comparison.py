@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from truthcal.core.checks import invalid
-from truthcal.core.frame_columns import named_columns
+from truthcal.core.frame_columns import columns_by_name, named_columns
 from truthcal.core.parallel import one_blas_thread
 from truthcal.core.params import shown
 from truthcal.inference.comparison import compare_pairs
@@ -19,7 +20,7 @@ from truthcal.results.comparison_table import ComparisonTable
 @named_columns
 def compare_models(
     y_true: object,
-    y_proba: Mapping[str, object],
+    y_proba: object,
     *,
     measure: str = "atb",
     confidence_level: float = 0.95,
@@ -35,8 +36,9 @@ def compare_models(
     ----------
     y_true, measure, confidence_level, sample_weight, pos_label, hard, groups, labels
         As for `compare`.
-    y_proba : mapping of str to array-like
-        Predictions of the same events or classes, row by row, by the name of the forecaster; two or more.
+    y_proba : mapping of str to array-like, or data frame
+        Predictions of the same events or classes, row by row, by the name of the forecaster; two or more. A data frame,
+        or a list of columns of the frame that is passed first, has a forecaster in each column.
 
     Returns
     -------
@@ -64,15 +66,10 @@ def compare_models(
     >>> print(found.verdict.splitlines()[0])
     honest has the best Brier score (3 pairs of models, 3,000 rows).
     """
-    if not isinstance(y_proba, Mapping) or len(y_proba) < 2:
-        rule = "must be a mapping of names to the predictions of two or more models"
-        raise invalid("y_proba", f"{rule}, like {{'old': p, 'new': q}}; got {shown(y_proba)}.", TypeError)
-    for name in y_proba:
-        if not isinstance(name, str):
-            raise invalid("y_proba", f"must have names that are str; got {shown(name)}. Use str(name).", TypeError)
+    models = _check_models(y_proba)
     pairs = compare_pairs(
         y_true,
-        {f"y_proba[{name!r}]": p for name, p in y_proba.items()},
+        {f"y_proba[{name!r}]": p for name, p in models.items()},
         measure=measure,
         confidence_level=confidence_level,
         sample_weight=sample_weight,
@@ -81,8 +78,22 @@ def compare_models(
         groups=groups,
         labels=labels,
     )
-    names = {f"y_proba[{name!r}]": name for name in y_proba}
+    names = {f"y_proba[{name!r}]": name for name in models}
     return table_of_pairs({(names[a], names[b]): found for (a, b), found in pairs.items()})
+
+
+def _check_models(y_proba: Any) -> dict[str, Any]:
+    """Check the predictions of several models by name; the columns of a frame have their own names."""
+    models = y_proba if isinstance(y_proba, Mapping) else columns_by_name(y_proba, "y_proba")
+    if models is None or len(models) < 2:
+        rule = "must be a mapping of names to the predictions of two or more models"
+        columns = [] if models is None or isinstance(y_proba, Mapping) else list(models)
+        found = f"one column, {columns[0]!r}" if columns else shown(y_proba)
+        raise invalid("y_proba", f"{rule}, like {{'old': p, 'new': q}}; got {found}.", TypeError)
+    for name in models:
+        if not isinstance(name, str):
+            raise invalid("y_proba", f"must have names that are str; got {shown(name)}. Use str(name).", TypeError)
+    return dict(models)
 
 
 def table_of_pairs(pairs: Mapping[tuple[str, str], Comparison]) -> ComparisonTable:

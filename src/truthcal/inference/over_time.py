@@ -18,7 +18,7 @@ from truthcal.core.points import Points
 from truthcal.core.segment_rows import refuse_beside_table, sketch_runs
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.core.times import Times, integers_of_text, times_of
+from truthcal.core.times import Times, integers_of_text, on_its_own_clock, times_of
 from truthcal.core.windows import Window, choose_window, parse_window
 from truthcal.inference.change import Change, WindowSums, detectable_change, run_change_test
 from truthcal.inference.error_size import error_sizes_of, estimated_error
@@ -145,8 +145,9 @@ def assess_over_time(
         per day; `y_proba`, `time`, `sample_weight` and `pos_label` are then omitted, and by default each group is a
         window.
     time : array-like
-        Time of each row: dates, datetimes, ISO text, or integers. Times with a time zone are converted to UTC. Integers
-        are any counter that grows with time, such as a year or a round, unless `time_unit` is given.
+        Time of each row: dates, datetimes, ISO text, or integers. Windows of a pandas or polars column with a time zone
+        are those of its clocks; other times with a time zone, and those of files, are converted to UTC. Integers are
+        any counter that grows with time, such as a year or a round, unless `time_unit` is given.
     window : str or int, default "auto"
         Division of time: "day", "week" (from Monday), "month", "quarter", "year", a duration such as "7d", "12h" or
         "15min" (counted from 1970-01-01), or "1000 rows" in the order of time. For integers, a number is a number of
@@ -223,7 +224,7 @@ def window_rows(
     for name, column in (("y_proba", y_proba), ("time", time)):
         if column is None:
             raise invalid(name, "is missing: pass (y_true, y_proba, time).", TypeError)
-    times = times_of(time, "time", time_unit)
+    times = times_of(on_its_own_clock(time), "time", time_unit)
     columns = as_columns(y_true=y_true, y_proba=y_proba, sample_weight=sample_weight)
     if len(times) != len(columns[0]):
         problem = f"has {len(columns[0])} rows but `time` has {len(times)}; they must match row by row."

@@ -19,6 +19,10 @@ _RULE = (
 )
 
 
+# Options of `assess` that `compare_models` does not have.
+_OF_ASSESS = ("multilabel", "by", "time", "window")
+
+
 class Models(NamedTuple):
     """Assessments by name, and the comparison of all pairs if rows of several models were passed."""
 
@@ -29,7 +33,8 @@ class Models(NamedTuple):
 def assessed_models(y_true: Any, y_proba: Any, options: Mapping[str, Any], *, compare: bool) -> Models:
     """Return the assessments of a report, of rows if they were passed. `compare`: whether to compare all pairs."""
     if y_proba is None or isinstance(y_true, Assessment | MulticlassAssessment | Mapping | Sketch):
-        refuse_row_arguments(y_proba=y_proba, **options)
+        window = None if options["window"] == "auto" else options["window"]
+        refuse_row_arguments(y_proba=y_proba, **{**options, "window": window})
         return Models(_of_results(y_true))
     if not isinstance(y_proba, Mapping):
         return Models(check_assessments({"": assess(y_true, y_proba, **options)}))
@@ -37,7 +42,7 @@ def assessed_models(y_true: Any, y_proba: Any, options: Mapping[str, Any], *, co
     named = {name: assess(y_true, p, **options) for name, p in y_proba.items()}
     if not compare or len(named) < 2 or options["multilabel"]:
         return Models(check_assessments(named))
-    paired = {name: value for name, value in options.items() if name != "multilabel"}
+    paired = {name: value for name, value in options.items() if name not in _OF_ASSESS}
     return Models(check_assessments(named), compare_models(y_true, y_proba, **paired))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from truthcal.core.checks import invalid
 from truthcal.core.file_format import write_atomically
 from truthcal.core.frame_columns import named_columns
 from truthcal.recalibration.recalibration import Recalibration
@@ -50,6 +51,8 @@ from truthcal.results.text import one_line, shorten
 _MAX_SEGMENTS = 50
 # Windows of time in a table; the figure shows all of them.
 _MAX_WINDOWS = 60
+# Endings of files with a report.
+_SUFFIXES = (".html", ".htm")
 # Pixels of a report in a notebook.
 _NOTEBOOK_HEIGHT = 800
 # Characters of a heading; of a note or a command, which should stay whole.
@@ -74,8 +77,11 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to a file, completely or not at all: if the disk is full, an older file stays as it was.
 
-        Returns the path.
+        Returns the path, whose name must end with .html or .htm.
         """
+        if Path(path).suffix.lower() not in _SUFFIXES:
+            cure = "For a PDF, open that file in a browser and print it."
+            raise invalid("path", f"must end with .html, the format of a report; got {os.fspath(path)!r}. {cure}")
         write_atomically(path, self.html.encode())
         return Path(path)
 
@@ -124,6 +130,9 @@ def report(
     labels: object = None,
     hard: bool = False,
     multilabel: bool = False,
+    by: object = None,
+    time: object = None,
+    window: object = "auto",
     segments: SegmentTable | Mapping[str, SegmentTable] | None = None,
     comparisons: ComparisonTable | Mapping[tuple[str, str], Comparison] | None = None,
     over_time: TimeAssessment | Mapping[str, TimeAssessment] | None = None,
@@ -146,6 +155,9 @@ def report(
         which are compared.
     sample_weight, pos_label, groups, labels, hard, multilabel
         As for `assess`, beside `y_proba`.
+    by, time, window
+        As for `assess`, beside `y_proba`: columns that define segments; the time of each row, and how it is divided.
+        Each model's segments and windows of time are then shown.
     segments : SegmentTable, or mapping of str to SegmentTable, optional
         Results of `assess_segments`; with several models, by the name of the model. Default: those of the assessment.
         Only for predictions of one event, as are `over_time` and `exact_distcal`.
@@ -191,7 +203,7 @@ def report(
     check_texts(title, group_name, provenance, notes)
     template = {name: page_template(f"{name}.html") for name in ("report", "classes")}
     options = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups, "labels": labels}
-    options |= {"hard": hard, "multilabel": multilabel}
+    options |= {"hard": hard, "multilabel": multilabel, "by": by, "time": time, "window": window}
     fix = y_true if isinstance(y_true, Recalibration) else None
     if fix is not None:
         y_true, comparisons = models_of(fix)

@@ -91,15 +91,20 @@ class Comparison(Tracked, RowOrderNote, PageResult):
     n_groups: int | None = None
     n_effective_groups: float | None = None
     _METRICS: ClassVar = {
-        **attribute_metrics("a", "b", "difference"),
-        **{"difference_low": "low", "difference_high": "high"},
-        **attribute_metrics("pvalue", "brier_a", "brier_b", "brier_difference"),
+        **attribute_metrics("brier_a", "brier_b", "brier_difference"),
         **{"brier_difference_low": "brier_low", "brier_difference_high": "brier_high"},
         **attribute_metrics("brier_pvalue"),
         **interval_metrics("error_a"),
         **interval_metrics("error_b"),
         **attribute_metrics("n"),
     }
+
+    def metrics(self, prefix: str = "") -> dict[str, float]:
+        """Return the main numbers by name, as for `assess`. Those of the score start with its name: "atb_a"."""
+        own = {"a": self.a, "b": self.b, "difference": self.difference, "difference_low": self.low}
+        own |= {"difference_high": self.high, "pvalue": self.pvalue}
+        named = {f"{prefix}{self.measure}_{name}": float(value) for name, value in own.items()}
+        return named | Tracked.metrics(self, prefix)
 
     @property
     def better_by_measure(self) -> str | None:

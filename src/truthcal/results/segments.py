@@ -229,11 +229,12 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
         wrong, tested = self.miscalibrated, len(self.tested)
         few = len(self) - tested
         if not tested:
-            return f"None of {self.count_words(few)} has the {self.min_rows} rows needed for a test."
+            none = f"{plural(few, 'The only', 'None of')} {self.noun if few == 1 else self.count_words(few)}"
+            return f"{none} {plural(few, 'has fewer than', 'has')} the {self.min_rows} rows needed for a test."
         have, were = plural(few, "has", "have"), plural(few, "was", "were")
         rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
         if not wrong:
-            start = f"No significant miscalibration in any of {self.count_words(tested)}"
+            start = f"No significant miscalibration in {'any of ' * (tested > 1)}{self.count_words(tested)}"
             return f"{start} ({self._promise(tested)}).{self._word_little_information()}{rest}"
         names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""

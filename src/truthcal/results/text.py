@@ -129,8 +129,10 @@ def ratio_of_means(mean_proba: float, mean_true: float, bias_low: float, bias_hi
 
 
 def percent(level: float) -> str:
-    """Format a confidence level: "95%"."""
-    return f"{100.0 * level:.6g}%"
+    """Format a confidence level with three digits: "95%", "98.3%"; above 99%, two of its distance to 100%: "99.95%"."""
+    distance = 100.0 * (1.0 - level)
+    digits = 3 - math.floor(math.log10(distance)) if 0.0 < distance < 1.0 else 3
+    return f"{100.0 * level:.{digits}g}%"
 
 
 def p_value(p: float, n_resamples: int = 0) -> str:
@@ -155,8 +157,8 @@ def count(n: int, noun: str) -> str:
 
 
 def rows_in_groups(n: int, n_groups: int | None) -> str:
-    """Format a number of rows, and that of their groups if there are any: "8,886 rows in 63 groups"."""
-    return count(n, "row") if n_groups is None else f"{count(n, 'row')} in {count(n_groups, 'group')}"
+    """Format a number of rows, and that of their groups if these have several: "8,886 rows in 63 groups"."""
+    return count(n, "row") if n_groups in (None, n) else f"{count(n, 'row')} in {count(n_groups, 'group')}"
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:

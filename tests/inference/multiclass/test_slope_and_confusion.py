@@ -12,6 +12,7 @@ from support.classes import draw_classes
 from support.simulation import REPEATS, assert_covered
 from support.strategies import examples
 
+import truthcal as tc
 from truthcal.core.class_rows import check_class_rows
 from truthcal.inference.multiclass.cells import ClassCells
 from truthcal.inference.multiclass.confusion import confusion_of
@@ -72,6 +73,11 @@ def test_slopes_without_an_interval():
     always_right = check_class_rows([0, 1, 2] * 10, 0.7 * np.eye(3)[[0, 1, 2] * 10] + 0.1)
     assert math.isnan(slope_of(always_right, 0.95).low)
     assert math.isnan(slope_of(always_right, 0.95).estimate)
+    p = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 2)
+    few = tc.assess([0, 1, 2] * 2, p)  # all right: the likelihood grows with the slope
+    assert math.isnan(few.slope.estimate)
+    assert "slope" in str(few)
+    assert "unknown" in next(line for line in str(few).splitlines() if "slope" in line)
     assert math.isnan(slope_of(make(1, 1), 0.95).low)
 
 

@@ -19,6 +19,9 @@ _Array = NDArray[np.float64]
 # Smaller probabilities are replaced by this one: those of 0 have no logarithm.
 _SMALLEST = 1e-6
 _STEPS, _LARGEST_SLOPE, _TOLERANCE = 60, 50.0, 1e-10
+# The likelihood grows without limit beyond this share of the largest slope: bisection approaches the end, but does not
+# reach it.
+_AT_BOUND = 0.999
 
 
 def log_proba(p: _Array) -> _Array:
@@ -47,7 +50,7 @@ def slope_of(rows: ClassRows, level: float, groups: NDArray[np.int64] | None = N
         scores = np.bincount(groups, scores)
     clusters = rows.one_row if groups is None else float(np.sum(np.bincount(groups, w) ** 2))
     name, why = "slope", "maximum likelihood; standard error from the scores of rows or groups"
-    if spread <= 1e-12 or abs(slope) >= _LARGEST_SLOPE or clusters >= 0.5:
+    if spread <= 1e-12 or abs(slope) > _AT_BOUND * _LARGEST_SLOPE or clusters >= 0.5:
         why_not = "the rows do not determine it"
         return ConfidenceInterval(math.nan, math.nan, level, name, math.nan, "none", why_not)
     factor = student_factor(1.0 / clusters, level) / (1.0 - clusters)
