@@ -51,11 +51,12 @@ def choose_method(
         return "identity", f"Miscalibration is not significant ({test.format_p(test.greater)})."
     if doubts:
         return "identity", doubts[0]
-    chosen = next(found for found in candidates if found.within_one_standard_error).method
+    best_found = min(candidates, key=lambda found: found.log_loss)
+    chosen = next((found for found in candidates if found.within_one_standard_error), best_found).method
     if chosen == "identity":
         problem = "no method improves the log loss\nof rows that it was not fitted to by more than one standard error"
         return "identity", f"Miscalibration is significant ({test.format_p(test.greater)}), but {problem}."
-    best = min(candidates, key=lambda found: found.log_loss).method
+    best = best_found.method
     is_best = best == chosen
     why = "It has the best log loss" if is_best else f"It is the simplest method about as good as {METHOD_NAMES[best]}"
     return chosen, f"{why} on rows that it was not fitted to."

@@ -116,9 +116,9 @@ def _maximize_likelihood(x: _Array, cells: Cells) -> _Array:
         tries = (beta - step * 0.5**halvings for halvings in range(_MOST_HALVINGS))
         better = next((each for each in tries if loss(each) < value), None)
         if better is None or value - loss(better) <= _TOLERANCE:
-            return (beta if better is None else better) / scale
+            return np.asarray((beta if better is None else better) / scale)
         beta, value = better, loss(better)
-    return beta / scale
+    return np.asarray(beta / scale)
 
 
 def _fit_isotonic(cells: Cells) -> InterpolatedMap:

@@ -64,7 +64,7 @@ def recalibrate(
     confidence_level : float, default 0.95
         Level of the intervals in ``fix.comparison``.
     rng : int, numpy Generator or None, default 0
-        For splitting the rows, and for tests.
+        For splitting the rows.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def recalibrate(
 
     Notes
     -----
-    All methods are fitted by scikit-learn. With log-odds l = ln(p / (1 - p)), temperature scaling is the logistic
+    Fits equal those of scikit-learn. With log-odds l = ln(p / (1 - p)), temperature scaling is the logistic
     regression of the outcome on l without an intercept, Platt scaling that on l, and beta calibration that on ln(p)
     and -ln(1 - p). Isotonic regression is the best non-decreasing function, with ends moved inwards to 1 / (n + 2). No
     map decreases. None of them but "identity" returns 0 or 1.
@@ -94,8 +94,6 @@ def recalibrate(
     those of a random third of the rows, recalibrated by a map fitted to the others. Cross-fitted predictions would not
     do for calibration: a part whose outcomes exceed the predictions by chance raises the maps of all other parts, so
     the errors of parts cancel, and calibration looks as good as that of rows used for the fit.
-
-    Needs scikit-learn: ``pip install 'truthcal[sklearn]'``; reading and applying a stored recalibration does not.
 
     Examples
     --------
@@ -224,6 +222,6 @@ def _compare_log_loss(rows: _Rows, after: _Array, level: float) -> ComparisonRow
     losses = [-special.xlogy(rows.y, p) - special.xlog1py(1.0 - rows.y, -p) for p in (rows.p, after)]
     a, b = (float(np.average(loss, weights=rows.w)) for loss in losses)
     if np.isinf(a):  # an outcome had a predicted probability of 0
-        return ComparisonRow("log loss", a, b, a, math.nan, math.nan, math.nan)
+        return ComparisonRow("log loss", a, b, math.nan if np.isinf(b) else a, math.nan, math.nan, math.nan)
     gap = paired_mean(losses[0] - losses[1], rows.w, rows.groups)
     return ComparisonRow("log loss", a, b, gap.mean, *gap.interval(level), gap.pvalue)

@@ -120,9 +120,9 @@ class Recalibration(PageResult):
     def from_json(cls, source: str | os.PathLike[str]) -> Self:
         """Read the text that `to_json` returned, or the file that it wrote."""
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text, name = (str(source), "text") if is_text else (Path(source).read_text(encoding="utf-8"), str(source))
+        name = "text" if is_text else str(source)
         try:
-            content = json.loads(text)
+            content = json.loads(str(source) if is_text else Path(source).read_text(encoding="utf-8-sig"))
         except ValueError as error:
             raise _unreadable(name, f"not valid JSON: {error}") from None
         if not isinstance(content, dict) or content.get("format") != _FORMAT:

@@ -92,8 +92,10 @@ class RecalibrationComparison(PageResult):
         change = f"from {number(row.a)} to {number(row.b)}"
         if math.isnan(row.low):
             return f"The log loss changes {change}."
-        ends = interval(row.low, row.high, sign="+" if row.low < 0.0 else "")
-        return f"The log loss changes {change}; it falls by {number(row.difference, 2)} ({level}: {ends})."
+        falls = row.difference > 0.0
+        low, high = (row.low, row.high) if falls else (-row.high, -row.low)
+        verb, ends = "falls" if falls else "rises", interval(low, high, sign="+" if low < 0.0 else "")
+        return f"The log loss changes {change}; it {verb} by {number(abs(row.difference), 2)} ({level}: {ends})."
 
     def notes(self) -> list[str]:
         """Return how to read the scores, one sentence per line."""

@@ -126,15 +126,32 @@ def splits_of(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> _Splits:
     if not hasattr(folds, "split") and not hasattr(folds, "__iter__"):
         n_folds = check_whole(folds, "cv", 2)
         folds = GroupKFold(n_folds) if groups is not None else KFold(n_folds, shuffle=True, random_state=0)
-    splits = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(folds).split(X, y, groups)]
+    splits = [(_indices(train), _indices(test)) for train, test in check_cv(folds).split(X, y, groups)]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
     if (times != 1).any():
         found = f"row {int((times != 1).argmax())} is in {times[times != 1][0]} ({int((times != 1).sum())} such rows)"
         cure = "Use KFold or GroupKFold; to assess later rows by a model of earlier ones, fit it and pass cv='prefit'."
         raise invalid("cv", f"must have each row in exactly one test fold; {found}. {cure}")
+    if groups is not None:
+        _refuse_split_groups(np.asarray(groups), splits)
     _refuse_unknown_classes(y, splits)
     _warn_if_stratified(folds, y, splits)
     return splits
+
+
+def _indices(rows: Any) -> _Rows:
+    """Return the numbers of rows, which may be given as a mask."""
+    array = np.asarray(rows)
+    return np.flatnonzero(array) if array.dtype == np.bool_ else array
+
+
+def _refuse_split_groups(groups: NDArray[Any], splits: _Splits) -> None:
+    """Reject folds in which a group is both trained on and tested."""
+    for fold, (train, test) in enumerate(splits):
+        both = np.intersect1d(groups[train], groups[test])
+        if len(both):
+            problem = f"has rows of group {both.tolist()[0]!r} in the training and the test rows of fold {fold}"
+            raise invalid("cv", f"{problem}. Use GroupKFold, or omit `groups`.")
 
 
 def _refuse_unknown_classes(y: NDArray[Any], splits: _Splits) -> None:

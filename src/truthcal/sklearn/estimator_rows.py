@@ -28,7 +28,7 @@ def rows_of(predicted: PredictedClasses, y: Any, sample_weight: Any, pos_label: 
     Two classes become one event, that of `pos_label` or of the second class. More classes have all columns of
     predictions, and their labels.
     """
-    _refuse_unknown_labels(predicted, y)
+    refuse_unknown_labels(predicted, y)
     rows = {"y_true": y, "sample_weight": sample_weight}
     if predicted.proba.ndim != 2 or predicted.proba.shape[1] <= 2:
         column, label = predicted.event(pos_label, _ONE_CLASS)
@@ -39,7 +39,7 @@ def rows_of(predicted: PredictedClasses, y: Any, sample_weight: Any, pos_label: 
     return rows | {"y_proba": predicted.proba, "labels": predicted.classes}
 
 
-def _refuse_unknown_labels(predicted: PredictedClasses, y: Any) -> None:
+def refuse_unknown_labels(predicted: PredictedClasses, y: Any) -> None:
     """Reject outcomes with a label that the estimator was not fitted on."""
     labels = np.asarray(y)
     if predicted.classes is None or labels.ndim != 1:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.metrics import get_scorer
 
 from truthcal.core.checks import invalid
 from truthcal.core.params import check_level, check_number, shown
 from truthcal.inference.segments import holm
 from truthcal.results.text import percent
-from truthcal.sklearn.scorers import BrierScorer, ConstantScorer, PvalueScorer, atb_scorer
+from truthcal.sklearn.scorers import BrierScorer, ConstantScorer, LogLossScorer, PvalueScorer, atb_scorer
 
 _Array = NDArray[np.float64]
 
@@ -54,7 +53,7 @@ def calibration_scoring(
         _PVALUE: PvalueScorer(pos_label),
         _CONSTANT: ConstantScorer(pos_label),
     }
-    scorers = {score: get_scorer(score)} | own
+    scorers = own if score == _BRIER else {score: LogLossScorer(pos_label)} | own
     if sample_weight is not None:
         for scorer in scorers.values():
             scorer.set_score_request(sample_weight=sample_weight)

@@ -1,20 +1,22 @@
 """A classifier whose probabilities are recalibrated by `recalibrate`."""
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_consistent_length, get_tags, indexable
+from sklearn.utils import check_consistent_length, check_random_state, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from truthcal.core.checks import invalid
 from truthcal.core.estimators import PredictedClasses
 from truthcal.recalibration.recalibrate import recalibrate
 from truthcal.sklearn.assess_estimator import predict_out_of_fold, splits_of
-from truthcal.sklearn.estimator_rows import refuse_without_proba
+from truthcal.sklearn.estimator_rows import refuse_unknown_labels, refuse_without_proba
 
 _Array = NDArray[np.float64]
 
@@ -32,7 +34,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         How to predict rows that a model was not fitted to, as for `assess_estimator`; the recalibration is fitted to
         these predictions. "prefit": `estimator` is fitted already, and `fit` gets other rows than those it was fitted
         to.
-    random_state : int, default 0
+    random_state : int, RandomState instance or None, default 0
         Seed of the random splits of `recalibrate`.
 
     Attributes
@@ -73,7 +75,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         groups : array-like of shape (n,), optional
             Which rows belong together. No group is split.
         sample_weight : array-like of shape (n,), optional
-            Weights of rows, for the classifier and for the recalibration.
+            Weights of rows, for the recalibration, and for the classifier if its `fit` takes them. With metadata
+            routing, the classifier gets them if it requests them.
 
         Returns
         -------
@@ -91,13 +94,17 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             predicted, self.estimator_ = PredictedClasses.of(estimator, X, ""), estimator
         else:
             splits = splits_of(self.cv, X, labels, groups)
-            predicted = predict_out_of_fold(estimator, X, labels, labels, splits, weight or None, None)
-            self.estimator_ = clone(estimator).fit(X, labels, **weight)
+            used = weight if _takes_weights(estimator, weight) else {}
+            predicted = predict_out_of_fold(estimator, X, labels, labels, splits, used or None, None)
+            self.estimator_ = clone(estimator).fit(X, labels, **used)
+        refuse_unknown_labels(predicted, labels)
         self.classes_ = np.asarray(self.estimator_.classes_)
         column, event = predicted.event(self.classes_[1], "")
-        options: dict[str, Any] = {"method": self.method, "groups": groups, "rng": self.random_state, "hard": True}
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        options: dict[str, Any] = {"method": self.method, "groups": groups, "rng": seed, "hard": True}
         self.recalibration_ = recalibrate(labels == event, column, **options, **weight)
         for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
@@ -117,16 +124,32 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
     def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags  # scikit-learn 1.5 has no tags
+
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = get_tags(self._classifier()).input_tags.sparse
         return tags
 
 
+def _takes_weights(estimator: Any, weight: dict[str, Any]) -> bool:
+    """Whether the classifier is fitted with the weights; warn if it cannot be."""
+    if not weight:
+        return False
+    if sklearn.get_config()["enable_metadata_routing"]:
+        requested = estimator.get_metadata_routing().fit.requests.get("sample_weight")
+        return requested is True
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    name = type(estimator).__name__
+    warnings.warn(f"{name}.fit takes no sample_weight: it is used for the recalibration only.", UserWarning, 3)
+    return False
+
+
 def _refuse_other_than_two(labels: NDArray[Any], weight: NDArray[Any] | None) -> None:
     """Reject labels of one class, or of more than two, in rows of positive weight."""
     if weight is not None and not np.any(weight > 0):
-        raise invalid("sample_weight", "is zero in all rows; at least one row of each class needs a positive weight.")
+        raise invalid("sample_weight", "has no positive value; at least one row of each class needs one.")
     classes = np.unique(labels if weight is None else labels[weight > 0])
     if len(classes) == 2:
         return

@@ -12,7 +12,7 @@ import numpy as np
 import sklearn
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from truthcal.core.checks import invalid
+from truthcal.core.checks import check_rows, invalid
 from truthcal.core.class_rows import check_class_rows
 from truthcal.core.params import shown
 from truthcal.inference.calibration_test import calibration_test
@@ -145,6 +145,25 @@ class BrierScorer(ProbabilityScorer):
 
     def __repr__(self) -> str:
         return f"<negative Brier score{_option('pos_label', self.pos_label)}>"
+
+
+class LogLossScorer(ProbabilityScorer):
+    """Scorer that returns the log loss times -1, also if a test fold lacks a class; scikit-learn's own refuses this."""
+
+    def _score(self, rows: dict[str, Any]) -> float:
+        labels = rows.get("labels")
+        if labels is None:
+            checked = check_rows(rows["y_true"], rows["y_proba"], rows["sample_weight"], rows["pos_label"])
+            p = np.where(checked.y > 0, checked.p, 1.0 - checked.p.astype(np.float64))
+            weight = checked.w
+        else:
+            classes = check_class_rows(**rows)
+            p, weight = classes.p[np.arange(classes.n), classes.y], classes.w
+        p = np.clip(p, np.finfo(np.float64).eps, 1.0)  # as scikit-learn does
+        return float(np.average(np.log(p), weights=weight))
+
+    def __repr__(self) -> str:
+        return f"<negative log loss{_option('pos_label', self.pos_label)}>"
 
 
 class ConstantScorer(ProbabilityScorer):
