@@ -14,7 +14,7 @@ from support.simulation import REPEATS
 
 import truthcal as tc
 from truthcal.core import summarize
-from truthcal.results.text import frequencies
+from truthcal.results.text import frequencies, upper_limit
 
 N = 2000
 
@@ -60,7 +60,7 @@ def test_calibrated_in_words():
     result = tc.assess(*some_rows())
     assert result.verdict == (
         "Calibrated as far as 2,000 rows can tell.\n"
-        f"The error is at most {result.error.high:.2g} (95% confidence).\n"
+        f"The error is at most {upper_limit(result.error.high)} (95% confidence).\n"
         "Detectable with 80% power: "
         "a shift of 0.029 or more and log-odds slopes beyond 0.83 to 1.21."
     )
@@ -141,7 +141,7 @@ def test_never_calibrated_beside_an_error_that_excludes_0():
     assert result.error.low > 0.0
     assert result.kind == "unclear"
     assert result.verdict.startswith(
-        "Unclear: miscalibration is not significant, but the error is about 0.12 (95%: 0.069 to 0.17).\nDetectable with "
+        "Unclear: miscalibration is not significant, but the error is about 0.12 (95%: 0.0693 to 0.161).\nDetectable with "
     )
 
 
@@ -215,7 +215,7 @@ def test_worst_range_is_where_it_was_put():
     assert 0.1 < found.error_at_least < 0.2
     assert found.confidence_level == 0.9
     assert result.verdict.endswith(f"Worst place: {found};\n{found.frequencies}.")
-    assert "or more {} (90%); mean prediction {}, outcome {}\n".format(
+    assert "or worse {} (90%); mean prediction {}, outcome {}\n".format(
         found.place, *frequencies(found.mean_proba, found.mean_true)
     ) in str(result)
 

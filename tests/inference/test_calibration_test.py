@@ -1,5 +1,6 @@
 """The calibration test, against full enumeration, against itself by other methods, and by simulation."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -1068,3 +1069,22 @@ def test_same_rows_get_the_same_pvalue_by_default():
 def test_asymptotic_distribution_is_called_accurate_only_if_it_is(rows, words):
     text = str(tc.calibration_test([0, 1] * (rows // 2), [0.5] * rows, method="asymptotic"))
     assert f"(asymptotic: distribution for large sum p(1 - p), {words})" in text
+
+
+def test_certain_rows_with_weights_take_no_memory():
+    """Outcomes of rows with a prediction of 0 or 1 are known: enumerating them would take 2^40 numbers."""
+    rng = np.random.default_rng(0)
+    y, p, w = np.array([0, 1, 1, 0]), np.array([0.2, 0.6, 0.7, 0.4]), np.array([1.0, 2.0, 3.0, 1.5])
+    certain = rng.uniform(0.5, 2.0, 40)
+    with_zeros = tc.calibration_test(
+        np.r_[y, np.zeros(40)], np.r_[p, np.zeros(40)], sample_weight=np.r_[w, certain], method="exact"
+    )
+    chances = [
+        np.prod([q if happens else 1 - q for q, happens in zip(p, outcome, strict=True)])
+        for outcome in itertools.product([0, 1], repeat=4)
+    ]
+    assert with_zeros.n_resamples == 0
+    outcomes = [np.r_[outcome, np.zeros(40)] for outcome in itertools.product([0, 1], repeat=4)]
+    values = [tc.information_atb(o, np.r_[p, np.zeros(40)], sample_weight=np.r_[w, certain]) for o in outcomes]
+    expected = sum(c for c, v in zip(chances, values, strict=True) if v >= with_zeros.statistic * (1 - 1e-9))
+    assert with_zeros.pvalue == pytest.approx(expected)

@@ -115,7 +115,7 @@ def test_scale_of_weights_does_not_matter():
 
 def test_in_words():
     found = WorstStretch(0.3, 0.6123, 0.0299, 0.4512, 0.4123, 0.3, 0.95)
-    assert str(found) == "at least 0.029 too high between 0.3 and 0.612 (95% confidence)"
+    assert str(found) == "at least 0.0299 too high between 0.3 and 0.612 (95% confidence)"
     assert found.frequencies == "there it says 45% on average, and 41% happen"
     rare = WorstStretch(0.004, 0.004, -0.00101, 0.004, 0.00612, 0.3, 0.99)
     assert str(rare) == "at least 1 per 1,000 too low at 4 per 1,000 (99% confidence)"

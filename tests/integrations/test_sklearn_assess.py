@@ -97,6 +97,17 @@ def test_groups_are_in_one_fold_and_may_depend():
     assert found.n_groups == 100
 
 
+def test_own_folds_must_not_split_groups():
+    groups = np.arange(len(Y)) // 4
+    folds = list(FOLDS.split(X))
+    with pytest.raises(
+        ValueError, match=r"`cv` has rows of group \d+ in the training and the test rows of fold 0\. Use"
+    ):
+        assess_estimator(GaussianNB(), X, Y, cv=folds, groups=groups)
+    masks = [(np.isin(np.arange(len(Y)), train), np.isin(np.arange(len(Y)), test)) for train, test in folds]
+    assert assess_estimator(GaussianNB(), X, Y, cv=masks) == assess_estimator(GaussianNB(), X, Y, cv=folds)
+
+
 def test_fitted_estimator():
     model = GaussianNB().fit(X[:200], TEXT[:200])
     found = assess_estimator(model, X[200:], TEXT[200:], cv="prefit", groups=np.arange(200) // 2)

@@ -191,6 +191,20 @@ def test_weights_for_all_scorers():
     assert search.cv_results_["split0_test_neg_atb"][0] == pytest.approx(expected)
 
 
+def test_log_loss_of_folds_without_a_class():
+    """Three events in five folds; and the number of scikit-learn where it has one."""
+    X, y = make_classification(600, n_informative=4, random_state=0)
+    rare = np.where(np.isin(np.arange(600), [1, 200, 400]), 1, 0)
+    scoring = calibration_scoring("neg_log_loss")
+    model = LogisticRegression().fit(X, rare)
+    assert np.isfinite(scoring["neg_log_loss"](model, X[:100], np.zeros(100, int)))
+    for labels in (y, np.array(["a", "b", "c"])[np.arange(600) % 3]):
+        model = LogisticRegression().fit(X, labels)
+        w = np.random.default_rng(0).uniform(0.5, 2.0, 600)
+        expected = -log_loss(labels, model.predict_proba(X), sample_weight=w)
+        assert scoring["neg_log_loss"](model, X, labels, sample_weight=w) == pytest.approx(expected)
+
+
 def test_the_rule_itself_and_a_search_are_refused():
     with pytest.raises(TypeError, match=r"`refit` must be calibrated_refit\(\), with parentheses; got the function"):
         calibrated_refit(results([0.1], [0.5]))

@@ -3,14 +3,18 @@
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import truthcal as tc
@@ -84,5 +88,43 @@ def test_wrong_input(estimator, y, message):
 
 
 def test_weights_of_zero():
-    with pytest.raises(ValueError, match=r"`sample_weight` is zero in all rows; at least one row of each class needs"):
+    with pytest.raises(
+        ValueError, match=r"`sample_weight` has no positive value; at least one row of each class needs"
+    ):
         RecalibratedClassifier().fit(X, Y, sample_weight=np.zeros(1500))
+
+
+def test_weights_only_for_the_recalibration():
+    """A classifier that takes no weights, or does not request them."""
+    weight = np.random.default_rng(0).exponential(size=1500)
+    with pytest.warns(UserWarning, match=r"KNeighborsClassifier\.fit takes no sample_weight: it is used for the recal"):
+        model = RecalibratedClassifier(KNeighborsClassifier(), method="platt").fit(X, Y, sample_weight=weight)
+    plain = RecalibratedClassifier(KNeighborsClassifier(), method="platt").fit(X, Y)
+    assert model.recalibration_.map != plain.recalibration_.map
+    with sklearn.config_context(enable_metadata_routing=True):
+        for request in (False, True):
+            base = GaussianNB().set_fit_request(sample_weight=request)
+            fitted = RecalibratedClassifier(base, method="platt").fit(X, Y, sample_weight=weight)
+            expected = GaussianNB().fit(X, Y, sample_weight=weight if request else None)
+            np.testing.assert_array_equal(fitted.estimator_.theta_, expected.theta_)
+
+
+def test_fitted_estimators_must_know_the_labels():
+    fitted = GaussianNB().fit(X[:500], Y[:500])
+    with pytest.raises(ValueError, match=r"`y_true` has the label 2, which GaussianNB was not fitted on"):
+        RecalibratedClassifier(fitted, cv="prefit").fit(X[500:], Y[500:] + 1)
+
+
+def test_fitting_again_forgets_the_names_of_features():
+    model = RecalibratedClassifier(GaussianNB(), method="platt")
+    model.fit(pd.DataFrame(X[:, :3], columns=list("abc")), Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert not hasattr(model.fit(X, Y), "feature_names_in_")
+
+
+def test_certain_predictions_with_weights():
+    """Leaves of a tree are pure: predictions are 0 or 1."""
+    weight = np.random.default_rng(0).exponential(size=300)
+    model = RecalibratedClassifier(DecisionTreeClassifier(random_state=0), random_state=np.random.RandomState(1))
+    model.fit(X[:300], Y[:300], sample_weight=weight)
+    assert model.predict_proba(X[300:]).min() > 0

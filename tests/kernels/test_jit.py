@@ -40,6 +40,14 @@ def test_interpreted_and_compiled_kernels_agree(kind, seed, n, distinct):
         np.testing.assert_array_equal(interpreted, values(y, p, w))
 
 
+def test_interpreted_kernels_return_numbers_of_python():
+    """Compiled ones do. Otherwise the type of a measure would depend on what is in the cache."""
+    kernel = Kernel(lambda x: (x[0], (x[0] > 0.0, x)), interpreted=100)
+    number, (flag, array) = kernel(np.ones(3))
+    assert (type(number), type(flag), type(array)) == (float, bool, np.ndarray)
+    assert {type(value) for value in values(np.array([0, 1, 1]), np.array([0.2, 0.4, 0.9]), None)} == {float}
+
+
 def test_a_kernel_is_compiled_once_it_has_visited_many_elements(monkeypatch):
     monkeypatch.setattr(_settings, "numba_in_use", False)
     kernel = Kernel(rows.count_distinct._function, 10)

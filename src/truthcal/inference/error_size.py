@@ -118,7 +118,7 @@ def error_size(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> print(tc.error_size(rng.random(2000) < 0.2 + 0.6 * p, p))  # the root mean square of 0.4 (p - 0.5) is 0.115
-    error without noise 0.1184, 95% between 0.099 and 0.1397
+    error without noise 0.1184, 95% between 0.099 and 0.14
     """
     confidence_level = check_level(confidence_level, "confidence_level")
     rows = event_or_classes(EventRows(y_true, y_proba, sample_weight, pos_label, groups), labels)

@@ -223,7 +223,7 @@ def confidence_interval(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> print(tc.confidence_interval(rng.random(2000) < 0.2 + 0.6 * p, p))
-    atb without noise 0.002941, 95% between 0.002021 and 0.004209
+    atb without noise 0.002941, 95% between 0.00202 and 0.00421
     """
     check_choice(measure, "measure", (*_OTHERS, *MEASURES))
     confidence_level = check_level(confidence_level, "confidence_level")

@@ -47,7 +47,7 @@ class Kernel:
         if size <= self._left and not _settings.compile_at_once and not (_settings.numba_in_use and self._is_cached):
             self._left -= size
             with np.errstate(all="ignore"):  # as in compiled code
-                return self.plain(*args)
+                return _as_compiled(self.plain(*args))
         self._in_use, _settings.numba_in_use = self.compiled, True
         return self._in_use(*args)
 
@@ -93,6 +93,13 @@ class Kernel:
 
     def __reduce__(self) -> str:
         return self._function.__qualname__  # pickled by name, like a function
+
+
+def _as_compiled(result: Any) -> Any:
+    """Convert numpy's numbers to those of Python, which compiled loops return."""
+    if isinstance(result, tuple):
+        return tuple(map(_as_compiled, result))
+    return result.item() if isinstance(result, np.generic) else result
 
 
 class _Settings:

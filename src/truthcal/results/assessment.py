@@ -157,7 +157,7 @@ class Assessment(Plotted, Tracked, PageResult):
         if worst is None:
             return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
         predicted, observed = frequencies(worst.mean_proba, worst.mean_true)
-        where = f"at least this far off {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
+        where = f"or worse {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
         return Evidence("worst range", worst.error_at_least, worst.limit, where)
 
     def _groups_evidence(self) -> list[Evidence]:

@@ -8,7 +8,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_consistent_length, check_random_state, indexable
+from sklearn.utils import check_consistent_length, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
@@ -57,9 +57,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     overconfident isotonic
     """
 
-    def __init__(
-        self, estimator: Any = None, *, method: str = "auto", cv: Any = 5, random_state: int | None = 0
-    ) -> None:
+    def __init__(self, estimator: Any = None, *, method: str = "auto", cv: Any = 5, random_state: Any = 0) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -100,7 +98,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         refuse_unknown_labels(predicted, labels)
         self.classes_ = np.asarray(self.estimator_.classes_)
         column, event = predicted.event(self.classes_[1], "")
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = self.random_state
+        seed = int(seed.randint(2**31)) if isinstance(seed, np.random.RandomState) else seed
         options: dict[str, Any] = {"method": self.method, "groups": groups, "rng": seed, "hard": True}
         self.recalibration_ = recalibrate(labels == event, column, **options, **weight)
         for name in ("n_features_in_", "feature_names_in_"):
