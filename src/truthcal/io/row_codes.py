@@ -23,7 +23,7 @@ class RowRule:
     code: int
     role: str  # of the column: "y_true", "y_proba" or "sample_weight"
     check: Check
-    # Follows the column's name; has the fields value (the worst one), place and fix. "" if `core.checks` has the error.
+    # Follows the column's name; has the fields value (that of the first such row, or the worst one), place and fix. "" if `core.checks` has the error.
     message: str = ""
 
 
