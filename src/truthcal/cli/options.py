@@ -190,7 +190,7 @@ _OPTIONS = {
         "--sort",
         choices=("p", "error", "bias", "rows", "name"),
     ),
-    "all": _option("print all segments (--by), or all of many classes", "--all", action="store_true"),
+    "all": _option("print all segments (--by), windows (--time) or classes", "--all", action="store_true"),
     "plot": _option("also print the reliability diagram, in text", "--plot", action="store_true"),
     "verbose": _option(
         "also print the assessment, with all numbers, and the segments", "-v", "--verbose", action="store_true"

@@ -122,7 +122,7 @@ def test_a_field_that_only_one_file_has_is_accepted(tmp_path):
     paths = [write_lines(tmp_path / f"{i}.jsonl", [sample(i, [-1.0, -2.0], 1, doc={f"f{i}": i})]) for i in (0, 1)]
     a, b = read_lm_eval(find_sources(paths), EvalOptions(names=("doc.f1",)))
     assert (a.columns["doc.f1"], b.columns["doc.f1"]) == ([None] * 2, [1] * 2)
-    with pytest.raises(ValueError, match="these files: no row has the field 'doc.f9'"):
+    with pytest.raises(ValueError, match=r"these files: no row has the field 'doc\.f9'"):
         read_lm_eval(find_sources(paths), EvalOptions(names=("doc.f9",)))
 
 
