@@ -130,6 +130,20 @@ def test_help_that_cannot_be_written_is_no_success():
     assert done.returncode == 120
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("assess f.csv --lable y", "--lable y; did you mean --label? (see truthcal assess --help)"),
+        ("assess f.csv --lable=y", "--lable=y; did you mean --label? (see truthcal assess --help)"),
+        ("compare f.csv --wieght w", "--wieght w; did you mean --weight? (see truthcal compare --help)"),
+        ("assess f.csv --nonsense", "--nonsense (see truthcal assess --help)"),
+        ("--versoin assess f.csv", "--versoin; did you mean --version? (see truthcal --help)"),
+    ],
+)
+def test_an_unknown_option_is_told_with_the_most_similar_one(quick, arguments, message):
+    assert f": unrecognized arguments: {message}\n" in quick(*arguments.split(), check=2).err
+
+
 def test_errors_are_one_line_and_debug_shows_more(quick, process, tmp_path):
     done = process("assess", "nowhere.csv", check=2)
     assert done.err == "truthcal: nowhere.csv: no such file.\n"
