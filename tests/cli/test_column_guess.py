@@ -154,6 +154,7 @@ ASKED = {  # one case a line
     "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} Candidates: none. Name one: --proba COLUMN."),
     "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes (0/1, True/False or two labels)? Candidates: 'label', 'member'. Name one: --label label."),
     "a submission without outcomes": ({"id": IDS, "target": PROBAS}, not_binary("target")),
+    "classes named like limits": ({"y": BITS, "RF high": PROBAS, "RF low": MORE, "weight": MORE}, f"{WHICH} Candidates: 'RF high', 'RF low'. Name one: --proba 'RF high'."),
     "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, f"{WHICH} Candidates: none. Name one: --proba COLUMN. All columns: 'churn', 'target'."),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, not_binary("y_true")),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: 'credit_score', 'x'"),

@@ -1,5 +1,6 @@
 """Options about the input: formats of evaluation files, rows to leave out, and one forecast per question."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,19 +21,8 @@ from truthcal.io.files.where_rows import require_where_columns, rows_where
 # Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
 _GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
 _FRACTIONAL = ("measures", "sketch")
-# Names of columns, in lower case, that identify a question which several rows may answer.
-_QUESTIONS = (
-    "question",
-    "question_id",
-    "questionid",
-    "qid",
-    "doc_id",
-    "market_id",
-    "event_id",
-    "match_id",
-    "game_id",
-    "prompt_id",
-)
+# Names of columns that identify a question which several rows may answer, in lower case without punctuation.
+_QUESTIONS = ("question", "questionid", "qid", "docid", "marketid", "eventid", "matchid", "gameid", "promptid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +193,14 @@ def warn_of_repeated_questions(request: Request, columns: Sequence[Column]) -> N
         return
     used = {*request.by, request.key, request.time, request.label, *request.proba}
     for column in columns:
-        if column.name.casefold() in _QUESTIONS and column.repeats and column.many and column.name not in used:
+        if _is_question_name(column.name) and column.repeats and column.many and column.name not in used:
             problem = f"values of {column.name!r} are repeated; if rows of one {column.name!r} share their outcome"
-            one = f"--question {column.name} --time ... --close ... --horizon 7d"
-            print_message(request, f"{problem}, add --group {column.name}, or use one forecast of each: {one}")
+            one = f"{flagged('--question', column.name)} --time ... --close ... --horizon 7d"
+            group = flagged("--group", column.name)
+            print_message(request, f"{problem}, add {group}, or use one forecast of each: {one}")
             return
+
+
+def _is_question_name(name: str) -> bool:
+    """Tell whether a name is a known one of questions: also ``Question ID`` and ``question-id``."""
+    return re.sub(r"[\W_]+", "", name).casefold() in _QUESTIONS
