@@ -224,7 +224,7 @@ def test_a_longer_prefix_takes_its_columns(quick, write, classes):
             "test --proba-prefix p_ --label kind --measure ece",
             "--measure must be 'information_atb' for predictions with",
         ),
-        ("test --proba-prefix p_ --label no", "has no column 'no' (named by `--label`)"),
+        ("test --proba-prefix p_ --label no", "has no column 'no' (named by --label)"),
         ("assess --proba-prefix p_ --label w", "column 'w' has the label "),
     ],
 )

@@ -301,12 +301,12 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
     [
         (
             {"label": "Won"},
-            r"file\.csv has no column 'Won' \(named by `--label`\); it has 'won', 'prob', 'y'\. Did you mean 'won'\?",
+            r"file\.csv has no column 'Won' \(named by --label\); it has 'won', 'prob', 'y'\. Did you mean 'won'\?",
         ),
-        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by `--proba`\); .* Did you mean 'prob'\?"),
-        ({"weight": "mass"}, r"no column 'mass' \(named by `--weight`\); it has 'won', 'prob', 'y'\.$"),
-        ({"by": ["x"]}, r"no column 'x' \(named by `--by`\)"),
-        ({"key": "x"}, r"no column 'x' \(named by `--key`\)"),
+        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by --proba\); .* Did you mean 'prob'\?"),
+        ({"weight": "mass"}, r"no column 'mass' \(named by --weight\); it has 'won', 'prob', 'y'\.$"),
+        ({"by": ["x"]}, r"no column 'x' \(named by --by\)"),
+        ({"key": "x"}, r"no column 'x' \(named by --key\)"),
         (
             {"label": "won", "proba": ["won"]},
             r"the column 'won' is named twice, by --label and --proba; name another column",

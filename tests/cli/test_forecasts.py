@@ -195,7 +195,7 @@ def test_repeated_questions_are_noticed(quick, questions):
             (*CHOICE, "--horizon", "60d"),
             "no question has a forecast at least 60d before 'close'; use a shorter --horizon",
         ),
-        ((*CHOICE[:5], "nope", "--horizon", "7d"), "has no column 'nope' (named by `--close`)"),
+        ((*CHOICE[:5], "nope", "--horizon", "7d"), "has no column 'nope' (named by --close)"),
         ((*CHOICE, "--horizon", "7d", "--window", "week"), "--window cannot be combined with --horizon"),
     ],
 )

@@ -91,7 +91,7 @@ def test_report(quick, file, tmp_path):
         (["--window", "week"], "--window needs the column of times; name it with --time."),
         (["--time-unit", "s"], "--time-unit needs the column of times; name it with --time."),
         (["--time", "date", "--window", "5m"], "--window must be 'day', 'week', 'month'"),
-        (["--time", "datum"], "has no column 'datum' (named by `--time`)"),
+        (["--time", "datum"], "has no column 'datum' (named by --time)"),
         (["--time", "region"], "column 'region' must contain dates, times"),
         (["--time", "date", "--window", "year"], "--window puts all rows into one window (of year)"),
         (["--time", "date", "--window", "1 row"], "the limit is 1,000. Use longer windows, for example --window week."),

@@ -40,6 +40,9 @@ def error_text(error: BaseException, command: str = "") -> str:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
     text = str(error)
     parts = vars(error)
+    if "around_role" in parts:  # built by core.frame_columns.require_columns
+        start, role, end = parts["around_role"]
+        text = f"{start}{role if role.startswith('--') else _flag(role)}{end}"
     if "parameter" in parts:  # built by core.checks.invalid
         name, *values = parts["fix"] or ("",)
         fix = " ".join([_flag(name), *(shlex.quote(str(value)) for value in values)])

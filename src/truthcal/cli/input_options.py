@@ -17,6 +17,7 @@ from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.source import Source
 from truthcal.io.files.where import Where
 from truthcal.io.files.where_rows import require_where_columns, rows_where
+from truthcal.results.text import count, plural
 
 # Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
 _GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
@@ -109,10 +110,11 @@ def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> R
     name, n = "doc_id" if prepared.format == "lm-eval" else repr(column), len(set(questions))
     if n < FEWEST_GROUPS and request.command != "sketch":
         top = "; or use --answers top, one row per question" if prepared.format == "lm-eval" else ""
-        problem = f"{prepared.sources[0]}: several rows answer the same question, and there are only {n} questions"
+        are = plural(n, "there is", "there are")
+        problem = f"{prepared.sources[0]}: several rows answer the same question, and {are} only {count(n, 'question')}"
         cure = f"At least {FEWEST_GROUPS} are needed for a verdict: collect more{top}. `truthcal measures` needs none."
         raise ValueError(f"{problem}. {cure}")
-    rows = f"{len(questions):,} rows of {n:,} questions"
+    rows = f"{count(len(questions), 'row')} of {count(n, 'question')}"
     print_message(request, f"rows are grouped by {name}: {rows}, as if you had typed: --group {column}")
     return replace(request, group=column)
 
@@ -165,9 +167,9 @@ def _filter_notes(request: Request, row_filter: RowFilter) -> list[str]:
     """Say in words which rows a filter has left out."""
     n, notes = row_filter.n_rows if row_filter.chosen is None else int(row_filter.chosen.sum()), []
     counts = {"outcome": row_filter.n_missing_outcomes, "probability": row_filter.n_missing_probabilities}
-    for what, count in counts.items():
-        if count:
-            notes.append(f"{_share(count, n)} have no {what} (missing or void) and are left out (--missing drop).")
+    for what, left_out in counts.items():
+        if left_out:
+            notes.append(f"{_share(left_out, n)} have no {what} (missing or void) and are left out (--missing drop).")
     if row_filter.n_fractional and row_filter.fractional == "drop":
         notes.append(
             f"{_share(row_filter.n_fractional, n)} have a fractional outcome and are left out (--fractional drop)."

@@ -118,6 +118,10 @@ def test_a_field_that_no_row_has_is_refused(read, name, message):
         read(*samples(2), names=(name,))
 
 
+def test_one_question_is_singular(read):
+    assert read(samples(1)[0]).notes[0].startswith("lm-eval samples: 1 question with ")
+
+
 def test_a_field_that_only_one_file_has_is_accepted(tmp_path):
     paths = [write_lines(tmp_path / f"{i}.jsonl", [sample(i, [-1.0, -2.0], 1, doc={f"f{i}": i})]) for i in (0, 1)]
     a, b = read_lm_eval(find_sources(paths), EvalOptions(names=("doc.f1",)))

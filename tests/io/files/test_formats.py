@@ -392,4 +392,4 @@ def test_files_named_twice_are_refused(tmp_path, monkeypatch):
         [tmp_path, "a.csv"],
         ["a.csv", "link.csv"],
     ):
-        refused(ValueError, r"(a|link)\.csv: named twice in `paths`.*, so its rows would count twice", twice)
+        refused(ValueError, r"(a|link)\.csv: named twice.*, so its rows would count twice", twice)

@@ -17,6 +17,7 @@ from truthcal.io.evals.json_lines import read_objects
 from truthcal.io.evals.lm_eval_target import Unknown, find_correct
 from truthcal.io.evals.options import EvalOptions, EvalRows, Rule
 from truthcal.io.files.source import Source
+from truthcal.results.text import count
 
 _BOOLS = ("True", "False", True, False)
 _MEANING = (
@@ -222,7 +223,7 @@ def _rows_of_question(question: Question, options: EvalOptions, where: str) -> I
 
 def _notes(questions: list[Question], filters: Counter[str], options: EvalOptions) -> Iterable[str]:
     rule, n_options = options.rule or "softmax", sum(len(question.likelihoods) for question in questions)
-    what = f"{len(questions):,} questions with {n_options:,} options"
+    what = f"{count(len(questions), 'question')} with {count(n_options, 'option')}"
     yield f"lm-eval samples: {what}. Rule {rule}: a question's probabilities are the {_RULES[rule]}. {_MEANING}"
     if options.answers != "top":
         yield (
