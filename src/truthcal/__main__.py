@@ -1,7 +1,5 @@
 """`python -m truthcal` is the command line."""
 
-import sys
+from truthcal.cli.main import run
 
-from truthcal.cli.main import main
-
-sys.exit(main())
+run()

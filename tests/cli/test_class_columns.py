@@ -53,10 +53,19 @@ def test_classes_are_guessed_and_the_guess_is_printed(quick, write, classes):
     assert done.out.startswith("Calibrated as far as 600 rows with 4 classes can tell.")
 
 
-@pytest.mark.parametrize("prefix", ["prob_", "proba_"])
+@pytest.mark.parametrize("prefix", ["prob_", "proba_", "P_", "Prob-"])
 def test_other_known_prefixes_are_guessed(quick, write, classes, prefix):
     columns = {name.replace("p_", prefix): values for name, values in some(classes, "kind", "p_").items()}
     assert f"--proba-prefix {prefix}" in quick("assess", write(**columns), check=0).err
+
+
+def test_a_prefix_may_end_with_a_space(quick, write, classes):
+    columns = {name.replace("p_", "Prob "): values for name, values in some(classes, "kind", "p_").items()}
+    done = quick("assess", write(**columns), check=0)
+    assert "--label kind --proba-prefix 'Prob '\n" in done.err
+    columns["Prob DOG"] = columns.pop("Prob dog")
+    error = quick("assess", write(**columns), check=2).err
+    assert "'kind' holds 'dog', and the column is 'Prob DOG': they differ in case or spaces" in error
 
 
 def test_numbers_are_classes(quick, write, classes):
@@ -215,7 +224,7 @@ def test_a_longer_prefix_takes_its_columns(quick, write, classes):
             "test --proba-prefix p_ --label kind --measure ece",
             "--measure must be 'information_atb' for predictions with",
         ),
-        ("test --proba-prefix p_ --label no", "has no column 'no' (named by `--label`)"),
+        ("test --proba-prefix p_ --label no", "has no column 'no' (named by --label)"),
         ("assess --proba-prefix p_ --label w", "column 'w' has the label "),
     ],
 )

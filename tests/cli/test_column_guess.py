@@ -154,6 +154,7 @@ ASKED = {  # one case a line
     "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} Candidates: none. Name one: --proba COLUMN."),
     "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes (0/1, True/False or two labels)? Candidates: 'label', 'member'. Name one: --label label."),
     "a submission without outcomes": ({"id": IDS, "target": PROBAS}, not_binary("target")),
+    "classes named like limits": ({"y": BITS, "RF high": PROBAS, "RF low": MORE, "weight": MORE}, f"{WHICH} Candidates: 'RF high', 'RF low'. Name one: --proba 'RF high'."),
     "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, f"{WHICH} Candidates: none. Name one: --proba COLUMN. All columns: 'churn', 'target'."),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, not_binary("y_true")),
     "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: 'credit_score', 'x'"),
@@ -300,12 +301,12 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
     [
         (
             {"label": "Won"},
-            r"file\.csv has no column 'Won' \(named by `--label`\); it has 'won', 'prob', 'y'\. Did you mean 'won'\?",
+            r"file\.csv has no column 'Won' \(named by --label\); it has 'won', 'prob', 'y'\. Did you mean 'won'\?",
         ),
-        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by `--proba`\); .* Did you mean 'prob'\?"),
-        ({"weight": "mass"}, r"no column 'mass' \(named by `--weight`\); it has 'won', 'prob', 'y'\.$"),
-        ({"by": ["x"]}, r"no column 'x' \(named by `--by`\)"),
-        ({"key": "x"}, r"no column 'x' \(named by `--key`\)"),
+        ({"proba": ["prbo"]}, r"no column 'prbo' \(named by --proba\); .* Did you mean 'prob'\?"),
+        ({"weight": "mass"}, r"no column 'mass' \(named by --weight\); it has 'won', 'prob', 'y'\.$"),
+        ({"by": ["x"]}, r"no column 'x' \(named by --by\)"),
+        ({"key": "x"}, r"no column 'x' \(named by --key\)"),
         (
             {"label": "won", "proba": ["won"]},
             r"the column 'won' is named twice, by --label and --proba; name another column",

@@ -270,7 +270,7 @@ def test_audit_needs_no_outcomes(quick, write, events):
     path = write("p.csv", score=events["score"][:50])
     want = tc.audit_on(events["score"][:50], ["ece"])
     assert quick("audit", path, "--measure", "ece", check=0).out == f"{want}\n"
-    assert "has no column 'zzz' (named by `--proba`)" in quick("audit", path, "--proba", "zzz", check=2).err
+    assert "has no column 'zzz' (named by --proba)" in quick("audit", path, "--proba", "zzz", check=2).err
 
 
 @pytest.mark.parametrize("command", ["test", "compare", "measures", "audit"])

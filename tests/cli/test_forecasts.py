@@ -93,6 +93,27 @@ def test_void_questions(quick, write, games, word):
     assert (about["rows"], about["dropped"]["missing_outcomes"]) == (288, 12)
 
 
+def test_missing_outcomes_must_not_be_imputed(quick, write, games, tmp_path):
+    """The outcome is the evidence; rows without it are dropped, or wait for it in `watch`."""
+    outcome = ["" if i == 4 else int(y) for i, y in enumerate(games["result"])]
+    path = write(prob=games["prob"], result=outcome, day=["2024-01-01"] * len(outcome))
+    line = (path, "--label", "result", "--proba", "prob")
+    error = quick("assess", *line, check=2).err
+    assert "Drop those rows. To leave out rows without a value and count them, add --missing drop.\n" in error
+    error = quick("watch", *line, "--time", "day", "--window", "week", "--state", tmp_path / "s.tcm", check=2).err
+    assert "Drop those rows. Outcomes that are not known yet: --due names the column" in error
+
+
+@pytest.mark.parametrize("name", ["question_id", "questionId", "Question ID", "QID", "market-id"])
+def test_a_column_of_questions_is_noticed(quick, write, games, name):
+    n = len(games["prob"])
+    path = write(prob=games["prob"], hit=[int(y) for y in games["result"]], **{name: [i // 3 for i in range(n)]})
+    error = quick("assess", path, check=0).err
+    assert f"values of {name!r} are repeated; if rows of one {name!r} share their outcome, add --group " in error
+    if " " in name:
+        assert f"add --group '{name}', or use one forecast of each: --question '{name}' --time" in error
+
+
 def test_missing_probabilities(quick, write, games):
     path = write(
         prob=["" if i < 2 else p for i, p in enumerate(games["prob"])], result=[int(y) for y in games["result"]]
@@ -174,7 +195,7 @@ def test_repeated_questions_are_noticed(quick, questions):
             (*CHOICE, "--horizon", "60d"),
             "no question has a forecast at least 60d before 'close'; use a shorter --horizon",
         ),
-        ((*CHOICE[:5], "nope", "--horizon", "7d"), "has no column 'nope' (named by `--close`)"),
+        ((*CHOICE[:5], "nope", "--horizon", "7d"), "has no column 'nope' (named by --close)"),
         ((*CHOICE, "--horizon", "7d", "--window", "week"), "--window cannot be combined with --horizon"),
     ],
 )

@@ -107,6 +107,43 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, status, words):
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["--nonsense"], 2), (["--version"], 0), (["assess", "none.csv"], 2)]
+)
+def test_the_process_ends_at_once_although_a_thread_runs(arguments, status):
+    """The shutdown of the interpreter would wait for this thread, and abort threads of C++ that need the GIL."""
+    code = (
+        "import atexit, sys, threading, time; atexit.register(print, 'removed'); "
+        "threading.Thread(target=time.sleep, args=(100,)).start(); "
+        f"sys.argv = ['truthcal', *{arguments}]; from truthcal.cli.main import run; run()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == status, done.stderr
+    assert done.stdout.endswith("removed\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_help_that_cannot_be_written_is_no_success():
+    with open("/dev/full", "w") as full:
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run([*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, env=env, check=False)
+    assert done.returncode == 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("assess f.csv --lable y", "--lable y; did you mean --label? (see truthcal assess --help)"),
+        ("assess f.csv --lable=y", "--lable=y; did you mean --label? (see truthcal assess --help)"),
+        ("compare f.csv --wieght w", "--wieght w; did you mean --weight? (see truthcal compare --help)"),
+        ("assess f.csv --nonsense", "--nonsense (see truthcal assess --help)"),
+        ("--versoin assess f.csv", "--versoin; did you mean --version? (see truthcal --help)"),
+    ],
+)
+def test_an_unknown_option_is_told_with_the_most_similar_one(quick, arguments, message):
+    assert f": unrecognized arguments: {message}\n" in quick(*arguments.split(), check=2).err
+
+
 def test_errors_are_one_line_and_debug_shows_more(quick, process, tmp_path):
     done = process("assess", "nowhere.csv", check=2)
     assert done.err == "truthcal: nowhere.csv: no such file.\n"

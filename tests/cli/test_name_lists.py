@@ -40,7 +40,7 @@ def test_column_with_a_comma_in_its_name(quick, tmp_path, events):
 
 
 def test_unknown_part_is_named(quick, data):
-    assert "has no column 'sur' (named by `--proba`)" in quick("assess", data, "--proba", "score,sur", check=2).err
+    assert "has no column 'sur' (named by --proba)" in quick("assess", data, "--proba", "score,sur", check=2).err
     assert "there is no measure 'at'" in quick("measures", data, "--measure", "ece,at", check=2).err
 
 
@@ -84,3 +84,10 @@ def test_evaluation_files(quick, tmp_path):
     (tmp_path / "e.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     content = valid(quick("assess", "e.jsonl", "--by", "topic,level", "--json", check=0).out)
     assert content["models"][0]["segments"]["by"] == ["topic", "level"]
+
+
+def test_a_column_that_the_second_file_lacks_is_named_by_its_flag(quick, write):
+    first = write("a.csv", p=[0.4, 0.1], y=[1, 0], w=[1, 1])
+    second = write("b.csv", p=[0.4, 0.1], y=[1, 0])
+    error = quick("measures", first, second, "--proba", "p", "--label", "y", "--weight", "w", check=2).err
+    assert "b.csv has no column 'w' (named by --weight); it has 'p', 'y'." in error

@@ -32,6 +32,27 @@ def test_assess_prints_the_assessment_over_time(quick, file, rows):
     assert want.to_markdown() in markdown
 
 
+def test_the_newest_windows_are_shown_or_all(quick, file, rows):
+    y, p, date = rows
+    line = ["assess", file, "--time", "date", "--window", "day"]
+    whole = tc.assess_over_time(y, p, date, window="day")
+    assert "\n... and 20 earlier windows\n" in str(whole)
+    first, newest = "2024-01-01", "2024-02-29"
+    for extra in ((), ("--markdown",)):
+        out = quick(*line, *extra, check=0).out
+        assert "... and 20 earlier windows (--all shows them)\n" in out
+        assert newest in out
+        assert first not in out
+        out = quick(*line, *extra, "--all", check=0).out
+        assert newest in out
+        assert first in out
+        assert "earlier window" not in out
+    done = quick("assess", file, "--all", check=2)
+    assert "--all is for segments, and there are none; name their column with --by; windows of time need" in done.err
+    done = quick(*line, "--sort", "name", check=2)
+    assert "--sort is for segments, and there are none; name their column with --by." in done.err
+
+
 def test_json(quick, file, rows):
     y, p, date = rows
     want = tc.assess_over_time(y, p, date)
@@ -70,7 +91,7 @@ def test_report(quick, file, tmp_path):
         (["--window", "week"], "--window needs the column of times; name it with --time."),
         (["--time-unit", "s"], "--time-unit needs the column of times; name it with --time."),
         (["--time", "date", "--window", "5m"], "--window must be 'day', 'week', 'month'"),
-        (["--time", "datum"], "has no column 'datum' (named by `--time`)"),
+        (["--time", "datum"], "has no column 'datum' (named by --time)"),
         (["--time", "region"], "column 'region' must contain dates, times"),
         (["--time", "date", "--window", "year"], "--window puts all rows into one window (of year)"),
         (["--time", "date", "--window", "1 row"], "the limit is 1,000. Use longer windows, for example --window week."),

@@ -125,6 +125,15 @@ def test_wrong_usage(quick, train, table, tmp_path, monkeypatch, line, message):
     assert not (tmp_path / "x.csv").exists()
 
 
+def test_missing_scores_are_left_empty_and_counted(quick, train, tmp_path):
+    quick("recalibrate", train, "-o", tmp_path / "fix.json")
+    (tmp_path / "new.csv").write_text("score,id\n0.5,1\n,2\n")
+    line = ("recalibrate", "--apply", tmp_path / "fix.json", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    done = quick(*line, check=0)
+    assert "1 of 2 rows has no 'score'; 'score_recalibrated' is empty there\n" in done.err
+    assert (tmp_path / "out.csv").read_text().endswith("\n,2,\n")
+
+
 def test_bad_rows_leave_no_file(quick, train, tmp_path):
     quick("recalibrate", train, "-o", tmp_path / "fix.json")
     (tmp_path / "new.csv").write_text("score\n0.5\n12\n")

@@ -157,7 +157,8 @@ def test_plot_of_the_worst_class(quick, tmp_path):
 def test_sort_and_all(quick, write, events):
     write("many.csv", hit=events["hit"], p=events["sure"], k=[i % 25 for i in range(900)])
     line = ["assess", "many.csv", "--by", "k"]
-    assert "... and 5 more" in quick(*line, check=0).out
+    assert "... and 5 more (--all shows them)\n" in quick(*line, check=0).out
+    assert "... and 5 more (--all shows them)\n" in quick(*line, "--markdown", check=0).out
     names = [
         row.split()[0]
         for row in quick(*line, "--all", "--sort", "name", check=0).out.split("\n")
@@ -177,7 +178,7 @@ def test_sort_and_all(quick, write, events):
 def test_sort_and_all_need_segments(quick, data):
     for flag in (["--sort", "error"], ["--all"]):
         done = quick("assess", data, "--proba", "score", "--label", "hit", *flag, check=2)
-        assert f"{flag[0]} is for segments, and there are none; name their column with --by." in done.err
+        assert f"{flag[0]} is for segments, and there are none; name their column with --by" in done.err
 
 
 def test_all_classes(quick, tmp_path):

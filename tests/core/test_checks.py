@@ -189,7 +189,12 @@ REFUSED = {
     "polars null": (pl.Series([0, None, 1, 1]), P, ValueError, r"`y_true` has a missing value .* at row 1"),
     "arrow null": (Y, pa.array([0.1, 0.2, None, 0.4]), ValueError, r"`y_proba` has a missing value .* at row 2"),
     "masked": (Y, np.ma.array(P, mask=[0, 0, 0, 1]), ValueError, r"`y_proba` has a missing value \(masked\) at row 3"),
-    "nan label": ([0, nan, 1, 0], P, ValueError, r"`y_true` has a missing value \(nan\) at row 1 \(1 of 4 rows\)"),
+    "nan label": (
+        [0, nan, 1, 0],
+        P,
+        ValueError,
+        r"`y_true` has a missing value \(nan\) at row 1 \(1 of 4 rows\)\. Drop those rows\.$",
+    ),
     "inf": (
         Y,
         [0.1, inf, 0.2, 0.3],

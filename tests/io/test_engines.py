@@ -102,7 +102,7 @@ NAN, INF = math.nan, math.inf
 
 BAD_ROWS = {
     ("p", "[None, NAN]"): ([None, NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or impute the values."),
-    ("y", "[None, NAN]"): ([None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or impute the values."),
+    ("y", "[None, NAN]"): ([None, NAN], "`y` (y_true) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows."),
     ("w", "[None, NAN]"): ([None, NAN], "`w` (sample_weight) has a missing value (null or nan) in the frame (2 of {} rows). Drop those rows, or impute the values."),
     ("p", "[NAN]"): ([NAN], "`p` (y_proba) has a missing value (null or nan) in the frame (1 of {} rows). Drop those rows, or impute the values."),
     ("p", "[INF, NAN]"): ([INF, NAN], "`p` (y_proba) must contain finite numbers; found inf in the frame (2 of {} rows); null and nan are counted too. Drop or correct those rows; apply the sigmoid to log-odds first."),

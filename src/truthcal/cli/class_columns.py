@@ -1,6 +1,7 @@
 """Columns of many classes: named by a prefix or one by one, or guessed from labels that are part of column names."""
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
@@ -15,8 +16,8 @@ from truthcal.io.files.class_rows import ClassColumns, label_code, label_codes
 from truthcal.io.files.preview import Column, Preview
 
 COMMANDS = ("assess", "test", "compare", "report", "check")
-# Prefixes that are guessed. The last one names columns that are called as the labels themselves.
-PREFIXES = ("proba_", "prob_", "p_")
+# Prefixes that are guessed, with any case and separator: proba_, prob_, p_, "Prob ".
+_PREFIX = re.compile(r"(?:probability|proba|prob|p)[_ .:-]+", re.IGNORECASE)
 FEWEST = 3  # columns of classes that are not named by a prefix
 _ONE_EVENT = "For one class against the rest, add a 0/1 column and pass it with --label, and its column with --proba."
 
@@ -44,6 +45,12 @@ def find_class_columns(request: Request, preview: Preview) -> ClassColumns | Non
     for message in guess_messages(guessed, [], weights):
         print_message(request, message)
     return ClassColumns(label, labels, models, request.weight, request.group)
+
+
+def known_prefixes(columns: Sequence[Column]) -> list[str]:
+    """Return the prefixes in the names of these columns that may be those of classes, the longest first."""
+    found = dict.fromkeys(prefix[0] for column in columns if (prefix := _PREFIX.match(column.name)))
+    return sorted(found, key=len, reverse=True)
 
 
 def describe_classes(request: Request, columns: ClassColumns) -> dict[str, Any]:
@@ -154,10 +161,11 @@ def _guess_prefixes(request: Request, columns: Sequence[Column], where: str) -> 
     columns.
     """
     if request.proba:
-        prefix = next(x for x in (*PREFIXES, "") if all(name.startswith(x) and name != x for name in request.proba))
+        prefixes = known_prefixes(columns)
+        prefix = next(x for x in (*prefixes, "") if all(name.startswith(x) and name != x for name in request.proba))
         return [prefix] if _are_classes(request, prefix, columns, where) else []
     prefixes = []
-    for prefix in PREFIXES:
+    for prefix in known_prefixes(columns):
         fitting = [c for c in columns if c.name.startswith(prefix) and c.name != prefix and not c.in_path]
         labels = [c.name.removeprefix(prefix) for c in fitting]
         if len(fitting) >= FEWEST and _add_up_to_one(fitting) and _labels_among(request, columns, fitting, labels):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from truthcal.cli.class_columns import COMMANDS, FEWEST, PREFIXES
+from truthcal.cli.class_columns import COMMANDS, FEWEST, known_prefixes
 from truthcal.cli.column_guess import is_outcome_name
 from truthcal.cli.named_columns import flagged, where_not
 from truthcal.cli.request import Request
@@ -17,7 +17,7 @@ def explain_classes(request: Request, columns: Sequence[Column], where: str) -> 
     """Explain what is wrong with columns that look like those of many classes; "" if none do."""
     if request.command not in COMMANDS or request.proba or request.proba_prefix:
         return ""
-    for prefix in PREFIXES:
+    for prefix in known_prefixes(columns):
         fitting = [c for c in columns if c.name.startswith(prefix) and c.name != prefix and c.kind == "number"]
         others = [c for c in columns if c not in fitting and not c.in_path]
         if len(fitting) < FEWEST:

@@ -132,7 +132,7 @@ def guess(
     if not proba and not (questions and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
-            questions.append(_ask_which("--proba", probas, where, several))
+            questions.append(_ask_which("--proba", probas or _other_candidates(free, event), where, several))
         elif _is_doubtful(probas[0], event, in_file):
             questions.append(_ask_whether(probas[0], event, where))
     if questions:
@@ -204,6 +204,12 @@ def _proba_candidates(columns: list[Column], event: _Event) -> list[Column]:
         return candidates
     fitting = [c for c in candidates if _is_about(c.name, event)]  # such as ``prob_1`` of ``prob_0`` and ``prob_1``
     return fitting if len(fitting) == 1 else candidates
+
+
+def _other_candidates(columns: list[Column], event: _Event) -> list[Column]:
+    """Return columns in [0, 1] to offer if none was guessed: ``RF high`` may be no upper limit, but a model's class."""
+    others = [c for c in columns if _content(c) == "unit" and c != event.column]
+    return [c for c in others if _has(c.name, _STATISTIC - _WEIGHT) and not _has(c.name, _OUTCOME | _GROUP | _WEIGHT)]
 
 
 def _guess_event(column: Column, typed: str | None, where: str) -> _Event:

@@ -23,6 +23,7 @@ _WAYS_OUT = {
     "fractional": "To leave out rows with fractional outcomes (ties, partial resolution) and count them, add "
     "--fractional drop; `truthcal measures` accepts them.",
 }
+_NOT_DUE = "Outcomes that are not known yet: --due names the column with the time at which they are."
 # Characters of a text that are shown before the place of an error in it, and after.
 _POINTED = 60
 _FIELDS = {field.name for field in dataclasses.fields(Request)}
@@ -39,10 +40,15 @@ def error_text(error: BaseException, command: str = "") -> str:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
     text = str(error)
     parts = vars(error)
+    if "around_role" in parts:  # built by core.frame_columns.require_columns
+        start, role, end = parts["around_role"]
+        text = f"{start}{role if role.startswith('--') else _flag(role)}{end}"
     if "parameter" in parts:  # built by core.checks.invalid
         name, *values = parts["fix"] or ("",)
         fix = " ".join([_flag(name), *(shlex.quote(str(value)) for value in values)])
         text = f"{parts['subject'] or _flag(parts['parameter'])} {parts['problem']}{f' {fix}.' if name else ''}"
+    if command == "watch" and (parts.get("cause"), parts.get("parameter")) == ("missing", "y_true"):
+        text = f"{text} {_NOT_DUE}"
     if command not in _WITHOUT_WAYS_OUT and parts.get("cause") in _WAYS_OUT:
         text = f"{text} {_WAYS_OUT[parts['cause']]}"
     return " ".join(text.split()) or type(error).__name__

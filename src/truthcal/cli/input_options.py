@@ -1,5 +1,6 @@
 """Options about the input: formats of evaluation files, rows to leave out, and one forecast per question."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,23 +17,13 @@ from truthcal.io.files.row_filter import RowFilter
 from truthcal.io.files.source import Source
 from truthcal.io.files.where import Where
 from truthcal.io.files.where_rows import require_where_columns, rows_where
+from truthcal.results.text import count, plural
 
 # Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
 _GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
 _FRACTIONAL = ("measures", "sketch")
-# Names of columns, in lower case, that identify a question which several rows may answer.
-_QUESTIONS = (
-    "question",
-    "question_id",
-    "questionid",
-    "qid",
-    "doc_id",
-    "market_id",
-    "event_id",
-    "match_id",
-    "game_id",
-    "prompt_id",
-)
+# Names of columns that identify a question which several rows may answer, in lower case without punctuation.
+_QUESTIONS = ("question", "questionid", "qid", "docid", "marketid", "eventid", "matchid", "gameid", "promptid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +110,11 @@ def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> R
     name, n = "doc_id" if prepared.format == "lm-eval" else repr(column), len(set(questions))
     if n < FEWEST_GROUPS and request.command != "sketch":
         top = "; or use --answers top, one row per question" if prepared.format == "lm-eval" else ""
-        problem = f"{prepared.sources[0]}: several rows answer the same question, and there are only {n} questions"
+        are = plural(n, "there is", "there are")
+        problem = f"{prepared.sources[0]}: several rows answer the same question, and {are} only {count(n, 'question')}"
         cure = f"At least {FEWEST_GROUPS} are needed for a verdict: collect more{top}. `truthcal measures` needs none."
         raise ValueError(f"{problem}. {cure}")
-    rows = f"{len(questions):,} rows of {n:,} questions"
+    rows = f"{count(len(questions), 'row')} of {count(n, 'question')}"
     print_message(request, f"rows are grouped by {name}: {rows}, as if you had typed: --group {column}")
     return replace(request, group=column)
 
@@ -175,9 +167,9 @@ def _filter_notes(request: Request, row_filter: RowFilter) -> list[str]:
     """Say in words which rows a filter has left out."""
     n, notes = row_filter.n_rows if row_filter.chosen is None else int(row_filter.chosen.sum()), []
     counts = {"outcome": row_filter.n_missing_outcomes, "probability": row_filter.n_missing_probabilities}
-    for what, count in counts.items():
-        if count:
-            notes.append(f"{_share(count, n)} have no {what} (missing or void) and are left out (--missing drop).")
+    for what, left_out in counts.items():
+        if left_out:
+            notes.append(f"{_share(left_out, n)} have no {what} (missing or void) and are left out (--missing drop).")
     if row_filter.n_fractional and row_filter.fractional == "drop":
         notes.append(
             f"{_share(row_filter.n_fractional, n)} have a fractional outcome and are left out (--fractional drop)."
@@ -203,8 +195,14 @@ def warn_of_repeated_questions(request: Request, columns: Sequence[Column]) -> N
         return
     used = {*request.by, request.key, request.time, request.label, *request.proba}
     for column in columns:
-        if column.name.casefold() in _QUESTIONS and column.repeats and column.many and column.name not in used:
+        if _is_question_name(column.name) and column.repeats and column.many and column.name not in used:
             problem = f"values of {column.name!r} are repeated; if rows of one {column.name!r} share their outcome"
-            one = f"--question {column.name} --time ... --close ... --horizon 7d"
-            print_message(request, f"{problem}, add --group {column.name}, or use one forecast of each: {one}")
+            one = f"{flagged('--question', column.name)} --time ... --close ... --horizon 7d"
+            group = flagged("--group", column.name)
+            print_message(request, f"{problem}, add {group}, or use one forecast of each: {one}")
             return
+
+
+def _is_question_name(name: str) -> bool:
+    """Tell whether a name is a known one of questions: also ``Question ID`` and ``question-id``."""
+    return re.sub(r"[\W_]+", "", name).casefold() in _QUESTIONS

@@ -4,6 +4,7 @@ Results go to stdout, messages to stderr. Exit status: 0 done (`check`: pass), 1
 data, 3 `check` has too little data to tell, 130 interrupted, 141 the reader of stdout is gone, 143 terminated.
 """
 
+import atexit
 import difflib
 import importlib
 import io
@@ -23,11 +24,32 @@ from truthcal.cli.output import announce_compiling, discard_output, print_error,
 from truthcal.cli.parser import build_parser, parse_arguments
 from truthcal.cli.request import Request
 
-_WRONG, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
+_WRONG, _UNWRITTEN, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 120, 130, 141, 143
+
+
+def run() -> NoReturn:
+    """Run the command line and end the process: the entry point of the program.
+
+    The interpreter is not shut down. Threads of pyarrow that read ahead of an error may still need the GIL, to call the
+    Python file they read or to release it. While the interpreter shuts down, Python ends such a thread within a C++
+    destructor, which aborts the process: "terminate called without an active exception", exit status 134 (2 of 49 runs
+    on a busy machine). The functions of `atexit` are called, so that temporary files are removed.
+    """
+    try:
+        status = main()
+    except SystemExit as end:  # help, wrong usage, SIGTERM
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    atexit._run_exitfuncs()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            status = status or _UNWRITTEN
+    os._exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: the entry point. Returns the exit status."""
+    """Run the command line and return the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     # Matrices are small: threads of BLAS do not make them faster, and take a hundred times as long on a busy machine.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

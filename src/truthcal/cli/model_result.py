@@ -11,7 +11,10 @@ from truthcal.inference.over_time import assess_windows
 from truthcal.io.files.load import Loaded
 from truthcal.results.assessment import word_parts
 from truthcal.results.column_width import wrap_lines
+from truthcal.results.over_time import SHOWN as WINDOWS_SHOWN
 from truthcal.results.segments import SHOWN
+
+_SHOW_ALL = "--all shows them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class ModelResult:
     over_time: tc.TimeAssessment | None = None
     classes: tc.SegmentTable | None = None
     plot: str = ""
-    limit: int | None = SHOWN  # segments to print; None for all
+    all: bool = False  # print all segments and windows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -50,8 +53,9 @@ class ModelResult:
             line = f"  {'certified':<15} ATB is {self.certified} (computed from a sketch)"
             parts[0] += f"\n{wrap_lines(line, width, '  ')}"
         parts += [self.plot] if self.plot else []
-        parts += word_parts(self.segments, None, limit=self.limit, width=width)
-        parts += word_parts(self.classes, self.over_time, limit=self.limit, width=width)
+        options: dict[str, Any] = {"whole": self.all, "hint": _SHOW_ALL, "width": width}
+        parts += word_parts(self.segments, None, **options)
+        parts += word_parts(self.classes, self.over_time, **options)
         return "\n\n".join(parts)
 
     def to_markdown(self) -> str:
@@ -59,9 +63,11 @@ class ModelResult:
         parts = [self.assessment.to_markdown()]
         if self.certified is not None:
             parts.append(f"ATB is {self.certified} (from a sketch).")
-        parts += [table.to_markdown(self.limit) for table in (self.segments, self.classes) if table is not None]
+        limit, windows = (None, None) if self.all else (SHOWN, WINDOWS_SHOWN)
+        tables = [table for table in (self.segments, self.classes) if table is not None]
+        parts += [table._page(limit, _SHOW_ALL).markdown() for table in tables]
         if self.over_time is not None:
-            parts.append(self.over_time.to_markdown())
+            parts.append(self.over_time._page(windows, _SHOW_ALL).markdown())
         return "\n\n".join(parts)
 
 
@@ -94,8 +100,7 @@ def arrange_result(request: Request, result: ModelResult, *, several: bool = Fal
     asked, table = request.sort is not None or request.all, result.segments
     classes = result.assessment.classes if isinstance(result.assessment, tc.MulticlassAssessment) and asked else None
     if asked and table is None and classes is None:
-        flag = "--sort" if request.sort is not None else "--all"
-        raise ValueError(f"{flag} is for segments, and there are none; name their column with --by.")
+        _refuse_without_parts(request, windows=result.over_time is not None)
     if request.sort is not None:
         table, classes = (None if x is None else x.sort_by(request.sort) for x in (table, classes))
     plot = ""
@@ -103,8 +108,18 @@ def arrange_result(request: Request, result: ModelResult, *, several: bool = Fal
         from truthcal.cli.terminal_plot import terminal_plot
 
         plot = terminal_plot(result.assessment, result.name if several else "")
-    limit = None if request.all else result.limit
-    return replace(result, segments=table, classes=classes, plot=plot, limit=limit)
+    return replace(result, segments=table, classes=classes, plot=plot, all=request.all)
+
+
+def _refuse_without_parts(request: Request, *, windows: bool) -> None:
+    """Reject --sort without segments, and --all without segments and windows."""
+    if windows and request.sort is None:
+        return
+    flag = "--sort" if request.sort is not None else "--all"
+    fix = "name their column with --by"
+    if flag == "--all" and request.command == "assess":
+        fix += "; windows of time need --time"
+    raise ValueError(f"{flag} is for segments, and there are none; {fix}.")
 
 
 def rows_or_sketch(loaded: Loaded) -> tuple[tuple[Any, ...], Any]:

@@ -96,13 +96,13 @@ _OPTIONS = {
     "key": _column_flag("--key", "column on which to join two files"),
     "time": _column_flag("--time", "times: assess windows of time, and test whether calibration changes"),
     "window": _option(
-        "windows for --time: day, week, month, 7d, 12h, or '1000 rows' (default: 10 to 30 windows)",
+        "windows for --time: day, week, month, quarter, year, 7d, 12h, or '1000 rows' (default: 10 to 30 windows)",
         "--window",
         metavar="SPEC",
     ),
     "watch-time": _column_flag("--time", "times of the predictions"),
     "watch-window": _option(
-        "windows: day, week, month, 7d, 12h, or '1000 rows'", "--window", metavar="SPEC", required=True
+        "windows: day, week, month, quarter, year, 7d, 12h, or '1000 rows'", "--window", metavar="SPEC", required=True
     ),
     "due": _column_flag(
         "--due", "times at which outcomes are due; rows are scored then, and may lack an outcome before"
@@ -190,7 +190,7 @@ _OPTIONS = {
         "--sort",
         choices=("p", "error", "bias", "rows", "name"),
     ),
-    "all": _option("print all segments (--by), or all of many classes", "--all", action="store_true"),
+    "all": _option("print all segments (--by), windows (--time) or classes", "--all", action="store_true"),
     "plot": _option("also print the reliability diagram, in text", "--plot", action="store_true"),
     "verbose": _option(
         "also print the assessment, with all numbers, and the segments", "-v", "--verbose", action="store_true"

@@ -1,6 +1,7 @@
 """The parser: arguments of every command, with their help and examples. Imports nothing heavy, so that help is fast."""
 
 import argparse
+import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -10,12 +11,27 @@ from truthcal.cli.name_lists import split_names
 from truthcal.cli.options import add_options
 from truthcal.cli.request import Request
 
+_SIMILAR = 0.7  # of difflib: --lable and --label have 0.86, --proba-prefix and --proba 0.67
+
 
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one line that names the help."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse unknown arguments here, where the options of the command are known; argparse would do it above."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggestion(unknown)}")
+        return known, unknown
+
+    def _suggestion(self, unknown: Sequence[str]) -> str:
+        """Suggest the option most similar to the first unknown one; "" if there is none."""
+        flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+        close = difflib.get_close_matches(flag, self._option_string_actions, n=1, cutoff=_SIMILAR)
+        return f"; did you mean {close[0]}?" if close else ""
 
 
 def parse_arguments(line: Sequence[str]) -> Request:

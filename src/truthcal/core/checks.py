@@ -27,6 +27,8 @@ WIDEST_WEIGHT = 1e-90
 # Text labels that probably are the positive one.
 _POSITIVE_WORDS = ("1", "true", "t", "yes", "y", "positive", "pos")
 _PASS_NUMBERS = "Pass numbers."
+# Parameters that hold outcomes, here and for torch.
+_OUTCOMES = ("y_true", "y", "target")
 
 
 def invalid(
@@ -291,8 +293,9 @@ def cure_outside_unit(low: float, high: float) -> str:
 def refuse_missing_values(
     missing: NDArray[np.bool_], name: str, what: str, cure: str = "Drop those rows, or impute the values."
 ) -> None:
-    """Reject a column with missing values, described by `what`."""
+    """Reject a column with missing values, described by `what`. Outcomes must not be imputed: they are the evidence."""
     if missing.any():
+        cure = "Drop those rows." if name in _OUTCOMES else cure
         raise invalid(name, f"has a missing value ({what}) {row_of_first(missing)}. {cure}")
 
 

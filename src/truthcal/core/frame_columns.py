@@ -241,7 +241,10 @@ def require_columns(named: Iterable[tuple[str, Any]], available: Iterable[Any], 
         if name not in counts:
             close = closest_name(name, columns)
             suggestion = f" Did you mean {shown(close)}?" if close != "" else ""
-            problem = f"{where} has no column {name!r} (named by `{role}`); it has {list_shown(columns)}."
-            raise ValueError(f"{problem}{suggestion}")
+            by = role if role.startswith("--") else f"`{role}`"
+            start, end = f"{where} has no column {name!r} (named by ", f"); it has {list_shown(columns)}.{suggestion}"
+            error = ValueError(f"{start}{by}{end}")
+            error.__dict__["around_role"] = start, role, end  # so that the command line can name its flag
+            raise error
         if counts[name] > 1:
             raise ValueError(f"{where} has {counts[name]} columns named {name!r}; rename all but one.")

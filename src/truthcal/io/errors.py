@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,16 +18,26 @@ from truthcal.io.void_words import first_void_word
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Rows with the same code: their number, their smallest and largest value, and the first row if known."""
+    """Rows with the same code: their number, their smallest and largest value; if known, the first row and its value.
+
+    The row is counted from 0 in its file.
+    """
 
     n: int = 0
     low: float = math.nan
     high: float = math.nan
     row: float = math.nan
+    value: float = math.nan
 
     def __add__(self, other: "BadRows") -> "BadRows":
-        low, row = (float(np.fmin(getattr(self, name), getattr(other, name))) for name in ("low", "row"))
-        return BadRows(self.n + other.n, low, float(np.fmax(self.high, other.high)), row)
+        low, high = float(np.fmin(self.low, other.low)), float(np.fmax(self.high, other.high))
+        first = other if math.isnan(self.row) or other.row < self.row else self
+        return BadRows(self.n + other.n, low, high, first.row, first.value)
+
+    @property
+    def example(self) -> float:
+        """The value in the first row; one of the extremes if it is unknown."""
+        return self.value if not math.isnan(self.row) else self.high if self.high > 1 else self.low
 
     def place(self, total: int, where: str) -> str:
         """Return the first row, counted from 0, if it is known, and how many there are."""
@@ -57,20 +67,22 @@ def refuse_bad_rows(bad_rows: Mapping[int, BadRows], total: int, roles: ColumnRo
             continue
         rows, column = bad_rows[rule.code], getattr(roles, rule.role)
         if rule.check in ("missing", "nonfinite"):  # engines disagree on whether nan is null: count both
-            both = [bad_rows.get(code_of(rule.role, check), BadRows()) for check in ("missing", "nonfinite")]
-            rows = both[0] + both[1]
+            missing, nonfinite = (bad_rows.get(code_of(rule.role, c), BadRows()) for c in ("missing", "nonfinite"))
+            rows = missing + nonfinite
+            if not math.isnan(nonfinite.row):  # the message names the infinite value, so it needs its row
+                rows = replace(rows, row=nonfinite.row, value=nonfinite.value)
         _raise_row_error(rule, rows, column_and_role(column, rule.role), rows.place(total, where))
 
 
 def _raise_row_error(rule: RowRule, rows: BadRows, name: str, place: str) -> NoReturn:
-    value, fix = rows.high if rows.high > 1 else rows.low, ""
+    value, fix = rows.example, ""
     if rule.check == "extreme":
         refuse_weights_between(rows.low, rows.high, name)
     if rule.check in ("missing", "nonfinite"):
-        value = next((x for x in (rows.low, rows.high) if math.isinf(x)), math.nan)
+        value = next((x for x in (rows.value, rows.low, rows.high) if math.isinf(x)), math.nan)
         kind = "nonfinite" if math.isinf(value) else "missing"
         rule = next(other for other in ROW_RULES if (other.role, other.check) == (rule.role, kind))
-    elif rule.check == "negative":
+    elif rule.check == "negative" and math.isnan(rows.row):
         value = rows.low
     elif rule.role == "y_proba":
         fix = cure_outside_unit(rows.low, rows.high)

@@ -23,11 +23,13 @@ class RowRule:
     code: int
     role: str  # of the column: "y_true", "y_proba" or "sample_weight"
     check: Check
-    # Follows the column's name; has the fields value (the worst one), place and fix. "" if `core.checks` has the error.
+    # Follows the column's name; has the fields value (that of the first such row, or the worst one), place and fix.
+    # "" if `core.checks` has the error.
     message: str = ""
 
 
-_MISSING = "has a missing value (null or nan) {place}. Drop those rows, or impute the values."
+_NO_VALUE = "has a missing value (null or nan) {place}. Drop those rows."  # an imputed outcome is no evidence
+_MISSING = f"{_NO_VALUE.removesuffix('.')}, or impute the values."
 _NONFINITE = (
     "must contain finite numbers; found {value!r} {place}; null and nan are counted too. Drop or correct those rows; "
     "apply the sigmoid to log-odds first."
@@ -42,7 +44,7 @@ _NEGATIVE = "must not be negative; found {value!r} {place}. Drop or correct thes
 ZERO_WEIGHT = -1  # the only code that is not an error
 # In this order: a row has the code of the first rule that applies. Codes of one role are consecutive.
 ROW_RULES = (
-    RowRule(-2, "y_true", "missing", _MISSING),
+    RowRule(-2, "y_true", "missing", _NO_VALUE),
     RowRule(-3, "y_true", "nonfinite", _NONFINITE),
     RowRule(-4, "y_true", "outside_unit", _NO_OUTCOME),
     RowRule(-5, "y_proba", "missing", _MISSING),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from truthcal.results.base import Evidence, PageResult, Plotted, evidence_page, one_row
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.measures import ScoreDecomposition
+from truthcal.results.over_time import SHOWN as WINDOWS_SHOWN
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.power import DetectableError
 from truthcal.results.segments import SHOWN, SegmentTable
@@ -196,10 +197,15 @@ def word_parts(
     segments: SegmentTable | None,
     over_time: TimeAssessment | None,
     *,
-    limit: int | None = SHOWN,
+    whole: bool = False,
+    hint: str = "",
     width: int | None = None,
 ) -> list[str]:
-    """Format the assessments of parts of the rows, as text below that of all rows."""
-    pages = [] if segments is None else [(f"By {', '.join(segments.by)}", segments._page(limit))]
-    pages += [] if over_time is None else [("Over time", over_time._page())]
+    """Format the assessments of parts of the rows, as text below that of all rows.
+
+    With `whole`, all segments and windows are listed; else `hint` says how to see those that are left out.
+    """
+    limits = (None, None) if whole else (SHOWN, WINDOWS_SHOWN)
+    pages = [] if segments is None else [(f"By {', '.join(segments.by)}", segments._page(limits[0], hint))]
+    pages += [] if over_time is None else [("Over time", over_time._page(limits[1], hint))]
     return [replace(page, heading=f"{name}: {page.heading}").text(width) for name, page in pages]

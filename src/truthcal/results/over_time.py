@@ -19,11 +19,12 @@ from truthcal.results.text import (
     number,
     p_value,
     percent,
+    plural,
     upper_limit,
 )
 
 # Windows that `str` shows.
-_SHOWN = 40
+SHOWN = 40
 # Column of `TimeAssessment.table` -> attribute of a window.
 _FIELDS = {name: name for name in ("start", "n", "mean_proba", "mean_true")}
 _FIELDS |= {"bias": "bias.estimate", "bias_low": "bias.low", "bias_high": "bias.high"}
@@ -173,11 +174,22 @@ class TimeAssessment(Plotted, RowOrderNote, PageResult):
         """
         return {name: [attrgetter(path)(window) for window in self.windows] for name, path in _FIELDS.items()}
 
-    def _page(self) -> Page:
-        unit = self.unit
-        rows = [window.cells(unit=unit) for window in self.windows[:_SHOWN]]
+    def to_text(self, width: int | None = None, limit: int | None = SHOWN) -> str:
+        """Return the printed text: the newest `limit` windows (None: all), in lines of at most `width` characters."""
+        return self._page(limit).text(width)
+
+    def to_markdown(self, limit: int | None = SHOWN) -> str:
+        """Return heading and table in Markdown, with the newest `limit` windows (None: all)."""
+        return self._page(limit).markdown()
+
+    def _page(self, limit: int | None = SHOWN, hint: str = "") -> Page:
+        """Lay out the newest windows: those show what happens now. `hint` says how to see the others."""
+        unit, total = self.unit, len(self.windows)
+        limit = total if limit is None else limit
+        rows = [window.cells(unit=unit) for window in self.windows[max(total - limit, 0) :]]
         header = [self.window, "rows", f"bias{unit.per}", f"error{unit.per}"]
         level = percent(self.confidence_level)
-        note = f"Intervals hold for all {count(len(self.windows), 'window')} at once with about {level} confidence."
-        notes = [*more_rows(len(self.windows), _SHOWN), note]
+        note = f"Intervals hold for all {count(total, 'window')} at once with about {level} confidence."
+        earlier = plural(max(total - limit, 0), "earlier window")
+        notes = [*more_rows(total, limit, earlier, hint=hint), note]
         return Page(self.verdict, Table(header, rows, right=[1]), notes, self._row_order_warnings())

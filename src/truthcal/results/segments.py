@@ -293,7 +293,7 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
         """Return heading and table in Markdown, with at most `limit` segments (None: all)."""
         return self._page(limit).markdown()
 
-    def _page(self, limit: int | None = SHOWN) -> Page:
+    def _page(self, limit: int | None = SHOWN, hint: str = "") -> Page:
         unit, limit = self.unit, len(self) if limit is None else limit
         rows = [segment.cells(unit=unit) for segment in self.segments[:limit]]
         header = [name + unit.per * (name in ("bias", "error")) for name in _HEADER]
@@ -301,4 +301,4 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
             header.insert(2, "predicted/observed")
         right, optional = [1, len(header) - 2, len(header) - 1], [len(header) - 2, len(header) - 4]
         table = Table([", ".join(self.by), *header], rows, right=right, optional=optional)
-        return Page(self.verdict, table, more_rows(len(self), limit), self._row_order_warnings())
+        return Page(self.verdict, table, more_rows(len(self), limit, hint=hint), self._row_order_warnings())

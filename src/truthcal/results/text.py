@@ -176,9 +176,12 @@ def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def more_rows(total: int, shown: int) -> list[str]:
-    """Format the line below a table that shows `shown` of `total` rows; no line if it shows all."""
-    return [f"... and {total - shown:,} more"] if total > shown else []
+def more_rows(total: int, shown: int, rest: str = "more", *, hint: str = "") -> list[str]:
+    """Format the line below a table that shows `shown` of `total` rows; no line if it shows all.
+
+    `hint` says how to see the others.
+    """
+    return [f"... and {total - shown:,} {rest}" + (f" ({hint})" if hint else "")] if total > shown else []
 
 
 def mood(kind: str) -> str:

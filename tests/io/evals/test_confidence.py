@@ -112,8 +112,8 @@ def test_meanings(read, name, meaning):
     [
         ([], {}, "has no rows"),
         ([{"p": 0.5}], {}, "no column is a confidence by its name; it has 'p'. Name the column with --proba"),
-        ([{"confidence": 0.5}], {"proba": ("q",)}, r"has no column 'q' \(named by `--proba`\)"),
-        ([{"confidence": 0.5}], {"label": "q"}, r"has no column 'q' \(named by `--label`\)"),
+        ([{"confidence": 0.5}], {"proba": ("q",)}, r"has no column 'q' \(named by --proba\)"),
+        ([{"confidence": 0.5}], {"label": "q"}, r"has no column 'q' \(named by --label\)"),
         ([{"confidence": 0.5}, {"confidence": "high"}], {}, "'confidence' at row 1: 'high' is not a confidence"),
         ([{"confidence": 85}], {}, "'confidence' at row 0: 85 is not a probability .* use --percent"),
         ([{"confidence": {"value": 0.5}}], {}, "'confidence' at row 0: {'value': 0.5} is not a confidence"),

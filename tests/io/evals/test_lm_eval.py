@@ -100,9 +100,34 @@ def test_the_top_answer_is_that_of_the_rule(read):
 
 
 def test_fields_of_the_document_are_columns_if_named(read):
-    rows = read(sample(0, [-1.0, -2.0], 1), sample(1, [-1.0, -2.0], 1), names=("doc.subject", "doc.none", "option"))
-    assert rows.columns["doc.subject"] == ["north", "north", "south", "south"]
-    assert rows.columns["doc.none"] == [None] * 4
+    rare = sample(2, [-1.0, -2.0], 1, doc={"rare": 1})
+    rows = read(*(sample(i, [-1.0, -2.0], 1) for i in (0, 1)), rare, names=("doc.subject", "doc.rare", "option"))
+    assert rows.columns["doc.subject"] == ["north", "north", "south", "south", None, None]
+    assert rows.columns["doc.rare"] == [None] * 4 + [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("doc.Subject", r"no row has the field 'doc\.Subject'\. Did you mean 'doc\.subject'\?"),
+        ("doc.none", r"no row has the field 'doc\.none'\. The fields are '(doc\.\w+', ')*doc\.subject'"),
+    ],
+)
+def test_a_field_that_no_row_has_is_refused(read, name, message):
+    with pytest.raises(ValueError, match=message):
+        read(*samples(2), names=(name,))
+
+
+def test_one_question_is_singular(read):
+    assert read(samples(1)[0]).notes[0].startswith("lm-eval samples: 1 question with ")
+
+
+def test_a_field_that_only_one_file_has_is_accepted(tmp_path):
+    paths = [write_lines(tmp_path / f"{i}.jsonl", [sample(i, [-1.0, -2.0], 1, doc={f"f{i}": i})]) for i in (0, 1)]
+    a, b = read_lm_eval(find_sources(paths), EvalOptions(names=("doc.f1",)))
+    assert (a.columns["doc.f1"], b.columns["doc.f1"]) == ([None] * 2, [1] * 2)
+    with pytest.raises(ValueError, match=r"these files: no row has the field 'doc\.f9'"):
+        read_lm_eval(find_sources(paths), EvalOptions(names=("doc.f9",)))
 
 
 @pytest.mark.parametrize(

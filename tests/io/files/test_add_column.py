@@ -20,7 +20,8 @@ P = [0.0, 0.1, 0.25, 1.0]
 
 def copy(path, name="p", new="q"):
     out = io.BytesIO()
-    rows = add_column(find_sources([str(path)])[0], name, new, lambda p: (p + 1.0) / 3.0, out)
+    rows, missing = add_column(find_sources([str(path)])[0], name, new, lambda p: (p + 1.0) / 3.0, out)
+    assert missing == 0
     return rows, out.getvalue()
 
 
@@ -83,9 +84,8 @@ def test_rows_are_counted_across_batches(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('p\n0.5\n""\n', r"a\.csv: column 'p' .* but row 1 is missing\. Correct or remove such rows\."),
-        ("p\n0.5\nhigh\n", r"but row 1 is 'high'\."),
-        ("p\n0.5\nnan\n", r"but row 1 is missing"),
+        ("p\n0.5\nhigh\n", r"a\.csv: column 'p' .* but row 1 is 'high'\. Correct or remove such rows\."),
+        ('p\n0.5\n""\n-1\n', r"but row 2 is -1\."),
         ("x\n0.5\n", r"a\.csv: has no column 'p'; it has x\. Name the column to use with --proba\."),
         ("p,q\n0.5,1\n", r"a\.csv: already has a column 'q'; rename it\."),
     ],
@@ -94,6 +94,28 @@ def test_bad_rows_are_refused(tmp_path, text, message):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         copy(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_missing_probability_stays_missing(tmp_path, kind):
+    """As in SQL, where the map of NULL is NULL."""
+    path, out, given = tmp_path / f"a.{kind}", io.BytesIO(), [0.5, None, 0.25]
+    if kind == "csv":
+        path.write_text("p,x\n" + "".join(f"{'' if p is None else p},a\n" for p in given))
+    elif kind == "jsonl":
+        path.write_text("".join(f"{json.dumps({'p': p})}\n" for p in given))
+    else:
+        pq.write_table(pa.table({"p": given}), path)
+    counts = add_column(find_sources([str(path)])[0], "p", "q", lambda p: (p + 1.0) / 3.0, out)
+    assert counts == (3, 1)
+    data = out.getvalue()
+    if kind == "csv":
+        found = [float(row["q"]) if row["q"] else None for row in csv.DictReader(io.StringIO(data.decode()))]
+    elif kind == "jsonl":
+        found = [json.loads(line)["q"] for line in data.splitlines()]
+    else:
+        found = pq.read_table(io.BytesIO(data))["q"].to_pylist()
+    assert found == [0.5, None, (0.25 + 1.0) / 3.0]
 
 
 def test_file_is_replaced_at_the_end_or_not_at_all(tmp_path):

@@ -55,6 +55,20 @@ def test_bad_rows_are_named_by_file_column_row_count_and_value(
         refused(ValueError, re.escape(message.format(bad, with_it)), bad)
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("p", [0.5, 40.0, 10.0, 90.0, -7.0, 0.1], "found 40.0 at row 1 of .*(4 of 6 rows"),
+        ("p", [0.5, NAN, 0.1, -INF, INF, 0.1], "found -inf at row 3 of .*(3 of 6 rows"),
+        ("y", [0.0, 1.0, 2.0, 3.0, 1.0, 1.0], "found 2.0 at row 2 of .*(2 of 6 rows"),
+        ("w", [1.0, -1.0, -5.0, 1.0, 1.0, 1.0], "found -1.0 at row 1 of .*(2 of 6 rows"),
+    ],
+)
+def test_the_value_and_the_row_of_an_error_belong_together(tmp_path, column, values, message):
+    write(tmp_path / "a.parquet", {**GOOD, column: values})
+    refused(ValueError, message.replace("(", r"\("), tmp_path, sample_weight="w")
+
+
 def test_all_rows_like_the_first_bad_one_are_counted(tmp_path):
     write(tmp_path / "a.parquet", {**GOOD, "p": [0.5, 30.0, None, 20.0, NAN, 10.0]})
     refused(ValueError, r"missing value \(null or nan\) at row 2 of .*a\.parquet \(2 of 6 rows", tmp_path)
@@ -378,4 +392,4 @@ def test_files_named_twice_are_refused(tmp_path, monkeypatch):
         [tmp_path, "a.csv"],
         ["a.csv", "link.csv"],
     ):
-        refused(ValueError, r"(a|link)\.csv: named twice in `paths`.*, so its rows would count twice", twice)
+        refused(ValueError, r"(a|link)\.csv: named twice.*, so its rows would count twice", twice)

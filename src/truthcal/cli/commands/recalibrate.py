@@ -17,6 +17,7 @@ from truthcal.core.file_format import open_atomically
 from truthcal.io.files.add_column import add_column
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
+from truthcal.results.text import count, plural
 
 
 def run(request: Request) -> int:
@@ -116,9 +117,12 @@ def _apply(request: Request, stored: _Stored) -> None:
         name = stored.name_in(request) or _only_probability(source)
         new = f"{name}_recalibrated"
         with _open_output(request.output) as out:
-            rows = add_column(source, name, new, lambda p: stored.recalibration(p), out)
+            rows, missing = add_column(source, name, new, lambda p: stored.recalibration(p), out)
+    if missing:
+        without = f"{missing:,} of {count(rows, 'row')} {plural(missing, 'has', 'have')} no {name!r}"
+        print_message(request, f"{without}; {new!r} is empty there")
     if request.output != STDOUT:
-        print_message(request, f"wrote {request.output}: {rows:,} rows with the column {new!r}")
+        print_message(request, f"wrote {request.output}: {count(rows, 'row')} with the column {new!r}")
         print_result(request.output)
 
 

@@ -6,6 +6,7 @@ from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
+from truthcal.results.text import count
 
 
 def run(request: Request) -> int:
@@ -15,7 +16,7 @@ def run(request: Request) -> int:
     loaded = data.only_model("sketch")
     sketch = loaded.sketch if loaded.table is None else loaded.table
     assert sketch is not None  # no rows were kept
-    write_sketch(request, sketch, f"{loaded.n:,} rows of {data.where}")
+    write_sketch(request, sketch, f"{count(loaded.n, 'row')} of {data.where}")
     for note in data.facts.notes:
         print_message(request, note)
     return 0

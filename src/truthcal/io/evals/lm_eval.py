@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from truthcal.core.params import shown
+from truthcal.core.params import closest_name, list_shown, shown
 from truthcal.io.evals.json_lines import read_objects
 from truthcal.io.evals.lm_eval_target import Unknown, find_correct
 from truthcal.io.evals.options import EvalOptions, EvalRows, Rule
 from truthcal.io.files.source import Source
+from truthcal.results.text import count
 
 _BOOLS = ("True", "False", True, False)
 _MEANING = (
@@ -54,13 +55,27 @@ def read_lm_eval(sources: list[Source], options: EvalOptions) -> list[EvalRows]:
 
     Lines of all filters but the first of a file are left out, because each question would count several times.
     """
-    return [_rows_of_file(source, options, several=len(sources) > 1) for source in sources]
+    known = dict[str, None]()
+    files = [_rows_of_file(source, options, known, several=len(sources) > 1) for source in sources]
+    _refuse_unknown_fields(options.names, list(known), str(sources[0]) if len(sources) == 1 else "these files")
+    return files
 
 
-def _rows_of_file(source: Source, options: EvalOptions, *, several: bool) -> EvalRows:
+def _refuse_unknown_fields(names: Iterable[str], known: list[str], where: str) -> None:
+    """Reject a named field of `doc` that no row of any file has; some rows may lack it."""
+    for name in (name for name in names if name.startswith("doc.") and name.removeprefix("doc.") not in known):
+        close = closest_name(name.removeprefix("doc."), known)
+        listed = list_shown([f"doc.{field}" for field in known])
+        cure = f"Did you mean {shown(f'doc.{close}')}?" if close else f"The fields are {listed}."
+        raise ValueError(f"{where}: no row has the field {shown(name)}. {cure}")
+
+
+def _rows_of_file(source: Source, options: EvalOptions, known: dict[str, None], *, several: bool) -> EvalRows:
+    """Read one file; add the names of the fields of `doc` to `known`."""
     questions, filters, seen = list[Question](), Counter[str](), set[tuple[Any, ...]]()
     for row, sample in read_objects(source):
         where = f"{source}: row {row}"
+        known.update(dict.fromkeys(_document(sample)))
         filters[str(sample.get("filter", "none"))] += 1
         if len(filters) > 1 and str(sample.get("filter", "none")) != next(iter(filters)):
             continue
@@ -101,12 +116,16 @@ def _parse_sample(sample: dict[str, Any], where: str, prefix: str, names: tuple[
         correct, agrees = find_correct(sample, likelihoods, texts)
     except Unknown as error:
         raise ValueError(f"{where} (doc_id {sample['doc_id']!r}): {error}") from None
-    doc = sample["doc"] if isinstance(sample.get("doc"), dict) else {}
+    doc = _document(sample)
     fields = {name: doc.get(name.removeprefix("doc.")) for name in names if name.startswith("doc.")}
     identity = sample.get("doc_hash") or f"{prefix}{sample['doc_id']}"
     return Question(
         str(identity), sample["doc_id"], fields, str(sample.get("filter", "none")), likelihoods, texts, correct, agrees
     )
+
+
+def _document(sample: dict[str, Any]) -> dict[str, Any]:
+    return sample["doc"] if isinstance(sample.get("doc"), dict) else {}
 
 
 def _likelihoods(sample: dict[str, Any], where: str) -> list[float]:
@@ -204,7 +223,7 @@ def _rows_of_question(question: Question, options: EvalOptions, where: str) -> I
 
 def _notes(questions: list[Question], filters: Counter[str], options: EvalOptions) -> Iterable[str]:
     rule, n_options = options.rule or "softmax", sum(len(question.likelihoods) for question in questions)
-    what = f"{len(questions):,} questions with {n_options:,} options"
+    what = f"{count(len(questions), 'question')} with {count(n_options, 'option')}"
     yield f"lm-eval samples: {what}. Rule {rule}: a question's probabilities are the {_RULES[rule]}. {_MEANING}"
     if options.answers != "top":
         yield (

@@ -258,7 +258,8 @@ def _raise_for_batch(y: _Rows, p: _Rows, w: _Rows | None, numbers: RowNumbers, r
         if rule.check != "zero" and rows.any():
             values = np.asarray(columns[rule.role], dtype=np.float64)[rows]
             low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-            bad_rows[rule.code] = BadRows(len(values), low, high, int(numbers[int(np.argmax(rows))]))
+            row = int(numbers[int(np.argmax(rows))])
+            bad_rows[rule.code] = BadRows(len(values), low, high, row, float(values[0]))
     refuse_bad_rows(bad_rows, len(p), roles, where)
 
 

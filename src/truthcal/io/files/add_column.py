@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -20,9 +21,10 @@ _Function = Callable[[_Array], _Array]
 _ROWS = 1 << 16  # rows that are computed at a time
 
 
-def add_column(source: Source, name: str, new: str, function: _Function, out: BinaryIO) -> int:
-    """Write the file to `out` with the column `new`, a function of the probabilities `name`. Returns the row count.
+def add_column(source: Source, name: str, new: str, function: _Function, out: BinaryIO) -> tuple[int, int]:
+    """Write the file to `out` with the column `new`, a function of the probabilities `name`.
 
+    Returns the number of rows, and of those whose probability is missing: the new column is empty there, as in SQL.
     Text is copied as it is, apart from unnecessary quotes in CSV. The format is that of the source.
     """
     source = preview_columns(source, [name]).source
@@ -34,25 +36,29 @@ def add_column(source: Source, name: str, new: str, function: _Function, out: Bi
     compute = _Computer(str(source), name, function)
     with errors_naming(source):
         _COPIES[source.format.name](source, name, new, compute, out)
-    return compute.rows
+    return compute.rows, compute.missing
 
 
 class _Computer:
     """Computes the new column batch by batch, and counts rows so that errors can name them."""
 
     def __init__(self, where: str, name: str, function: _Function) -> None:
-        self.rows = 0
+        self.rows = self.missing = 0
         self._where, self._name, self._function = where, name, function
 
     def __call__(self, p: _Array) -> _Array:
-        with np.errstate(invalid="ignore"):
-            bad = ~((p >= 0.0) & (p <= 1.0))
+        """Return the results for a batch; nan where the probability is missing."""
+        missing = np.isnan(p)
+        bad = ~missing & ~((p >= 0.0) & (p <= 1.0))
         if bad.any():
             first = int(bad.argmax())
-            shown = "missing" if np.isnan(p[first]) else f"{p[first]:g}"
-            raise self._refuse(first, shown)
+            raise self._refuse(first, f"{p[first]:g}")
         self.rows += len(p)
-        return self._function(p)
+        self.missing += int(missing.sum())
+        result = np.full(len(p), np.nan)
+        if not missing.all():
+            result[~missing] = self._function(p[~missing])
+        return result
 
     def parse(self, fields: list[Any], point: str = ".") -> _Array:
         """Convert fields of text or JSON to numbers; a missing one becomes nan."""
@@ -79,7 +85,8 @@ def _copy_csv(source: Source, name: str, new: str, compute: _Computer, out: Bina
             fields = [_field(line, place) for line in lines]
             if source.delimiter != "," and any("," in field for field in fields):
                 point = ","
-            results = [repr(x).replace(".", point) for x in compute(compute.parse(fields, point)).tolist()]
+            numbers = compute(compute.parse(fields, point)).tolist()
+            results = ["" if math.isnan(x) else repr(x).replace(".", point) for x in numbers]
             rows = ([*line, result] for line, result in zip(lines, results, strict=True))
             out.write(_csv_lines(rows, source.delimiter))
 
@@ -101,7 +108,8 @@ def _copy_json(source: Source, name: str, new: str, compute: _Computer, out: Bin
             results = compute(compute.parse([json.loads(line).get(name) for line in lines])).tolist()
             for line, result in zip(lines, results, strict=True):
                 body = line.rstrip()[:-1].rstrip()  # without the closing brace
-                out.write(f"{body}, {json.dumps(new, ensure_ascii=False)}: {result!r}}}\n".encode())
+                value = "null" if math.isnan(result) else repr(result)
+                out.write(f"{body}, {json.dumps(new, ensure_ascii=False)}: {value}}}\n".encode())
 
 
 def _copy_parquet(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
@@ -130,7 +138,7 @@ def _copy_arrow(source: Source, name: str, new: str, compute: _Computer, out: Bi
 def _with_column(batch: Any, name: str, schema: Any, compute: _Computer) -> Any:
     column = batch.column(batch.schema.get_field_index(name)).cast(arrow().float64())
     result = compute(column.to_numpy(zero_copy_only=False).astype(np.float64))
-    return arrow().RecordBatch.from_arrays([*batch.columns, arrow().array(result)], schema=schema)
+    return arrow().RecordBatch.from_arrays([*batch.columns, arrow().array(result, from_pandas=True)], schema=schema)
 
 
 _COPIES = {"CSV": _copy_csv, "JSON lines": _copy_json, "Parquet": _copy_parquet, "Arrow": _copy_arrow}

@@ -111,7 +111,7 @@ def _without_fraction(text: str) -> str:
 
 def _class_codes(rows: RowBatch, columns: ClassColumns, codes: dict[str, int]) -> NDArray[np.int64]:
     """Return the number of each row's class in a batch. Raises if it is missing or unknown."""
-    cure = "Drop these rows, or fill in their classes."
+    cure = "Drop these rows."
     index, values = rows.keys(columns.label, "y_true", cure)
     y = np.array([label_code(value, codes) for value in values], np.int64)[index]
     if (y < 0).any():

@@ -38,9 +38,7 @@ def find_sources(paths: Any) -> list[Source]:
             first = sources.setdefault((stat.st_dev, stat.st_ino), source)
             if first is not source:
                 same = f" ({first} is the same file)" if first.path != source.path else ""
-                raise ValueError(
-                    f"{source}: named twice in `paths`{same}, so its rows would count twice. Name it once."
-                )
+                raise ValueError(f"{source}: named twice{same}, so its rows would count twice. Name it once.")
     if not sources:
         raise ValueError("`paths` is empty; at least one file is needed.")
     return _with_typed_partitions(list(sources.values()))
