@@ -304,7 +304,10 @@ def test_results_state_the_groups():
     content = json.loads(json.dumps(result.to_dict()))
     assert content["n_groups"] == content["test"]["n_groups"] == 150
     assert content["n_effective_groups"] == content["test"]["n_effective_groups"] < 150
-    assert "\n  groups          150         rows of a group may depend on each other; effective number of groups " in str(result)
+    assert (
+        "\n  groups          150         rows of a group may depend on each other; effective number of groups "
+        in str(result)
+    )
     assert "150 groups of rows, of uneven weight (effective number " in str(result.test)
     assert pickle.loads(pickle.dumps(result.test)).confidence_interval() == result.test.confidence_interval()
     assert tc.assess(y, p).n_groups is None

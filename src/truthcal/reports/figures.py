@@ -77,7 +77,8 @@ class Figures:
             "Reliability diagram",
             "How often the event happened where p was predicted. Perfect calibration is the diagonal. For calibrated "
             f"predictions, the whole curve stays in {'its' if several else 'the grey'} band {level} of the time. The "
-            "line is thick where it leaves the band. Strips below show where the predictions are.",
+            "line is thick where it leaves the band. The test combines all predictions, so it detects smaller errors than "
+            "the band shows: see the cumulative bias. Strips below show where the predictions are.",
             *words,
         )
 
