@@ -208,8 +208,6 @@ def _legend(display: ReliabilityDisplay, axis: ProbabilityAxis, width: int, sign
     entries = [f"{signs.curve} observed", f"{signs.diagonal} calibrated"]
     if display.band is not None:
         level = percent(display.band.confidence_level)
-        whole = f"contains {level} of calibrated curves"
-        entries.append(
-            f"{signs.band} {whole if display.band.simultaneous else f'{level} band at each point if calibrated'}"
-        )
+        whole, each = f"contains {level} of calibrated curves", f"{level} band at each point if calibrated"
+        entries.append(f"{signs.band} {whole if display.band.simultaneous else each}")
     return wrap_lines("   ".join([*entries, *filter(None, [axis.note])]), width).split("\n")

@@ -5,9 +5,12 @@ Groups with random signs would not do: small predictions of few groups often hav
 errors have the same sign. Nor would independent cells with larger variances: errors that the cells of a group share
 are not averaged out where isotonic regression pools neighbours.
 
-Each cell k has a latent frequency q_k = Phi((Phi^-1(p_k) + sqrt(r_k) x_k) / sqrt(1 - r_k)) with the mean p_k, where x is
-normal and correlated over cells as far as they hold rows of the same groups. Given q_k, the outcomes are binomial.
+The frequency of each cell is a binomial's with the same mean and variance: with few independent groups it has few
+values, and is often exactly 0 or 1 at the ends of the predictions. Cells depend on each other as far as they hold rows
+of the same groups (a Gaussian copula).
 """
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,31 +25,41 @@ _NEAR = 8
 _DISTANT = 0.05
 # Smallest number of degrees of freedom; level at which bands of whole curves end at each point.
 _FEWEST, _TAIL = 4.0, 0.999
-# Steps of the integral for the variance of latent frequencies; largest correlation of their normal law.
-_STEPS, _MOST_LATENT = 400, 0.9999
-# Largest number of trials of a binomial: its noise is negligible.
-_MOST_TRIALS = 1e9
+# Most trials of a binomial; standard deviation above which its quantiles are approximated; where its tails end.
+_MOST_TRIALS, _LARGE, _TAILS = 1e9, 50.0, 10.0
 
 
 def redraw_groups(sums: GroupSums, count: int, rng: np.random.Generator) -> _Array:
     """Draw the weight of the positives in each cell `count` times, under calibration."""
-    from scipy.special import ndtr, ndtri
+    cells, variance, correlation = sums.cells, _row_variances(sums), row_correlations(sums)
+    covariance = correlation * sums.weights * np.sqrt(np.outer(variance, variance))
+    covariance += np.diag((1.0 - np.diag(correlation)) * cells.ww * variance)
+    noise = np.diag(covariance)
+    normal = _draw_normals(covariance, np.sqrt(noise), count, rng)
+    spread = cells.p * (1.0 - cells.p) * cells.weight**2
+    trials = np.divide(spread, noise, out=np.full(len(cells), _MOST_TRIALS), where=noise > 0.0).clip(1.0, _MOST_TRIALS)
+    # Not whole: one of both neighbours, at random.
+    whole = np.floor(trials * (1.0 + 1e-12) + rng.random((count, len(cells))))
+    drawn = np.empty_like(normal)
+    for k, p in enumerate(cells.p.tolist()):
+        for n in np.unique(whole[:, k]).tolist():
+            some = whole[:, k] == n
+            drawn[some, k] = _binomial_quantiles(normal[some, k], n, p) / n
+    return np.asarray(cells.weight * drawn)
 
-    cells, variance = sums.cells, _row_variances(sums)
-    correlation = row_correlations(sums)
-    shared = correlation * sums.weights * np.sqrt(np.outer(variance, variance))
-    size = np.sqrt(np.maximum(np.diag(shared), 0.0))
-    latent_variance = (size / cells.weight) ** 2
-    middle = ndtri(np.clip(cells.p, 1e-15, 1.0 - 1e-15))
-    latent = _latent_correlations(middle, latent_variance)
-    x = _draw_normals(shared, size, count, rng)
-    frequency = np.where(latent > 0.0, ndtr((middle + np.sqrt(latent) * x) / np.sqrt(1.0 - latent)), cells.p)
-    # The rest of the variance of a cell is that of independent rows.
-    rest = (1.0 - np.diag(correlation)) * cells.ww * variance / cells.weight**2
-    spread = np.maximum(cells.p * (1.0 - cells.p) - latent_variance, 0.0)
-    trials = np.divide(spread, rest, out=np.full(len(cells), _MOST_TRIALS), where=rest > 0.0).clip(1.0, _MOST_TRIALS)
-    whole = np.floor(trials * (1.0 + 1e-12) + rng.random((count, len(cells)))).astype(np.int64)  # right on average
-    return np.asarray(cells.weight * (rng.binomial(whole, frequency) / whole))
+
+def _binomial_quantiles(normal: _Array, n: float, p: float) -> _Array:
+    """Quantiles of a binomial at the levels of standard normals; for a large variance by a normal law with skewness."""
+    from scipy.special import bdtr, ndtr
+
+    mean, deviation = n * p, math.sqrt(n * p * (1.0 - p))
+    if deviation > _LARGE:
+        count = np.rint(mean + deviation * normal + (normal**2 - 1.0) * (1.0 - 2.0 * p) / 6.0)
+        return np.asarray(np.clip(count, 0.0, n))
+    first = max(math.floor(mean - _TAILS * (deviation + 1.0)), 0)
+    last = min(math.ceil(mean + _TAILS * (deviation + 1.0)), int(n))
+    reached = bdtr(np.arange(first, last, dtype=np.float64), int(n), p)
+    return np.asarray(first + np.searchsorted(reached, ndtr(normal)), np.float64)
 
 
 def row_correlations(sums: GroupSums) -> _Array:
@@ -61,7 +74,9 @@ def row_correlations(sums: GroupSums) -> _Array:
     place = np.arange(len(products))
     distance = np.abs(np.subtract.outer(place, place))
     correlation = _fit_correlations(products, unit, distance)
-    freedom = max(sums.n_effective - 1.0, _FEWEST)
+    # Large groups have most of the pairs: uneven groups know the correlation less well than their effective number.
+    evenness = math.sqrt(min(sums.n_effective / sums.n_groups, 1.0))
+    freedom = max(sums.n_effective * evenness - 1.0, _FEWEST)
     correlation *= float(stdtrit(freedom, _TAIL) / ndtri(_TAIL)) ** 2
     most = np.sqrt(np.maximum(np.diag(correlation), 1.0))
     return np.asarray(correlation / np.outer(most, most))
@@ -73,7 +88,7 @@ def _row_variances(sums: GroupSums) -> _Array:
 
 
 def _pair_products(sums: GroupSums) -> tuple[_Array, _Array]:
-    """Sums over pairs of different rows of a group, by their cells: products of their errors, and if equal but for sign.
+    """Sums over pairs of different rows of a group, by their cells: products of their errors, and of their deviations.
 
     Errors are taken around their mean in a window of cells, so that errors of the predictions do not count as noise.
     The mean is estimated from the same groups, so that products are increased by one part in their effective number.
@@ -93,7 +108,7 @@ def _pair_products(sums: GroupSums) -> tuple[_Array, _Array]:
 
 
 def _fit_correlations(products: _Array, unit: _Array, distance: NDArray[np.int64]) -> _Array:
-    """Fit a constant plus a kernel of the distance to the correlations of near and of distant pairs; neither below 0."""
+    """Fit a constant plus a kernel of the distance, neither below 0, to the products of near and of distant pairs."""
     near, kernel = distance <= _NEAR, np.exp(-0.5 * (distance / _NEAR) ** 2)
     total, pairs = float(np.sum(unit)), float(np.sum(unit[near]))
     if not total > 0.0 or not pairs > 0.0:
@@ -107,19 +122,6 @@ def _fit_correlations(products: _Array, unit: _Array, distance: NDArray[np.int64
         if rise > 0.0:
             constant, slope = (level, rise) if level >= 0.0 else (0.0, max(observed / kernel_near, 0.0))
     return constant + slope * kernel
-
-
-def _latent_correlations(middle: _Array, variance: _Array) -> _Array:
-    """Correlation r of the normal law of each latent frequency that gives it this variance.
-
-    With m = Phi^-1(p), the variance is the integral of exp(-m^2 / (1 + sin t)) / (2 pi) over t from 0 to arcsin(r).
-    """
-    angle = np.linspace(0.0, np.pi / 2.0, _STEPS)
-    density = np.exp(-(middle[:, None] ** 2) / (1.0 + np.sin(angle))) / (2.0 * np.pi)
-    upto = np.zeros_like(density)
-    upto[:, 1:] = np.cumsum(density[:, 1:] + density[:, :-1], axis=1) * (angle[1] / 2.0)
-    angles = [np.interp(v, integral, angle) for v, integral in zip(variance, upto, strict=True)]
-    return np.where(variance > 0.0, np.minimum(np.sin(angles), _MOST_LATENT), 0.0)
 
 
 def _draw_normals(covariance: _Array, size: _Array, count: int, rng: np.random.Generator) -> _Array:
