@@ -10,6 +10,7 @@ import truthcal as tc
 from truthcal.cli import terminal_plot
 from truthcal.measures.reliability import consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots.reliability import ReliabilityDisplay
+from truthcal.reports.data import report_data
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_wrapped_verdict_is_coloured_as_a_whole(terminal, data):
 
 def display_of(y, p):
     summary = tc.assess(y, p)._summary
-    band = consistency_band_of(summary, rng=0)
+    band = consistency_band_of(summary, rng=0, simultaneous=True)
     return ReliabilityDisplay(reliability_curve_of(summary), band, density_of(summary))
 
 
@@ -68,17 +69,36 @@ def test_curve_and_band_are_where_the_numbers_are():
     for column in range(73):
         x = (column + 0.5) / 73
         height = {line for line in range(13) if body[line][column] == "●"}
-        if not curve.left[0] - 0.5 / 73 <= x <= curve.right[-1] + 0.5 / 73:
+        gaps = [max(left - x, x - right, 0.0) for left, right in zip(curve.left, curve.right, strict=True)]
+        if min(gaps) > 0.5 / 73:  # no pool in this column
             assert not height
             continue
-        ends = np.column_stack([curve.left, curve.right]).ravel()
-        value = np.interp(x, ends, np.repeat(curve.mean_true, 2))
-        assert height == {12 - int(np.floor(12 * value + 0.5))}
+        assert height == {12 - int(np.floor(12 * curve.mean_true[int(np.argmin(gaps))] + 0.5))}
         low, high = (int(np.floor(12 * np.interp(x, band.q, limit) + 0.5)) for limit in (band.low, band.high))
         for line in range(13):
             is_band = low <= 12 - line <= high
             assert body[line][column] in ("●·░" if is_band else "●· ")
             assert is_band or body[line][column] != "░"
+
+
+def test_nothing_is_observed_between_pools():
+    """Predictions of 0.1 and 0.9 only: one dot for each, and none on the way."""
+    lines = drawn([0] * 18 + [1] * 2 + [0] * 2 + [1] * 18, [0.1] * 20 + [0.9] * 20)
+    columns = {column for line in lines[2:15] for column, letter in enumerate(line[6:]) if letter == "●"}
+    assert columns == {int(0.1 * 73), int(0.9 * 73)}
+
+
+def test_band_is_that_of_the_report(monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    assessment, displays = tc.assess(rng.random(400) < p, p), []
+    monkeypatch.setattr(terminal_plot, "draw_reliability", lambda display, *_: displays.append(display) or "")
+    terminal_plot.terminal_plot(assessment)
+    (model,) = report_data({"": assessment}, {}, {}, exact_distcal=False)
+    (display,) = displays
+    assert display.band.simultaneous
+    for name in ("q", "low", "high"):
+        np.testing.assert_array_equal(getattr(display.band, name), getattr(model.band, name))
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
@@ -98,7 +118,7 @@ def test_plot_has_its_size_and_labels(kind, width):
         "predicted probability",
         "● observed",
         "· calibrated",
-        "95% band if calibrated",
+        "contains 95% of calibrated curves",
         "rows",
     ):
         assert word in text
@@ -129,7 +149,7 @@ def test_plot_in_assess(process, quick, data):
     assert done.out.index("Brier score") < done.out.index("Reliability diagram, 900 rows") < done.out.index("By region")
     assert "●" in done.out
     done = process(*line, env={"PYTHONIOENCODING": "ascii"}, check=0)
-    assert "\no observed   . calibrated   : 95% band if calibrated\n" in done.out
+    assert "\no observed   . calibrated   : contains 95% of calibrated curves\n" in done.out
     assert done.out.isascii()
     both = quick("assess", data, "--proba", "score,sure", "--label", "hit", "--plot", check=0).out
     assert "Reliability diagram, score, 900 rows" in both

@@ -189,7 +189,7 @@ def test_ranges_of_single_bins_fill_no_markers(ax, data, artists):
 
 def test_binned_says_one_bin_of_one_row(ax):
     plots.BinnedReliabilityDisplay.from_predictions([1], [0.3], ax=ax)
-    assert entries(ax)[-1] == "larger: more rows (1 bin, 1 row)"
+    assert entries(ax)[-1] == "1 bin, 1 row"
 
 
 @pytest.mark.parametrize(("rows", "bins"), [(3, 2), (25, 2), (70, 7), (300, 15)])

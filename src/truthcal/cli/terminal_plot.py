@@ -57,7 +57,7 @@ def terminal_plot(assessment: tc.Assessment | tc.MulticlassAssessment, name: str
         event = f"{noun} {one_line(panel.segment.name)}{rest} (smallest p-value)"
     else:
         summary = assessment._summary
-        band = consistency_band_of(summary, rng=SEED)
+        band = consistency_band_of(summary, rng=SEED, simultaneous=True)
         display = ReliabilityDisplay(reliability_curve_of(summary), band, density_of(summary))
         event = name
     title = ", ".join(filter(None, ["Reliability diagram", event, count(assessment.n, "row")]))
@@ -76,7 +76,7 @@ def _is_encodable() -> bool:
 def draw_reliability(display: ReliabilityDisplay, title: str, width: int, signs: Any = _UNICODE) -> str:
     """Draw a reliability diagram in lines of at most `width` characters.
 
-    Each column shows the curve and the band at the prediction in its middle.
+    Each column shows the band at the prediction in its middle, and the curve if there are predictions in it.
     """
     axis = ProbabilityAxis.choose([display.predictions()])
     labels = _labels_of_lines(axis)
@@ -110,9 +110,7 @@ def _cells(display: ReliabilityDisplay, axis: ProbabilityAxis, n_columns: int, s
                 cells[line][column] = signs.band
     for column in range(n_columns):
         cells[_line(middle[column])][column] = signs.diagonal
-    # A pool is a flat part of the curve, from its smallest to its largest prediction.
-    x = axis.share(np.column_stack([curve.left, curve.right]).ravel())
-    values = _at(x, axis.share(np.repeat(curve.mean_true, 2)), middle)
+    values = _frequencies(axis.share(curve.left), axis.share(curve.right), axis.share(curve.mean_true), middle)
     for column in np.flatnonzero(~np.isnan(values)).tolist():
         place = _line(values[column])
         if 0 <= place < _HEIGHT:
@@ -125,6 +123,20 @@ def _at(x: _Array, y: _Array, middle: _Array) -> _Array:
     half = 0.5 / len(middle)
     inside = (middle >= x[0] - half) & (middle <= x[-1] + half)
     return np.where(inside, np.interp(middle, x, y), np.nan)
+
+
+def _frequencies(left: _Array, right: _Array, mean: _Array, middle: _Array) -> _Array:
+    """Return the height of the pool nearest to the middle of each column; nan in columns without a part of a pool.
+
+    A pool is a flat part of the curve, from its smallest to its largest prediction.
+    """
+    pool = np.clip(np.searchsorted(left, middle, side="right") - 1, 0, len(left) - 1)
+    following = np.minimum(pool + 1, len(left) - 1)
+    distance = np.maximum(np.maximum(left[pool] - middle, middle - right[pool]), 0.0)
+    nearer = np.abs(left[following] - middle) < distance
+    distance = np.where(nearer, np.abs(left[following] - middle), distance)
+    in_column = distance <= 0.5 / len(middle) * (1.0 + 1e-9)
+    return np.where(in_column, mean[np.where(nearer, following, pool)], np.nan)
 
 
 def _line(share: float) -> int:
@@ -196,5 +208,6 @@ def _legend(display: ReliabilityDisplay, axis: ProbabilityAxis, width: int, sign
     entries = [f"{signs.curve} observed", f"{signs.diagonal} calibrated"]
     if display.band is not None:
         level = percent(display.band.confidence_level)
-        entries.append(f"{signs.band} {level} band if calibrated")
+        whole, each = f"contains {level} of calibrated curves", f"{level} band at each point if calibrated"
+        entries.append(f"{signs.band} {whole if display.band.simultaneous else each}")
     return wrap_lines("   ".join([*entries, *filter(None, [axis.note])]), width).split("\n")

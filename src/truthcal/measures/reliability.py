@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from truthcal.core.bins import BinSums, predictions_in, quantile_edges, uniform_edges
 from truthcal.core.checks import Checked, check_rows, read_only
 from truthcal.core.frame_columns import named_columns
-from truthcal.core.group_sums import GroupSums
 from truthcal.core.params import check_band, check_choice, check_flag, check_level, check_rng, check_whole
 from truthcal.core.points import Points
 from truthcal.core.sample import Sample
@@ -19,6 +18,7 @@ from truthcal.core.summarize import given_sketch, refuse_groups, summarize, summ
 from truthcal.kernels.isotonic import isotonic
 from truthcal.kernels.poisson_binomial import poisson_binomial
 from truthcal.measures.binned import DEFAULT_BINS, quantile_bins, uniform_bins
+from truthcal.measures.grouped_redraw import redraw_groups
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 
 _Array = NDArray[np.float64]
@@ -34,10 +34,6 @@ AT_A_TIME = 1000
 _FEW = 500
 # Means of pools that differ by less are equal but for rounding.
 _SAME = 1e-12
-# Cells on each side of one, of 128, in which the dependence of rows of a group is estimated.
-_NEAR = 8
-# Smallest number of degrees of freedom of that estimate; level at which bands of whole curves end at each point.
-_FEWEST, _TAIL = 4.0, 0.999
 # The arcsine of 1.
 _RIGHT = math.pi / 2.0
 # Rounding error of a mean outcome.
@@ -378,20 +374,18 @@ def consistency_band_of(
 ) -> ConsistencyBand:
     """Consistency band of sorted rows or of a sketch; their outcomes are not used.
 
-    If rows belong together, outcomes are drawn as if they did not, and their deviations from the predictions are
-    enlarged as those of groups are. Errors of groups with random signs would not do: a few small predictions often have
-    no events, and then all of their errors have the same sign.
+    If rows belong together, the outcomes of a group are drawn with the correlation that is estimated from the rows.
     """
     level, n_resamples, generator = check_band(confidence_level, n_resamples, rng)
     sums = summary.group_sums
     points = summary.points().thinned(MOST_ENTRIES) if sums is None else sums.cells
-    enlarged = 1.0 if sums is None else np.sqrt(_design_effects(sums))
     fits = np.empty((n_resamples, len(points)))
     for first in range(0, n_resamples, AT_A_TIME):
         batch = fits[first : first + AT_A_TIME]
-        drawn = points.redraw_positives(len(batch), generator)
-        if sums is not None:
-            drawn = points.wp + enlarged * (drawn - points.wp)
+        if sums is None:
+            drawn = points.redraw_positives(len(batch), generator)
+        else:
+            drawn = redraw_groups(sums, len(batch), generator)
         drawn = np.ascontiguousarray(np.clip(drawn, 0.0, points.weight))
         for fit, positive in zip(batch, read_only(drawn), strict=True):
             isotonic(points.weight, positive, fit)
@@ -401,36 +395,12 @@ def consistency_band_of(
         rank = math.floor((n_resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
         fits.partition((rank - 1, n_resamples - rank), axis=0)
         low, high = fits[rank - 1].copy(), fits[n_resamples - rank].copy()
-    return ConsistencyBand(points.p, read_only(low), read_only(high), level, n_resamples, summary.n, simultaneous)
-
-
-def _design_effects(sums: GroupSums) -> _Array:
-    """Variance of a reliability curve near each cell, divided by that of independent rows; at least 1.
-
-    Both are those of the sums over a window of cells, about as wide as an isotonic pool. Errors of groups are taken
-    around the mean error in each window. The ratio is increased as the square of Student's quantile is, for the
-    effective number of groups in the window.
-    """
-    from scipy.special import ndtri, stdtrit
-
-    cells, each = sums.cells, np.arange(len(sums.cells))
-    first, last = np.maximum(each - _NEAR, 0), np.minimum(each + _NEAR + 1, len(each))
-
-    def within(x: _Array) -> _Array:
-        upto = np.append(0.0, np.cumsum(x))
-        return np.asarray(upto[last] - upto[first])
-
-    def squared(matrix: _Array) -> _Array:
-        table = np.zeros((len(each) + 1, len(each) + 1))
-        table[1:, 1:] = np.cumsum(np.cumsum(matrix, axis=0), axis=1)
-        return np.asarray(table[last, last] - table[first, last] - table[last, first] + table[first, first])
-
-    weight, expected = within(cells.weight), within(cells.wwv)
-    freedom = np.maximum(weight**2 / squared(sums.weights) - 1.0, _FEWEST)
-    wider = (stdtrit(freedom, _TAIL) / ndtri(_TAIL)) ** 2
-    observed = squared(sums.covariance(within(cells.bias) / weight)) * (1.0 + 1.0 / freedom)
-    ratio = np.divide(observed, expected, out=np.ones(len(each)), where=expected > 0.0)
-    return np.asarray(np.maximum(wider * ratio, 1.0))
+    columns = points.p, low, high
+    if sums is not None:
+        # The curve is constant in a cell, and starts and ends with the smallest and the largest prediction.
+        columns = np.r_[points.low[0], points.p, points.high[-1]], *(np.r_[x[0], x, x[-1]] for x in (low, high))
+    q, low, high = map(read_only, columns)
+    return ConsistencyBand(q, low, high, level, n_resamples, summary.n, simultaneous)
 
 
 def _whole_band(fits: _Array, level: float) -> tuple[_Array, _Array]:

@@ -133,16 +133,18 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
         assert self.curve.low is not None and self.curve.high is not None  # noqa: PT018  checked by __init__
         return self.curve.low, self.curve.high
 
-    def _rows_per_bin(self) -> str:
+    def _word_sizes(self) -> str:
+        """Word how many rows the bins hold and, if their numbers differ, what the sizes of markers mean."""
         low, high, bins = int(np.min(self.curve.count)), int(np.max(self.curve.count)), len(self.curve.count)
         rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        return f"{count(bins, 'bin')}, {rows} {plural(high, 'row')}{' each' * (bins > 1)}"
+        words = f"{count(bins, 'bin')}, {rows} {plural(high, 'row')}{' each' * (bins > 1)}"
+        return words if low == high else f"larger: more rows ({words})"
 
     def _notes(self, ax: "Axes") -> draw.Entries:
         level, color = percent(self.curve.confidence_level), draw.model_style(0).color
         (bars,) = draw.tagged(ax, self._KIND, "band")
         large = draw.filled_marker(color, markersize=10.0, markerfacecolor="none")
-        larger = (large, f"larger: more rows ({self._rows_per_bin()})")
+        larger = (large, self._word_sizes())
         if not self.curve.simultaneous:
             return [(bars, f"{level} range of each bin by itself, if calibrated"), larger]
         outside = (draw.filled_marker(color), "filled: outside its range")

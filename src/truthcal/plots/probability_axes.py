@@ -84,7 +84,7 @@ class ProbabilityAxis:
         axis = axis._extended(float(p[0]), float(p[-1]))
         unit = unit_of(float(np.sum(weight * p)) / len(models))
         unit = PLAIN if unit.rows * axis.end > _MANY else unit
-        return replace(axis, unit=unit, note=_word_outside(models, axis.start, axis.end))
+        return replace(axis, unit=unit, note=_word_outside(models, replace(axis, unit=unit)))
 
     def _extended(self, smallest: float, largest: float) -> Self:
         """Return an axis that holds all predictions if this makes it little longer."""
@@ -196,16 +196,23 @@ def _quantile(values: _Array, weight: _Array, share: float) -> float:
     return float(values[min(np.searchsorted(upto, share * upto[-1]), len(values) - 1)])
 
 
-def _word_outside(models: list[Predictions], start: float, end: float) -> str:
-    """Word how many rows are not on the axis."""
+def _word_outside(models: list[Predictions], axis: ProbabilityAxis) -> str:
+    """Word how many rows are not on the axis, with predictions in its unit."""
     parts = []
-    for word, limit, extreme in (("below", start, min), ("above", end, max)):
+    for word, limit, extreme in (("below", axis.start, min), ("above", axis.end, max)):
         outside = [(m.p < limit) if word == "below" else (m.p > limit) for m in models]
         rows = sum(int(np.sum(model.rows[each])) for model, each in zip(models, outside, strict=True))
         if rows:
             furthest = extreme(float(p) for m, each in zip(models, outside, strict=True) for p in m.p[each])
-            parts.append(f"{count(rows, 'row')} {word} {limit:.2g} ({'to' if rows > 1 else 'at'} {furthest:.2g})")
+            end = f"{'to' if rows > 1 else 'at'} {_in_unit(furthest, axis)}"
+            parts.append(f"{count(rows, 'row')} {word} {_in_unit(limit, axis)} ({end})")
     return f"not shown: {' and '.join(parts)}" if parts else ""
+
+
+def _in_unit(p: float, axis: ProbabilityAxis) -> str:
+    """Return a probability that is no tick, with two digits, in the unit of the tick labels."""
+    rounded = float(f"{p:.2g}") if p <= 0.5 else 1.0 - float(f"{1.0 - p:.2g}")
+    return tick_label(round(rounded, 15), axis)
 
 
 def prepare_square(ax: "Axes", kind: str) -> None:

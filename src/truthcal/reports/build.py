@@ -36,6 +36,7 @@ from truthcal.reports.wording import (
     merge_measures,
     merge_notes,
     model_chips,
+    reason_without_p,
     verdict_lines,
     word_independence,
     word_rows,
@@ -105,12 +106,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The part of the page about one model. `main` is its reliability diagram."""
+    """The part of the page about one model. `main` is its reliability diagram; `reason` explains the chips, or ""."""
 
     data: ModelData
     name: str
     anchor: str
     chips: list[Chip]
+    reason: str
     verdict: list[str]
     main: Figure
     figures: list[Figure]
@@ -283,6 +285,7 @@ def _build_section(place: int, model: ModelData, figures: Figures, *, alone: boo
         name=one_line(model.name, _MAX_HEADING),
         anchor=f"m{place}",
         chips=model_chips(model.assessment, model.segments, model.over_time),
+        reason=reason_without_p(model.assessment),
         verdict=verdict_lines(model.assessment, model.segments, model.over_time),
         main=main,
         figures=drawn,

@@ -7,7 +7,7 @@ from typing import Any
 from truthcal.reports.class_data import ClassModelData, class_report_data, definitions
 from truthcal.reports.class_wording import class_chips, class_meaning, class_verdict, word_outcomes
 from truthcal.reports.figures import Figure, Figures
-from truthcal.reports.wording import Chip, assumptions
+from truthcal.reports.wording import Chip, assumptions, reason_without_p
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.text import PLAIN, one_line, percent
 
@@ -31,6 +31,7 @@ class _ClassSection:
     anchor: str
     noun: str
     chips: list[Chip]
+    reason: str
     verdict: list[str]
     first: list[Figure]
     figures: list[Figure]
@@ -61,6 +62,7 @@ def _build_section(place: int, model: ClassModelData, figures: Figures) -> _Clas
         anchor=f"m{place}",
         noun="classes" if model.table.noun == "class" else "columns",
         chips=class_chips(model.assessment),
+        reason=reason_without_p(model.assessment),
         verdict=class_verdict(model.assessment),
         first=panels[:_FIRST_PANELS],
         figures=panels[_FIRST_PANELS:],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from truthcal.reports.class_data import ClassModelData
-from truthcal.reports.wording import MEANING, Chip, typeset
+from truthcal.reports.wording import MEANING, Chip, join_sentences, typeset
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.text import mood
 
@@ -56,7 +56,7 @@ def class_chips(assessment: MulticlassAssessment) -> list[Chip]:
 
 def class_verdict(assessment: MulticlassAssessment) -> list[str]:
     """Word the verdict on a model, and that on its classes if only some of them are miscalibrated."""
-    lines, table = typeset(assessment.verdict).splitlines(), assessment.classes
+    lines, table = join_sentences(typeset(assessment.verdict)), assessment.classes
     if table.miscalibrated and mood(assessment.kind) != "bad":
         lines.append(f"But {table.verdict}")
     return lines

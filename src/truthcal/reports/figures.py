@@ -72,12 +72,15 @@ class Figures:
         if several:
             words = [f"{m.label}: {line[0].lower()}{line[1:]}" for m, line in zip(models, words, strict=True)]
         level = percent(models[0].band.confidence_level)
+        if any(model.assessment.n_groups is not None for model in models):
+            level = f"about {level}"  # the dependence of rows is estimated
         return self._figure(
             lambda ax: [display.plot(ax) for display in displays],
             "Reliability diagram",
             "How often the event happened where p was predicted. Perfect calibration is the diagonal. For calibrated "
             f"predictions, the whole curve stays in {'its' if several else 'the grey'} band {level} of the time. The "
-            "line is thick where it leaves the band. Strips below show where the predictions are.",
+            "line is thick where it leaves the band. The test combines all predictions, so it can detect smaller "
+            "errors than the band shows: see the cumulative bias. Strips below show where the predictions are.",
             *words,
         )
 

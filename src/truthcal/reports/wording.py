@@ -86,12 +86,26 @@ def verdict_lines(
     assessment: Assessment, table: SegmentTable | None, over_time: TimeAssessment | None = None
 ) -> list[str]:
     """Word the verdict on a model, then that on its segments if any of them is miscalibrated, and any change."""
-    lines = typeset(assessment.verdict).splitlines()
+    lines = join_sentences(typeset(assessment.verdict))
     if table is not None and table.miscalibrated:
         lines.append(f"{'And' if mood(assessment.kind) == 'bad' else 'But'} {table.verdict}")
     if over_time is not None and over_time.kind == "changed":
         lines.append(typeset(over_time.verdict))
     return lines
+
+
+def join_sentences(text: str) -> list[str]:
+    """Split a verdict into the paragraphs of the report: a line that ends with a semicolon continues on the next."""
+    return text.replace(";\n", "; ").splitlines()
+
+
+def reason_without_p(assessment: Assessment | MulticlassAssessment) -> str:
+    """Return the first sentence of a verdict in the report that does not follow from the p-value beside it, or ""."""
+    impossible = assessment.kind == "miscalibrated" and assessment.test.impossible > 0
+    if not impossible and assessment.kind != "too good":
+        return ""
+    sentence = assessment.verdict.splitlines()[0]
+    return sentence if assessment.kind == "too good" or "exactly 0" in sentence else ""
 
 
 def typeset(text: str) -> str:

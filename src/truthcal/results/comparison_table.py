@@ -120,8 +120,8 @@ class ComparisonTable(PageResult):
         return [*list(dict.fromkeys(lines))[:1], *filter(None, [few_groups(first.n_effective_groups)])]
 
     def _page(self) -> Page:
-        label = self.comparisons[0].label
-        header = ["a", "b", f"{label}: a - b", "adjusted p", "Brier: a - b", "adjusted p", "better"]
+        label, p_name = self.comparisons[0].label, "adjusted p" if len(self) > 1 else "p"
+        header = ["a", "b", f"{label}: a - b", p_name, "Brier: a - b", p_name, "better"]
         pairs = zip(self.comparisons, self.adjusted, self.brier_adjusted, self.findings(), strict=True)
         rows = [
             [
