@@ -127,13 +127,14 @@ def test_no_fit_without_events(method):
 # --- the choice -------------------------------------------------------------------------------------------------------
 
 
-def cross_fitted(y, p, part):
+def cross_fitted(y, p, part, w=None):
     """Predictions of each part by maps that are fitted to the other rows, one method after the other."""
+    w = np.ones(len(p)) if w is None else w
     found = {}
     for method in METHODS:
         found[method] = np.empty(len(p))
         for k in np.unique(part):
-            fitted = fit_map(method, cells_of(y[part != k], p[part != k]))
+            fitted = fit_map(method, cells_of(y[part != k], p[part != k], w[part != k]))
             found[method][part == k] = fitted(p[part == k])
     return found
 
@@ -197,6 +198,41 @@ def test_log_loss_is_compared_on_all_rows_cross_fitted():
     error = difference.std(ddof=1) / math.sqrt(600)
     assert found.difference == pytest.approx(difference.mean())
     assert (found.high - found.low) / error == pytest.approx(2 * special.stdtrit(599, 0.975))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_weights_and_groups_count_in_all_scores(grouped):
+    """Log losses of the methods, before and after, and the scores of the third, by the formulas."""
+    y, p = rows(900, 1.6, seed=5)
+    rng = np.random.default_rng(1)
+    w, groups = rng.uniform(0.2, 3.0, 900), rng.integers(0, 90, 900) if grouped else np.arange(900)
+    w /= w.mean()
+    fix = tc.recalibrate(y, p, sample_weight=w, groups=groups if grouped else None, method="platt", rng=7)
+    numbers = np.unique(groups, return_inverse=True)[1]
+    splits, n = np.random.default_rng(7), numbers.max() + 1
+    part, third = (splits.permutation(n) % 5)[numbers], (splits.permutation(n) % 3)[numbers]
+    losses = {name: oracle.log_loss(y, q) for name, q in cross_fitted(y, p, part, w).items()}
+    for found in fix.candidates:
+        assert found.log_loss == pytest.approx(np.average(losses[found.method], weights=w))
+    share = np.bincount(numbers, w / w.sum())
+
+    def standard_error(d):
+        sums = np.bincount(numbers, w / w.sum() * (d - np.average(d, weights=w)))
+        return math.sqrt(np.sum(sums**2) / (1 - np.sum(share**2)))
+
+    gain, row = losses["identity"] - losses["platt"], fix.comparison.log_loss
+    assert fix.candidates[0].difference == pytest.approx(np.average(gain, weights=w))
+    assert fix.candidates[0].standard_error == pytest.approx(standard_error(gain))
+    assert row.difference == pytest.approx(np.average(gain, weights=w))
+    student = special.stdtrit(1 / np.sum(share**2) - 1, 0.975)
+    assert row.high - row.low == pytest.approx(2 * student * standard_error(gain))
+    out = third == 0
+    after = fit_map("platt", cells_of(y[~out], p[~out], w[~out]))(p[out])
+    options = {"sample_weight": w[out], "groups": groups[out] if grouped else None, "names": ("before", "after")}
+    expected = tc.compare(y[out], p[out], after, **options)
+    assert fix.comparison.scores.difference == pytest.approx(expected.difference)
+    assert fix.comparison.scores.low == pytest.approx(expected.low, rel=1e-6)
+    assert fix.before.atb == pytest.approx(tc.atb(y[out], p[out], sample_weight=w[out]))
 
 
 def test_weight_is_the_same_as_repetition_for_the_fit():
