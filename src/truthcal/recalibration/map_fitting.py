@@ -87,6 +87,7 @@ def _fit_logistic(method: str, cells: Cells) -> LogisticMap:
     intercept = [] if method == "temperature" else [np.ones(len(p))]
     while columns:
         beta = _maximize_likelihood(np.column_stack([*columns.values(), *intercept]), cells)
+        beta = np.array([float(f"{x:.12g}") for x in beta])  # the same on all processors, and shorter in SQL
         slopes, c = beta[: len(columns)], float(beta[-1]) if intercept else 0.0
         if slopes.min() >= 0.0:
             found = dict(zip(columns, slopes.tolist(), strict=True))
