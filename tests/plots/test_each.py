@@ -192,6 +192,11 @@ def test_binned_says_one_bin_of_one_row(ax):
     assert entries(ax)[-1] == "1 bin, 1 row"
 
 
+def test_bins_of_the_same_size_have_no_larger_markers(ax, data):
+    plots.BinnedReliabilityDisplay.from_predictions(*data(300), n_bins=3, ax=ax)
+    assert entries(ax)[-1] == "3 bins, 100 rows each"
+
+
 @pytest.mark.parametrize(("rows", "bins"), [(3, 2), (25, 2), (70, 7), (300, 15)])
 def test_binned_has_by_default_about_ten_rows_in_a_bin(ax, data, rows, bins):
     for given in (data(rows), [tc.Sketch().update(*data(rows))]):
