@@ -531,3 +531,15 @@ def test_fractional_outcomes_are_refused():
     half = tc.Sketch(1024).update(rng.random(100), rng.random(100))
     with pytest.raises(ValueError, match="`y_true` must contain only 0 and 1 here"):
         assess_segments(table_of(calibrated(2) | {"half": half}))
+
+
+def test_errors_are_sorted_as_they_are_printed():
+    """Estimates of errors that exclude 0 first, then the upper limits of the others."""
+    rng = np.random.default_rng(0)
+    p, group = rng.random(2000), np.arange(2000) % 10
+    y = rng.random(2000) < np.clip(p + np.where(group < 3, 0.15 + 0.02 * group, 0.0), 0, 1)
+    errors = [segment.error for segment in tc.assess_segments(y, p, group).sort_by("error").values()]
+    found = [error for error in errors if error.low > 0.0]
+    assert len(found) >= 3
+    assert errors[: len(found)] == sorted(found, key=lambda error: -error.estimate)
+    assert errors[len(found) :] == sorted(errors[len(found) :], key=lambda error: -error.high)

@@ -148,7 +148,10 @@ def _name_key(value: Any) -> tuple[Any, ...]:
 # Orders of `SegmentTable.sort_by` -> sort keys.
 _ORDERS: dict[str, Callable[[Segment], tuple[Any, ...]]] = {
     "p": lambda segment: segment_order(segment.adjusted, segment.pvalue, segment.n),
-    "error": lambda segment: _by_size(segment.error.estimate, segment.error.high),
+    # As printed: estimates of errors that exclude 0 first, then upper limits.
+    "error": lambda segment: (
+        _by_size(segment.error.estimate) if segment.error.low > 0.0 else (True, *_by_size(segment.error.high))
+    ),
     "bias": lambda segment: _by_size(abs(segment.bias)),
     "rows": lambda segment: (-segment.n,),
     "name": lambda segment: tuple(map(_name_key, segment.key if isinstance(segment.key, tuple) else (segment.key,))),

@@ -1,7 +1,7 @@
 """The result of `truthcal watch`: one line per window, and the evidence so far."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from truthcal.results.base import PageResult, Result, columns
@@ -122,6 +122,11 @@ class WatchResult(PageResult):
             }
             for window in self.windows
         )
+
+    def to_markdown(self) -> str:
+        """Return the evidence, the segments and the windows as tables in Markdown."""
+        parts = [self.status, *([] if self.segments is None else [self.segments])]
+        return "\n\n".join([*(part.to_markdown() for part in parts), replace(self._page(), heading="").markdown()])
 
     def _page(self) -> Page:
         rows = [window.cells() for window in self.windows[-_SHOWN:]]
