@@ -13,7 +13,7 @@ Hypothesis profiles (`--hypothesis-profile=...`), all derandomized, so that a ru
 `fast` (15 examples, `make test`), `ci` (100, the default), `nightly` (1,000).
 
 Environment variables: TRUTHCAL_REQUIRE_ALL=1 turns a skipped test into a failure; TRUTHCAL_SIMULATIONS sets the
-number of repeats of a simulation (default 300; see `support/simulation.py`).
+number of repeats of a simulation (default 300, in CI 100; see `support/simulation.py`).
 """
 
 import os
