@@ -16,7 +16,7 @@ from truthcal.core.points import PointGroups
 from truthcal.core.summarize import summarize
 from truthcal.inference.error_size import number_of_groups
 from truthcal.kernels.point_groups import break_at_odds
-from truthcal.results.text import upper_limit
+from truthcal.results.text import lower_limit, upper_limit
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
 
@@ -278,7 +278,10 @@ def test_one_row_and_heavy_rows_have_no_interval():
 
 def test_in_words():
     found = tc.error_size(*SHAPES["slope 1.6"](np.random.default_rng(0), 1000)[:2], confidence_level=0.9)
-    assert str(found) == f"error without noise {found.estimate:.4g}, 90% between {found.low:.4g} and {found.high:.4g}"
+    assert (
+        str(found)
+        == f"error without noise {found.estimate:.4g}, 90% between {lower_limit(found.low)} and {upper_limit(found.high)}"
+    )
     assert (found.measure, found.method) == ("error", "quadratic")
     why = "approximation: all sizes of the error that are consistent with 17 groups of rows"  # one of 16 is wide
     assert found.why == why

@@ -118,7 +118,7 @@ def test_in_words():
     assert str(found) == "at least 0.0299 too high between 0.3 and 0.612 (95% confidence)"
     assert found.frequencies == "there it says 45% on average, and 41% happen"
     rare = WorstStretch(0.004, 0.004, -0.00101, 0.004, 0.00612, 0.3, 0.99)
-    assert str(rare) == "at least 1 per 1,000 too low at 4 per 1,000 (99% confidence)"
+    assert str(rare) == "at least 1.01 per 1,000 too low at 4 per 1,000 (99% confidence)"
     assert rare.frequencies == "when it says 4.0 per 1,000, 6.1 per 1,000 happen"
     assert replace(rare, mean_proba=0.5, mean_true=0.004).frequencies == "when it says 50%, 0.40% happen"
     assert replace(rare, mean_proba=0.5, mean_true=0.996).frequencies == "when it says 50%, 99.60% happen"

@@ -148,7 +148,9 @@ def _takes_weights(estimator: Any, weight: dict[str, Any]) -> bool:
 def _refuse_other_than_two(labels: NDArray[Any], weight: NDArray[Any] | None) -> None:
     """Reject labels of one class, or of more than two, in rows of positive weight."""
     if weight is not None and not np.any(weight > 0):
-        raise invalid("sample_weight", "has no positive value; at least one row of each class needs one.")
+        raise invalid(
+            "sample_weight", "is zero or negative in all rows; at least one row of each class needs a weight."
+        )
     classes = np.unique(labels if weight is None else labels[weight > 0])
     if len(classes) == 2:
         return
