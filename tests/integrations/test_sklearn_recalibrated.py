@@ -89,7 +89,7 @@ def test_wrong_input(estimator, y, message):
 
 def test_weights_of_zero():
     with pytest.raises(
-        ValueError, match=r"`sample_weight` is zero or negative in all rows; at least one row of each class needs"
+        ValueError, match=r"`sample_weight` is zero or negative in all rows; each class needs a positive"
     ):
         RecalibratedClassifier().fit(X, Y, sample_weight=np.zeros(1500))
 

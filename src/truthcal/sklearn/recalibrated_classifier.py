@@ -149,7 +149,7 @@ def _refuse_other_than_two(labels: NDArray[Any], weight: NDArray[Any] | None) ->
     """Reject labels of one class, or of more than two, in rows of positive weight."""
     if weight is not None and not np.any(weight > 0):
         raise invalid(
-            "sample_weight", "is zero or negative in all rows; at least one row of each class needs a weight."
+            "sample_weight", "is zero or negative in all rows; each class needs a positive weight."
         )
     classes = np.unique(labels if weight is None else labels[weight > 0])
     if len(classes) == 2:
