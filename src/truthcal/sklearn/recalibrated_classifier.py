@@ -148,9 +148,7 @@ def _takes_weights(estimator: Any, weight: dict[str, Any]) -> bool:
 def _refuse_other_than_two(labels: NDArray[Any], weight: NDArray[Any] | None) -> None:
     """Reject labels of one class, or of more than two, in rows of positive weight."""
     if weight is not None and not np.any(weight > 0):
-        raise invalid(
-            "sample_weight", "is zero or negative in all rows; each class needs a positive weight."
-        )
+        raise invalid("sample_weight", "is zero or negative in all rows; each class needs a positive weight.")
     classes = np.unique(labels if weight is None else labels[weight > 0])
     if len(classes) == 2:
         return
