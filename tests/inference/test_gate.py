@@ -154,3 +154,15 @@ def test_wrong_parameters_are_named(arguments, error, message):
     table = table_of(y, p, np.where(y == y, "all", ""))
     with pytest.raises(error, match=message):
         tc.check(y, p, **({"segments": table} | arguments))
+
+
+def test_passing_says_which_segments_were_not_tested():
+    """Ward C has enough rows, but of five patients only."""
+    y, p = rows(1050, seed=1)
+    ward, patient = np.array(["A", "B", "C"])[np.minimum(np.arange(1050) // 500, 2)], np.arange(1050) // 10
+    for options in ({}, {"max_error": 0.3}):
+        gate = tc.check(y, p, by=ward, groups=patient, **options)
+        assert gate.status == "pass"
+        assert gate.reasons[-1] == "1 of 3 segments was not tested (too few rows or groups)"
+    few = " 1 more has fewer than 30 effective rows (or too few groups) and was not tested."
+    assert gate.segments.verdict.endswith(few)

@@ -19,7 +19,7 @@ from truthcal.results.gate import Gate
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import count, lower_limit, p_value, upper_limit
+from truthcal.results.text import count, lower_limit, p_value, plural, upper_limit
 
 _ALPHA = 0.05
 
@@ -176,11 +176,20 @@ def _decide_gate(
     doubts = _gate_doubts(limits, whole, segments, errors)
     if doubts:
         return "too little data", doubts
+    untested = [] if segments is None else _untested_segments(segments)
     if limits.max_error is None:
-        return "pass", [f"no significant miscalibration at level {limits.level_text}"]
+        return "pass", [f"no significant miscalibration at level {limits.level_text}", *untested]
     largest = max(errors, key=lambda name: errors[name].high)
     limit = upper_limit(errors[largest].high)
-    return "pass", [f"{largest} is at most {limit}, within the limit of {limits.max_error:g}"]
+    return "pass", [f"{largest} is at most {limit}, within the limit of {limits.max_error:g}", *untested]
+
+
+def _untested_segments(segments: SegmentTable) -> list[str]:
+    """A sentence on segments that passed the gate because they could not be tested; none if there are none."""
+    few = len(segments) - len(segments.tested)
+    were = plural(few, "was", "were")
+    untested = f"{few:,} of {segments.count_words(len(segments))} {were} not tested (too few rows or groups)"
+    return [untested] if few else []
 
 
 def _gate_intervals(

@@ -233,9 +233,9 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
         few = len(self) - tested
         if not tested:
             none = f"{plural(few, 'The only', 'None of')} {self.noun if few == 1 else self.count_words(few)}"
-            return f"{none} {plural(few, 'has fewer than', 'has')} the {self.min_rows} rows needed for a test."
+            return f"{none} {plural(few, 'has fewer than', 'has')} the {self._needed} needed for a test."
         have, were = plural(few, "has", "have"), plural(few, "was", "were")
-        rest = f" {few:,} more {have} fewer than {self.min_rows} rows and {were} not tested." if few else ""
+        rest = f" {few:,} more {have} fewer than {self._needed} and {were} not tested." if few else ""
         if not wrong:
             start = f"No significant miscalibration in {'any of ' * (tested > 1)}{self.count_words(tested)}"
             return f"{start} ({self._promise(tested)}).{self._word_little_information()}{rest}"
@@ -243,6 +243,12 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
         start = f"{len(wrong):,} of {self.count_words(tested)} {plural(len(wrong), 'is', 'are')} miscalibrated"
         return f"{start} ({self._promise(tested)}): {names}{more}.{rest}"
+
+    @property
+    def _needed(self) -> str:
+        """Rows that a segment needs to be tested; they are not enough in few groups, or if weights are uneven."""
+        other = any(segment.n >= self.min_rows and math.isnan(segment.pvalue) for segment in self.segments)
+        return f"{self.min_rows} effective rows (or too few groups)" if other else f"{self.min_rows} rows"
 
     def _word_little_information(self) -> str:
         """Word how many tested segments could have shown only gross errors."""

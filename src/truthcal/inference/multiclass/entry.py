@@ -58,7 +58,10 @@ class ClassInput:
     ) -> Self:
         """Check the arguments of a public function."""
         if pos_label is not None:
-            cure = "For one class against the rest, pass `y_true == label` and its column."
+            cure = (
+                "For one class against the rest, pass `y_true == label` and its column; if the columns are models of "
+                "one event, name them: {'name': column, ...}."
+            )
             raise invalid("pos_label", f"cannot be combined with several columns of predictions. {cure}")
         rows = check_class_rows(y_true, y_proba, sample_weight, labels, name=name)
         return cls(rows, None if groups is None else check_groups(groups, y_true, sample_weight))
@@ -195,5 +198,8 @@ def refuse_event_options(**options: object) -> None:
     """Reject options of one event if predictions have a column for each class."""
     for name, value in options.items():
         if value is not None:
-            cure = "For one class against the rest, pass `y_true == label` and its column."
+            cure = (
+                "For one class against the rest, pass `y_true == label` and its column; if the columns are models of "
+                "one event, name them: {'name': column, ...}."
+            )
             raise invalid(name, f"is for predictions of one event, not for many classes. Omit it. {cure}")
