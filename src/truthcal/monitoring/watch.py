@@ -75,7 +75,7 @@ class WindowRows:
 
 
 class OpenWindow(NamedTuple):
-    """What an earlier run saw of a window that was not closed yet: the latest time and the number of its rows."""
+    """Rows of a window that was not closed yet, as an earlier run saw them: their latest time and their number."""
 
     last: int
     n: int
