@@ -58,10 +58,7 @@ class ClassInput:
     ) -> Self:
         """Check the arguments of a public function."""
         if pos_label is not None:
-            cure = (
-                "For one class against the rest, pass `y_true == label` and its column; if the columns are models of "
-                "one event, name them: {'name': column, ...}."
-            )
+            cure = "For one class against the rest, pass `y_true == label` and its column."
             raise invalid("pos_label", f"cannot be combined with several columns of predictions. {cure}")
         rows = check_class_rows(y_true, y_proba, sample_weight, labels, name=name)
         return cls(rows, None if groups is None else check_groups(groups, y_true, sample_weight))
