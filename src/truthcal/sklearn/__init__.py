@@ -1,7 +1,6 @@
 """truthcal in scikit-learn: scorers, a rule for choosing a model, assessment and recalibration of an estimator.
 
-Needs scikit-learn 1.5 or newer: ``pip install 'truthcal[sklearn]'``. Apart from the fits of
-`recalibrate`, no other part of truthcal imports it.
+Needs scikit-learn 1.5 or newer: ``pip install 'truthcal[sklearn]'``. No other part of truthcal imports it.
 """
 
 try:
