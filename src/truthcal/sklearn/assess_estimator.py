@@ -94,7 +94,7 @@ def assess_estimator(
     >>> print(assess_estimator(GaussianNB(), X, y).verdict)
     Overconfident: predictions are too extreme.
     The error is about 0.11 (95%: 0.0747 to 0.15).
-    Worst place: at least 0.076 too high between 0.662 and 1 (95% confidence);
+    Worst place: at least 0.076... too high between 0.662 and 1 (95% confidence);
     there it says 97% on average, and 70% happen.
     """
     refuse_without_proba(estimator)

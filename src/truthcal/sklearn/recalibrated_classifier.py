@@ -122,8 +122,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_is_fitted(self)
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
+    def _more_tags(self) -> dict[str, bool]:  # of scikit-learn 1.5; newer versions call __sklearn_tags__
+        return {"binary_only": True}
+
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags  # scikit-learn 1.5 has no tags
+        from sklearn.utils import get_tags  # scikit-learn 1.5 has no such function
 
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
