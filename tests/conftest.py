@@ -10,10 +10,10 @@ In parallel runs (`-n 2`) each test goes to the first free worker, but the tests
 slow results, stay on one worker: GROUPS below.
 
 Hypothesis profiles (`--hypothesis-profile=...`), all derandomized, so that a run that passed once passes again:
-`fast` (15 examples, `make test`), `ci` (100, the default), `nightly` (1,000).
+`fast` (15 examples, `make test`), `ci` (50, the default), `nightly` (1,000).
 
 Environment variables: TRUTHCAL_REQUIRE_ALL=1 turns a skipped test into a failure; TRUTHCAL_SIMULATIONS sets the
-number of repeats of a simulation (default 300, in CI 100; see `support/simulation.py`).
+number of repeats of a simulation (default 300, in CI 50; see `support/simulation.py`).
 """
 
 import os
@@ -28,7 +28,7 @@ import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 # No deadline: compiling a kernel may exceed any.
-for _profile, _examples in {"fast": 15, "ci": 100, "nightly": 1000}.items():
+for _profile, _examples in {"fast": 15, "ci": 50, "nightly": 1000}.items():
     settings.register_profile(
         _profile, deadline=None, derandomize=True, max_examples=_examples, suppress_health_check=[HealthCheck.too_slow]
     )

@@ -1,6 +1,6 @@
 """Repeats of a simulation, and how many hits of an interval are too few.
 
-TRUTHCAL_SIMULATIONS sets the repeats: 300 by default, 100 in CI, 2,000 in the nightly workflow.
+TRUTHCAL_SIMULATIONS sets the repeats: 300 by default, 50 in CI, 2,000 in the nightly workflow.
 
 Intervals of nominal coverage 0.95 are allowed 0.94. A count fails where 0.94 would give so few hits less than once in
 1,000 simulations: below 268 of 300, 1,101 of 1,200 or 1,846 of 2,000. A true 0.95 then fails once in 44,000 simulations

@@ -91,7 +91,7 @@ def assess_estimator(
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from truthcal.sklearn import assess_estimator
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> print(assess_estimator(GaussianNB(), X, y).verdict)
+    >>> print(assess_estimator(GaussianNB(), X, y).verdict)  # doctest: +ELLIPSIS
     Overconfident: predictions are too extreme.
     The error is about 0.11 (95%: 0.0747 to 0.15).
     Worst place: at least 0.076... too high between 0.662 and 1 (95% confidence);
