@@ -99,8 +99,8 @@ def test_a_window_is_not_closed_without_rows_that_an_earlier_run_saw(watch, writ
     before = (tmp_path / "m.tcm").read_bytes()
     late = write("late.csv", **{name: values[340 - kept :] for name, values in columns.items()})
     assert (
-        f"of 60 rows of 2026-01-19 in an earlier run, these files have {kept}. Pass the files with the others, too: a "
-        "closed window is final. Nothing was changed."
+        f"an earlier run saw 60 rows of 2026-01-19, and these files have {kept} of them. Pass all files with rows of "
+        "2026-01-19: this run would close it, and a closed window is final. Nothing was changed."
     ) in watch(late, check=WRONG).err
     assert (tmp_path / "m.tcm").read_bytes() == before
     assert "warning" not in watch(write("all.csv", **columns), check=OK).err
@@ -110,8 +110,8 @@ def test_an_open_window_may_lose_some_rows(watch, write):
     columns = stream(40)
     watch(write("s.csv", **first_rows(columns, 340)))
     done = watch(write("s.csv", **{name: values[:338] + values[340:] for name, values in columns.items()}), check=OK)
-    problem = "of 60 rows of 2026-01-19 in an earlier run, these files have 58"
-    assert f"warning: {problem}. The window is closed without the others." in done.err
+    problem = "an earlier run saw 60 rows of 2026-01-19, and these files have 58 of them"
+    assert f"warning: {problem}. 2026-01-19 is closed without the others." in done.err
 
 
 def test_rows_of_an_open_window_are_missed_in_sketches(watch, quick, write, tmp_path):
@@ -123,7 +123,7 @@ def test_rows_of_an_open_window_are_missed_in_sketches(watch, quick, write, tmp_
     options = ("--time", "date", "--window", "week", "--state", tmp_path / "m.tcm")
     quick("watch", tmp_path / "early.sketch", *options)
     done = quick("watch", tmp_path / "late.sketch", *options, check=WRONG)
-    assert "of 60 rows of 2026-01-19 in an earlier run, these files have 0." in done.err
+    assert "an earlier run saw 60 rows of 2026-01-19, and these files have 0 of them." in done.err
     quick("watch", tmp_path / "early.sketch", tmp_path / "late.sketch", *options, check=OK)
 
 
@@ -194,6 +194,45 @@ def test_other_rows_in_a_closed_window_are_noticed(watch, write):
     later = {name: values[300:] for name, values in columns.items()}
     done = watch(write("t.csv", **later), window="100 rows", state="100 rows", check=WRONG)
     assert "the rows from row 0 on are not those of earlier runs, so it is not known which rows are new" in done.err
+
+
+def test_other_outcomes_in_a_closed_window_are_noticed(watch, write):
+    columns = stream(70)
+    watch(write("s.csv", **columns))
+    revised = {**columns, "hit": [1 - hit for hit in columns["hit"][:20]] + list(columns["hit"][20:])}
+    done = watch(write("t.csv", **revised))
+    assert "warning: 2026-01-05 has other outcomes now than when it was closed. Closed windows are final" in done.err
+    backwards = {name: list(values)[::-1] for name, values in columns.items()}  # only the rounding of means may differ
+    assert "warning" not in watch(write("u.csv", **backwards)).err
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_until_closes_the_last_window(watch, quick, write, tmp_path, sketched):
+    """The stream ends on a Sunday."""
+    columns = stream(70)
+    file = write("s.csv", **columns)
+    if sketched:
+        quick(
+            "sketch", file, "--by", "date", "--label", "hit", "--proba", "score", "-o", tmp_path / "s.sketch", check=OK
+        )
+        file = tmp_path / "s.sketch"
+    options = ("--time", "date", "--window", "week", "--state", tmp_path / "m.tcm")
+    columns = () if sketched else ("--label", "hit", "--proba", "score")
+    done = quick("watch", file, *options, *columns, check=OK)
+    assert "140 rows of 2026-03-09 wait until rows of a later window, or --until, close it." in done.err
+    done = quick("watch", file, *options, *columns, "--until", "2026-03-15", check=OK)
+    assert "no window was closed since the last run" in done.err
+    done = quick("watch", file, *options, *columns, "--until", "2026-03-16", check=OK)
+    assert "2026-03-09: 140 rows" in done.out
+    assert "wait" not in done.err
+    assert "1,400 rows in 10 windows" in done.out
+
+
+def test_until_is_a_time(watch, write):
+    file = write("s.csv", **stream(30))
+    assert "`--until`" in watch(file, "--until", "Monday", check=WRONG).err
+    done = watch(file, "--until", "2026-03-16", window="100 rows", check=WRONG)
+    assert "--until needs windows of time, such as --window week, not of rows." in done.err
 
 
 def test_late_outcomes_are_reported(watch, write):

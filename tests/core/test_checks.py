@@ -440,3 +440,26 @@ def test_an_error_about_a_column_starts_with_the_column():
     error = invalid("y_proba", "must contain numbers; use", TypeError, subject="`p` (y_proba)", fix=("pos_label",))
     assert str(error) == "`p` (y_proba) must contain numbers; use `pos_label`."
     assert (type(error), error.parameter) == (TypeError, "y_proba")
+
+
+def test_labels_of_several_classes_beside_one_column():
+    message = (
+        r"`y_true` contains 3 labels \('b', 'a', 'c'\), and `y_proba` is one column\. Pass a column for each class, "
+        r"shape \(n, 3\), or one class against the rest: y_true == 'b' and the probability of 'b'\."
+    )
+    with pytest.raises(ValueError, match=message):
+        tc.atb(["b", "a", "c"], [0.1, 0.2, 0.3])
+
+
+def test_predictions_in_place_of_outcomes():
+    with pytest.raises(
+        ValueError, match=r"`y_true` must be one-dimensional; got shape \(2, 3\)\. .* arguments are swapped"
+    ):
+        tc.atb(np.full((2, 3), 1 / 3), [0, 1])
+
+
+def test_log_probabilities():
+    with pytest.raises(
+        ValueError, match=r"`y_proba` must lie in \[0, 1\]; .* Log-probabilities\? Apply np\.exp first\."
+    ):
+        tc.atb([0, 1], [-0.1, -2.3])

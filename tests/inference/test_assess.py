@@ -62,7 +62,7 @@ def test_calibrated_in_words():
         "Calibrated as far as 2,000 rows can tell.\n"
         f"The error is at most {upper_limit(result.error.high)} (95% confidence).\n"
         "Detectable with 80% power: "
-        "a shift of 0.029 or more and log-odds slopes beyond 0.83 to 1.21."
+        "a shift of 0.029 or more and log-odds slopes below 0.83 or above 1.21."
     )
     assert result.detectable == tc.detectable_error(some_rows()[1])
     assert result.worst is None
@@ -427,7 +427,7 @@ def test_printing_has_all_the_evidence():
         assert f"\n  {name}" in text
     assert re.search(r"\n  miscalibrated\?  p = \S+ +by information_atb \(asymptotic\)", text)
     assert "\n  rows            2,000" in text
-    assert re.search(r"\n  detectable      80% power   (a shift of|shifts beyond) ", text)
+    assert re.search(r"\n  detectable      80% power   (a shift of|shifts below) ", text)
     assert "Brier score" in text
 
 

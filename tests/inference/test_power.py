@@ -385,11 +385,11 @@ def test_detectable_error_in_words():
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        ((0.0191, 0.0189, 0.87, 1.15), "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15"),
+        ((0.0191, 0.0189, 0.87, 1.15), "a shift of 0.019 or more and log-odds slopes below 0.87 or above 1.15"),
         ((0.0104, 0.0104, 0.9, math.nan), "a shift of 0.0104 or more and log-odds slopes below 0.90"),
-        ((0.0038, 0.0052, math.nan, 1.0523), "shifts beyond -0.0052 to +0.0038 and log-odds slopes above 1.052"),
+        ((0.0038, 0.0052, math.nan, 1.0523), "shifts below -0.0052 or above +0.0038 and log-odds slopes above 1.052"),
         ((math.nan, 0.2, math.nan, math.nan), "shifts below -0.20"),
-        ((math.nan, math.nan, 0.5, 2.0), "log-odds slopes beyond 0.50 to 2.0"),
+        ((math.nan, math.nan, 0.5, 2.0), "log-odds slopes below 0.50 or above 2.0"),
         ((math.nan, math.nan, math.nan, math.nan), ""),
     ],
 )  # fmt: skip

@@ -70,7 +70,7 @@ def test_pvalues_are_combined_by_fisher_and_adjusted_by_holm():
 
 def test_a_constant_is_not_chosen_because_all_useful_candidates_are_miscalibrated():
     found = results([0.15, 0.16, 0.249], [1e-9, 1e-9, 0.9])
-    message = "All candidates with at least 50% of the largest skill are shown to be miscalibrated; chose the best neg_brier_score, candidate 0"
+    message = "All candidates with at least 50% of the largest skill are shown to be miscalibrated; chose the best neg_brier_score: candidate 0"
     with pytest.warns(UserWarning, match=message):
         assert calibrated_refit()(found) == 0
     assert calibrated_refit(min_skill=0.0)(found) == 2
@@ -84,6 +84,8 @@ def test_warns_if_all_are_miscalibrated():
     message = r"All candidates are shown to be miscalibrated; .* candidate 1\. Recalibrate it: truthcal\.sklearn\.RecalibratedClassifier"
     with pytest.warns(UserWarning, match=message):
         assert calibrated_refit()(results([0.2, 0.1], [1e-9, 1e-9])) == 1
+    with pytest.warns(UserWarning, match=r"chose the best neg_brier_score: \{'C': 2\}\. Recalibrate it"):
+        assert calibrated_refit()(results([0.2, 0.1], [1e-9, 1e-9]) | {"params": [{"C": 1}, {"C": 2}]}) == 1
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,7 @@ def test_warns_if_all_are_miscalibrated():
         (lambda: calibrated_refit(alpha=5), "`alpha` must lie strictly between 0 and 1"),
         (lambda: calibrated_refit(min_skill=2), "`min_skill` must be at most 1, the skill of the best candidate; got 2"),
         (lambda: calibrated_refit()({"split0_test_score": [0.1]}), r"`cv_results` has no scores 'neg_brier_score'\. Pass scoring=calibration_scoring\(\)"),
+        (lambda: calibrated_refit().pvalues({"split0_test_score": [0.1]}), r"has no scores 'calibration_pvalue'\. Pass scoring=calibration_scoring\(\) to"),
         (lambda: calibrated_refit("neg_log_loss")(results([0.1], [0.5])), r"has no scores 'neg_log_loss'\. Pass scoring=calibration_scoring\('neg_log_loss'\)"),
         (lambda: calibrated_refit()(results([np.nan], [0.5])), "`cv_results` has no candidate with finite scores in all folds. Pass error_score='raise'"),
     ],
@@ -114,7 +117,7 @@ def test_over_20_data_sets_the_constant_is_never_chosen():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             search.fit(x, y)
-        stratified += sum("equal numbers of rows of a class" in str(warning.message) for warning in caught)
+        stratified += sum("same number of rows of one class" in str(warning.message) for warning in caught)
         by_atb += search.cv_results_["mean_test_neg_atb"].argmax() == 0
         by_refit += search.best_index_ == 0
     assert (by_atb, by_refit, stratified) == (20, 0, 20)

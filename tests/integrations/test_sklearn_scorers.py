@@ -283,7 +283,7 @@ def test_other_folds_are_not_taken_for_stratified():
 def test_scorer_warns_once_of_stratified_folds():
     x, y = rows(500)
     scorer = atb_scorer()
-    message = r"Test folds have equal numbers of rows of a class \((\d+, ){3,4}.*as stratified folds do.*Pass cv=KFold\(5.*calibrated_refit\(\)"
+    message = r"Test folds have nearly the same number of rows of one class \((\d+, ){3,4}.*as stratified folds do.*Pass cv=KFold\(5.*calibrated_refit\(\)"
     with pytest.warns(UserWarning, match=message) as caught:
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, scoring=scorer).fit(x, y)
     assert len(caught) == 1

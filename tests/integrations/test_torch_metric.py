@@ -288,6 +288,7 @@ INVALID = [
     ((torch.tensor([1.0000001]), ONE), ValueError, r"`preds` must lie in \[0, 1\]; .* Rounding error\? Clip with .clamp\(0, 1\)"),
     ((torch.tensor([0.5, torch.nan]), torch.tensor([0, 1])), ValueError, r"`preds` has a missing value \(nan\) at row 1"),
     ((torch.tensor([0.5, 0.5]), torch.tensor([0, 2])), ValueError, r"`target` must contain 0/1 or True/False; found 2.0 at row 1 .* pass `target == k`"),
+    ((torch.tensor([0.0, 1.0]), torch.tensor([0.3, 0.6])), ValueError, r"`target` has fractions, and `preds` only 0 and 1; the arguments look swapped: predictions come first, update\(preds, target\)"),
     ((torch.tensor([0.5]), torch.tensor([0.3])), ValueError, "`target` must contain 0/1 or True/False; found 0.3"),
     ((torch.tensor([0.5]), torch.tensor([torch.nan])), ValueError, r"`target` has a missing value \(nan\)"),
     ((torch.tensor([0.5, 0.5]), ONE), ValueError, "`preds` has 2 rows but `target` has 1"),

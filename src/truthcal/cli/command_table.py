@@ -153,7 +153,7 @@ COMMANDS = (
         (
             (
                 "every week: score what is new, and raise an alarm if predictions are no longer calibrated",
-                "truthcal watch 'log/*.csv' --time date --window 7d --state churn.tcm",
+                "truthcal watch 'log/*.csv' --time date --window week --state churn.tcm",
             ),
             (
                 "outcomes are due after some time; also monitor each region",
@@ -161,8 +161,8 @@ COMMANDS = (
             ),
             ("from sketches by day", "truthcal watch days.sketch --window week --state churn.tcm --report churn.html"),
         ),
-        "files label proba pos-label watch-time due watch-group by where watch-window time-unit state monitor-alpha "
-        "watch-report title json markdown",
+        "files label proba pos-label watch-time due watch-group by where watch-window until time-unit state "
+        "monitor-alpha watch-report title json markdown",
     ),
     Command(
         "demo",

@@ -107,6 +107,9 @@ _OPTIONS = {
     "due": _column_flag(
         "--due", "times at which outcomes are due; rows are scored then, and may lack an outcome before"
     ),
+    "until": _option(
+        "close windows that end by this time, such as 2026-06-29, even without later rows", "--until", metavar="TIME"
+    ),
     "watch-group": _column_flag(
         "--group", "which rows belong together: each group counts as one observation per window"
     ),

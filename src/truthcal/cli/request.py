@@ -31,6 +31,7 @@ class Request:
     window: str = "auto"
     time_unit: str | None = None
     due: str | None = None
+    until: str | None = None
     state: str | None = None
     measure: str = "information_atb"
     measures: tuple[str, ...] = ()

@@ -165,6 +165,10 @@ def _describe_shape(values: object, array: NDArray[Any], name: str) -> str:
         return f"shape {array.shape}. Output of predict_proba? Pass the positive class's column, [:, 1]."
     if array.ndim == 2 and array.shape[1] == 1:
         return f'shape {array.shape}. Pass the column itself: frame["name"], or array.ravel().'
+    if name == "y_true":
+        return (
+            f"shape {array.shape}. Pass one column; if these are predictions, the arguments are swapped: y_true first."
+        )
     return f"shape {array.shape}. Pass one column."
 
 
@@ -287,6 +291,8 @@ def cure_outside_unit(low: float, high: float) -> str:
         return "Scores, or output of a regression? Convert them to probabilities first."
     if low >= 0 and high <= 100:
         return "Percentages? Divide by 100."
+    if high <= 0:
+        return "Log-probabilities? Apply np.exp first."
     return "Logits or scores? Apply the sigmoid (or softmax) first."
 
 
@@ -342,6 +348,11 @@ def _check_outcomes(raw: NDArray[Any], pos_label: object) -> NDArray[Any]:
     if pos_label is not None:
         raw = positive_labels(raw, pos_label)
     if _is_text_column(raw):
+        if len(found := np.unique(raw)) > 2:
+            problem = f"contains {len(found):,} labels ({_examples(raw)}), and `y_proba` is one column"
+            example = _python_value(raw[0])
+            cure = f"Pass a column for each class, shape (n, {len(found)}), or one class against the rest"
+            raise invalid("y_true", f"{problem}. {cure}: y_true == {example!r} and the probability of {example!r}.")
         problem = f"contains text labels ({_examples(raw)}); name the positive one, for example"
         likely = (label for label in np.unique(raw) if _as_text(label).strip().lower() in _POSITIVE_WORDS)
         raise invalid("y_true", problem, fix=("pos_label", _python_value(next(likely, raw[0]))))

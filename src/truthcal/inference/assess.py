@@ -125,7 +125,7 @@ def assess(
     >>> print(tc.assess(outcome, truth).verdict)
     Calibrated as far as 2,000 rows can tell.
     The error is at most 0.0369 (95% confidence).
-    Detectable with 80% power: a shift of 0.029 or more and log-odds slopes beyond 0.83 to 1.21.
+    Detectable with 80% power: a shift of 0.029 or more and log-odds slopes below 0.83 or above 1.21.
     """
     alpha, level = check_level(alpha, "alpha"), check_level(confidence_level, "confidence_level")
     n_resamples = check_whole(n_resamples, "n_resamples", 1)

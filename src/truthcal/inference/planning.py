@@ -247,7 +247,7 @@ def detectable_error(
     >>> import truthcal as tc
     >>> print(tc.detectable_error(np.linspace(0.05, 0.95, 2000)))
     With these 2,000 predictions, a test at level 0.05 has 80% power to detect
-    a shift of 0.030 or more and log-odds slopes beyond 0.83 to 1.21.
+    a shift of 0.030 or more and log-odds slopes below 0.83 or above 1.21.
     """
     check_choice(measure, "measure", TENTS)
     power, alpha = _check_levels(power, alpha)

@@ -141,7 +141,7 @@ class DetectableError(Result):
 
     @property
     def shapes(self) -> str:
-        """The errors in words: "a shift of 0.019 or more and log-odds slopes beyond 0.87 to 1.15"; empty if none."""
+        """The errors in words: "a shift of 0.02 or more and log-odds slopes below 0.9 or above 1.2"; empty if none."""
         return self.shapes_in(unit_of(self.information / self.n))
 
     def shapes_in(self, unit: Unit) -> str:
@@ -161,13 +161,13 @@ class DetectableError(Result):
         if high and low and abs(self.shift_high / self.shift_low - 1.0) <= _SAME:
             return f"a shift of {_rounded(sum(shifts) / 2.0)}{unit.per} or more"
         if high and low:
-            return f"shifts beyond -{low} to +{high}{unit.per}"
+            return f"shifts below -{low} or above +{high}{unit.per}"
         return f"shifts below -{low}{unit.per}" if low else f"shifts above +{high}{unit.per}" if high else ""
 
     def _slopes(self) -> str:
         low, high = (None if math.isnan(x) else _rounded(x - 1.0, 1.0) for x in (self.slope_low, self.slope_high))
         if low and high:
-            return f"log-odds slopes beyond {low} to {high}"
+            return f"log-odds slopes below {low} or above {high}"
         return f"log-odds slopes below {low}" if low else f"log-odds slopes above {high}" if high else ""
 
 

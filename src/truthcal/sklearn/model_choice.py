@@ -165,7 +165,8 @@ class CalibratedRefit:
             return int(allowed[scores[allowed].argmax()])
         best = int(useful[scores[useful].argmax()])
         some = "" if miscalibrated[scored].all() else f" with at least {percent(self.min_skill)} of the largest skill"
-        problem = f"All candidates{some} are shown to be miscalibrated; chose the best {self.score}, candidate {best}"
+        chosen = shown(cv_results["params"][best]) if "params" in cv_results else f"candidate {best}"
+        problem = f"All candidates{some} are shown to be miscalibrated; chose the best {self.score}: {chosen}"
         warnings.warn(f"{problem}. {_RECALIBRATE}.", UserWarning, stacklevel=2)
         return best
 
@@ -184,7 +185,8 @@ def _by_fold(cv_results: Mapping[str, Any], score: str) -> _Array:
     folds = itertools.takewhile(cv_results.__contains__, (f"split{k}_test_{score}" for k in itertools.count()))
     columns = [np.asarray(cv_results[name], dtype=np.float64) for name in folds]
     if not columns:
-        cure = f"Pass scoring=calibration_scoring({'' if score == _BRIER else repr(score)}) to the search"
+        option = repr(score) if score in _PROPER and score != _BRIER else ""
+        cure = f"Pass scoring=calibration_scoring({option}) to the search"
         raise invalid("cv_results", f"has no scores {score!r}. {cure}, with other scorers added to it if needed.")
     return np.column_stack(columns)
 

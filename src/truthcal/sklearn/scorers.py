@@ -259,7 +259,9 @@ def _option(name: str, value: object) -> str:
 
 def _warn_of_stratified_folds(events: list[int]) -> None:
     counts = ", ".join(map(str, events[:5])) + (", ..." if len(events) > 5 else "")
-    problem = f"Test folds have equal numbers of rows of a class ({counts}), as stratified folds do"
+    problem = f"Test folds have nearly the same number of rows of one class ({counts}), as stratified folds do"
     effect = "outcomes are then not independent, and constant predictions have the best calibration score"
-    cure = "Pass cv=KFold(5, shuffle=True, random_state=0), and choose models with calibrated_refit()."
+    cure = (
+        "Pass cv=KFold(5, shuffle=True, random_state=0), and choose models with calibrated_refit(), not by this score."
+    )
     warnings.warn(f"{problem}: {effect}. {cure}", UserWarning, stacklevel=3)

@@ -110,6 +110,9 @@ class SketchMetric(torch.nn.Module):
         if not bool(rows.inside_unit(p) & rows.is_binary(y).all() & possible.all()):
             rows.refuse_padding(p, y, w)
             rows.refuse_predictions(p, "preds", "Logits? Build the metric with ATBMetric(logits=True).")
+            if bool(rows.is_binary(x).all() & rows.inside_unit(y)):
+                swapped = "the arguments look swapped: predictions come first, update(preds, target)."
+                raise checks.invalid("target", f"has fractions, and `preds` only 0 and 1; {swapped}")
             rows.refuse_outcomes(y, "target")
             rows.refuse_weights(w)
         return p, y, w

@@ -7,7 +7,7 @@ import pytest
 
 import truthcal as tc
 from truthcal.core.class_rows import ClassRows
-from truthcal.inference.multiclass.column_order import warn_of_column_order
+from truthcal.inference.multiclass.column_order import suspect_column_order
 
 LABELS = ("ant", "bee", "cat", "dog", "elk")
 
@@ -20,7 +20,7 @@ def rows(n, k, concentration, seed):
 
 
 def warning(p, y):
-    return warn_of_column_order(ClassRows(p, y, None, LABELS[: p.shape[1]]))
+    return " ".join(suspect_column_order(ClassRows(p, y, None, LABELS[: p.shape[1]]))).strip()
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[1:])
@@ -31,7 +31,7 @@ def test_every_order_of_four_columns(order):
     for place, pair in enumerate(pairs):
         assert (pair in text) == (place < 3)
     assert ("and 1 more." in text) == (len(pairs) == 4)
-    assert text.startswith(f"columns of classes may be in the wrong order: {pairs[0]}")
+    assert text.startswith(f"Columns of classes may be in the wrong order: {pairs[0]}")
     assert warning(p, y) == ""
 
 
@@ -42,7 +42,7 @@ def test_numbers_in_the_warning():
     before = np.mean(swapped.argmax(axis=1)[of_both] == y[of_both])
     after = np.mean(p.argmax(axis=1)[of_both] == y[of_both])
     assert warning(swapped, y) == (
-        "columns of classes may be in the wrong order: that of bee fits dog and that of dog fits bee. As they are, the "
+        "Columns of classes may be in the wrong order: that of bee fits dog and that of dog fits bee. As they are, the "
         f"most probable class is right in {before:.0%} of {of_both.sum()} rows of these classes; in that order, in "
         f"{after:.0%}. Check the order of the columns."
     )

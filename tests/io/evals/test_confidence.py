@@ -83,6 +83,19 @@ def test_rows_of_one_question(read, ids, group):
     assert read(*rows).group == group
 
 
+def test_a_prompt_template_does_not_hide_the_questions(read):
+    rows = [{"id": i // 2, "prompt": i % 3, "confidence": 0.5, "correct": 1} for i in range(6)]
+    assert read(*rows).group == "id"
+    assert read(*({**row, "prompt": "same"} for row in rows)).group == "id"
+
+
+def test_labels_that_are_not_all_known_stay_as_they_are(read):
+    words = ["CORRECT", "INCORRECT", "NOT_ATTEMPTED"]
+    rows = [{"confidence": 0.5, "grade": word} for word in words]
+    assert read(*rows, label="grade").columns["grade"] == words
+    assert read(*rows[:2], label="grade").columns["grade"] == [1.0, 0.0]
+
+
 def test_two_confidences_are_both_converted_and_none_is_chosen(read):
     rows = read({"conf_a": "50%", "conf_b": 0.25, "correct": 1}, {"conf_a": None, "conf_b": 0.25, "correct": 1})
     assert rows.proba == ()

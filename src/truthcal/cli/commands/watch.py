@@ -1,5 +1,6 @@
 """`truthcal watch`: monitor a growing set of files. Each run scores the windows that were closed since the last one."""
 
+import math
 import shlex
 import time
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def run(request: Request) -> int:
         print_message(request, "no window was closed since the last run.")
     for start, seen in sorted(watch.open.items())[:1]:
         waiting = f"{count(seen.n, 'row')} of {watch.window.label(start)} {plural(seen.n, 'waits', 'wait')}"
-        print_message(request, f"{waiting} until rows of a later window close it.")
+        print_message(request, f"{waiting} until rows of a later window, or --until, close it.")
     result = watch.result()
     status = _EXIT_STATUS[result.decision]
     _print_watch_result(request, result, status)
@@ -118,7 +119,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
     if window.kind == "rows":
         return setup, window, *_windows_of_rows(request, rows, window)
     times = rows.time if rows.due is None else rows.due
-    return setup, window, _split(rows, window.starts(times), times), _latest_of(rows.time, window)
+    return setup, window, _split(rows, window.starts(times), times), _latest_of(request, rows.time, window)
 
 
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
@@ -129,8 +130,9 @@ def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
 
 def _windows_of_rows(request: Request, rows: TimedRows, window: Window) -> tuple[Windows, int]:
     """Divide rows, in the order of time, into windows of n rows. The last one is open until it is full."""
-    if request.due is not None:
-        raise ValueError("--due needs windows of time, such as --window 7d, not of rows.")
+    for flag, value in (("--due", request.due), ("--until", request.until)):
+        if value is not None:
+            raise ValueError(f"{flag} needs windows of time, such as --window week, not of rows.")
     check_order(rows.time)
     starts = window.starts(rows.time)
     return _split(rows, starts, rows.time), len(starts) - len(starts) % window.size
@@ -180,12 +182,16 @@ def _windows_of_sketches(request: Request, paths: list[str]) -> tuple[dict[str, 
         raise ValueError("--window must be a length of time for sketches, such as 7d, not a number of rows.")
     starts = window.starts(times)
     windows = {int(start): _sketched_rows(request, table, keys, starts == start, times) for start in np.unique(starts)}
-    return _setup(request, label=None, proba=None), window, windows, _latest_of(times, window)
+    return _setup(request, label=None, proba=None), window, windows, _latest_of(request, times, window)
 
 
-def _latest_of(times: Times, window: Window) -> int:
-    """Return the start of the last window of the watched rows, which is still open."""
-    return int(window.starts_of(times.values.max(keepdims=True))[0])
+def _latest_of(request: Request, times: Times, window: Window) -> int:
+    """Return the start of the first window that is still open: that of the last row, or of the time of --until."""
+    latest = int(window.starts_of(times.values.max(keepdims=True))[0])
+    if request.until is None:
+        return latest
+    until = times_of(np.array([request.until], object), "--until", request.time_unit)
+    return max(latest, int(window.starts_of(until.values)[0]))
 
 
 def _sketched_rows(request: Request, table: SketchTable, keys: list[Any], here: Any, times: Times) -> WindowRows:
@@ -226,8 +232,11 @@ def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
         if now > before:
             problem = f"{record.label} had {before:,} rows when it was closed, and has {now:,} now"
             print_error(f"warning: {problem}. Closed windows are final: the difference is not scored.")
-        elif rows.n == record.n and rows.n and rows.mean_proba != record.mean_proba:
+        elif rows.n == record.n and rows.n and not math.isclose(rows.mean_proba, record.mean_proba, rel_tol=1e-9):
             _refuse_other_rows(watch, record.label)
+        elif rows.n == record.n and rows.n and not math.isclose(rows.mean_true, record.mean_true, abs_tol=1e-9):
+            problem = f"{record.label} has other outcomes now than when it was closed"
+            print_error(f"warning: {problem}. Closed windows are final: the difference is not scored.")
         elif rows.n > record.n:
             late = rows.n - record.n
             print_message(
@@ -241,11 +250,12 @@ def _refuse_missing_rows(watch: Watch, windows: Windows, latest: int) -> None:
         now = windows.get(start, WindowRows()).n_until(seen.last)
         if start >= latest or now >= seen.n:
             continue
-        problem = f"of {seen.n:,} rows of {watch.window.label(start)} in an earlier run, these files have {now:,}"
+        label = watch.window.label(start)
+        problem = f"an earlier run saw {seen.n:,} rows of {label}, and these files have {now:,} of them"
         if 2 * now < seen.n:
-            cure = "Pass the files with the others, too: a closed window is final"
+            cure = f"Pass all files with rows of {label}: this run would close it, and a closed window is final"
             raise ValueError(f"{problem}. {cure}. Nothing was changed.")
-        print_error(f"warning: {problem}. The window is closed without the others.")
+        print_error(f"warning: {problem}. {label} is closed without the others.")
 
 
 def _refuse_other_rows(watch: Watch, label: str) -> None:

@@ -14,7 +14,7 @@ from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
 from truthcal.inference.multiclass.calibration_test import multiclass_test
 from truthcal.inference.multiclass.cells import ClassCells
-from truthcal.inference.multiclass.column_order import warn_of_column_order
+from truthcal.inference.multiclass.column_order import suspect_column_order
 from truthcal.inference.multiclass.confusion import confusion_of
 from truthcal.inference.multiclass.detectable import detectable_slopes
 from truthcal.inference.multiclass.entry import MultilabelInput
@@ -73,7 +73,9 @@ def assess_classes(
         _groups=groups,
     )
     found = replace(found, kind=_kind(found, cells, alpha))
-    return replace(found, verdict=_verdict_text(found, alpha), warnings=tuple(_warnings(found, rows)))
+    suspicion, reason = suspect_column_order(rows)
+    order = [f"{suspicion[:1].lower()}{suspicion[1:]} {reason}"] if suspicion else []
+    return replace(found, verdict=_verdict_text(found, alpha, suspicion), warnings=(*order, *_warnings(found, rows)))
 
 
 def _values(rows: ClassRows, grouped: GroupedClasses | None) -> dict[str, float]:
@@ -212,7 +214,7 @@ _WRONG = {
 }
 
 
-def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
+def _verdict_text(found: MulticlassAssessment, alpha: float, suspicion: str) -> str:
     test, rows = found.test, rows_in_groups(found.n, found.n_groups)
     rows = f"{rows} with {len(found.labels)} classes"
     if found.kind == "miscalibrated" and test.impossible and found.pvalue > alpha:
@@ -225,6 +227,7 @@ def _verdict_text(found: MulticlassAssessment, alpha: float) -> str:
         confusion = "" if found.confusion is None else found.confusion.sentence
         lines = (
             f"{_WRONG[found.kind]}.",
+            suspicion,
             _word_error(found),
             word_classes(found.classes.miscalibrated, found.classes.noun),
             confusion,
@@ -278,5 +281,4 @@ def _warnings(found: MulticlassAssessment, rows: ClassRows) -> list[str]:
         warnings.append(f"{wrong}; this cannot happen to a calibrated forecaster, whatever the p-value.")
     if 2.0 * found.n_effective < found.n:
         warnings.append(f"weights are uneven: the effective sample size is {found.n_effective:,.1f}, not {found.n:,}.")
-    order = warn_of_column_order(rows)
-    return [*filter(None, [order]), *warnings, *filter(None, [test.dependence, few_groups(found.n_effective_groups)])]
+    return [*warnings, *filter(None, [test.dependence, few_groups(found.n_effective_groups)])]

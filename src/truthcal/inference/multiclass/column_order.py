@@ -12,8 +12,8 @@ _FEWEST_ROWS, _RIGHT, _TIMES, _MORE = 20, 0.5, 2.0, 10.0
 _NAMED = 3
 
 
-def warn_of_column_order(rows: ClassRows) -> str:
-    """Word a warning if other labels fit the columns far better; empty if not.
+def suspect_column_order(rows: ClassRows) -> tuple[str, str]:
+    """Word a suspicion if other labels fit the columns far better, and the reason for it; both empty if not.
 
     Each row is taken to predict its most probable class. The best order of the labels is that with the most right rows.
     For calibrated predictions it is the order at hand, up to noise.
@@ -25,14 +25,14 @@ def warn_of_column_order(rows: ClassRows) -> str:
     # A column that predicts nothing stays: any label fits it equally well.
     moved = np.flatnonzero((columns != labels) & (counts[columns, labels] > 0))
     if not len(moved):
-        return ""
+        return "", ""
     n = int(counts[:, labels[moved]].sum())
     before, after = int(counts[labels[moved], labels[moved]].sum()), int(counts[moved, labels[moved]].sum())
     if n < _FEWEST_ROWS or after < max(_RIGHT * n, _TIMES * before, before + _MORE):
-        return ""
+        return "", ""
     names = [one_line(str(label)) for label in rows.labels]
     pairs = [f"that of {names[c]} fits {names[labels[c]]}" for c in moved]
     listed = pairs if len(pairs) <= _NAMED else [*pairs[:_NAMED], f"{len(pairs) - _NAMED:,} more"]
-    problem = f"columns of classes may be in the wrong order: {join_words(listed)}"
+    problem = f"Columns of classes may be in the wrong order: {join_words(listed)}."
     share = f"the most probable class is right in {before / n:.0%} of {n:,} rows of these classes"
-    return f"{problem}. As they are, {share}; in that order, in {after / n:.0%}. Check the order of the columns."
+    return problem, f"As they are, {share}; in that order, in {after / n:.0%}. Check the order of the columns."

@@ -73,7 +73,9 @@ def convert_answers(
     group = _question_column(names, [row for rows in files for row in rows])
     converted = []
     for source, rows in zip(sources, files, strict=True):
-        parsed = [_parse_row(row, i, probas, correct, str(source), options) for i, row in enumerate(rows)]
+        parsed = [_parse_row(row, i, probas, str(source), options) for i, row in enumerate(rows)]
+        if correct is not None:
+            _parse_outcomes(parsed, correct, str(source), options)
         if options.percent:
             _refuse_small_percentages(rows, probas, str(source))
         present = [row for row in parsed if all(row.get(name) is not None for name in probas)]
@@ -105,11 +107,14 @@ def _correct_column(names: Sequence[str]) -> str | None:
 def _question_column(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str | None:
     """Return the column that identifies questions by its name, if a value of it is repeated; None otherwise.
 
-    Of several such columns, such as an id and a text, the first one counts if all of them divide the rows alike.
+    Of several such columns, such as an id and a text, the first one counts if all of them divide the rows alike. A
+    prompt may be a template that is shared by many questions, so an id goes before it.
     """
     candidates = [name for name in names if name.casefold() in _QUESTION]
     repeated = [name for name in candidates if all(row.get(name) is not None for row in rows)]
     repeated = [name for name in repeated if repeats([row[name] for row in rows])]
+    if any(name.casefold() != "prompt" for name in repeated):
+        repeated = [name for name in repeated if name.casefold() != "prompt"]
     alike = len({tuple(row[name] for name in repeated) for row in rows})
     return repeated[0] if repeated and all(len({row[name] for row in rows}) == alike for name in repeated) else None
 
@@ -126,24 +131,34 @@ def _refuse_small_percentages(rows: Sequence[dict[str, Any]], probas: Sequence[s
             raise ValueError(f'{problem}. Omit --percent, and write the others as text such as "85%".')
 
 
-def _parse_row(
-    row: dict[str, Any], i: int, probas: Sequence[str], label: str | None, where: str, options: EvalOptions
-) -> dict[str, Any]:
+def _parse_row(row: dict[str, Any], i: int, probas: Sequence[str], where: str, options: EvalOptions) -> dict[str, Any]:
     parsed = dict(row)
     for name in probas:
         try:
             parsed[name] = parse_confidence(row.get(name), percent=options.percent)
         except ValueError as error:
             raise ValueError(f"{where}: {name!r} at row {i}: {error}") from None
-    if label is not None and label in row:
-        try:
-            parsed[label] = parse_outcome(row[label])
-        except ValueError:
-            if options.label is None:  # two labels, such as "A" and "B", are converted like those of other files
-                problem = f"{where}: {label!r} at row {i} does not say whether the answer is correct: {row[label]!r}"
-                cure = 'Write true/false, 0/1 or "C"/"I", or name another column with --label'
-                raise ValueError(f"{problem}. {cure}.") from None
     return parsed
+
+
+def _parse_outcomes(rows: Sequence[dict[str, Any]], label: str, where: str, options: EvalOptions) -> None:
+    """Convert the outcomes of all rows, in place.
+
+    If the user named a column with other labels, such as "A" and "B", all stay as they are: labels are converted like
+    those of other files.
+    """
+    outcomes = {}
+    for i, row in enumerate(rows):
+        try:
+            outcomes[i] = parse_outcome(row[label]) if label in row else None
+        except ValueError:
+            if options.label is not None:
+                return
+            problem = f"{where}: {label!r} at row {i} does not say whether the answer is correct: {row[label]!r}"
+            cure = 'Write true/false, 0/1 or "C"/"I", or name another column with --label'
+            raise ValueError(f"{problem}. {cure}.") from None
+    for i, outcome in outcomes.items():
+        rows[i][label] = outcome
 
 
 def _notes(source: Source, n: int, missing: int, probas: Sequence[str]) -> Iterator[str]:
