@@ -337,6 +337,22 @@ def test_sketches_by_several_columns_are_rolled_up(quick, write, events, tmp_pat
     assert not (tmp_path / "b.sketch").exists()
 
 
+def test_a_question_about_columns_ends_with_the_command_to_type(quick, write, events):
+    values = {"hit": events["hit"], "a": events["score"], "my b": events["score"], "id": np.arange(len(events["hit"]))}
+    write("rows.csv", **values)
+    question = "Which column of rows.csv holds the predicted probabilities (in [0, 1])?"
+    lines = quick("check", "--max-error", "0.1", "rows.csv", check=2).err.splitlines()
+    assert lines == [
+        f"truthcal: {question} Candidates for --proba: 'a', 'my b'.",
+        "  For example: truthcal check --max-error 0.1 rows.csv --proba a",
+    ]
+    assert quick("check", "-q", "--", "rows.csv", check=2).err.endswith("truthcal check -q --proba a -- rows.csv\n")
+    write("first.csv", hit=values["hit"], p=values["a"], id=values["id"])
+    done = quick("compare", "first.csv", "rows.csv", "--key", "id", "-q", check=2)
+    assert done.err.endswith("truthcal compare first.csv rows.csv --key id -q --proba p --proba a\n")
+    quick("compare", "first.csv", "rows.csv", "--key", "id", "-q", "--proba", "p", "--proba", "a", check=0)
+
+
 def test_sketches_and_rows_do_not_mix(quick, file, events, tmp_path):
     quick("sketch", file, "-o", "a.sketch", check=0)
     quick("sketch", file, "-o", "r.sketch", "--by", "region", check=0)

@@ -220,7 +220,6 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
         close=request.close,
         pos_label=request.pos_label,
         where=str(preview.source),
-        several=request.command in ("assess", "report"),
         fractional=request.fractional is not None or request.command == "measures",
     )
     for message in guessed.messages:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from truthcal.cli.command_table import COMMANDS
-from truthcal.cli.errors import error_text, pointer_lines
+from truthcal.cli.errors import error_text, lines_below
 from truthcal.cli.output import announce_compiling, discard_output, print_error, print_warnings_as_messages
 from truthcal.cli.parser import build_parser, parse_arguments
 from truthcal.cli.request import Request
@@ -106,7 +106,7 @@ def _run_command(request: Request) -> int:
         if request.debug:
             traceback.print_exc()
         elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-            print_error(error_text(error, request.command), pointer_lines(error))
+            print_error(error_text(error, request.command), lines_below(error, request.line))
         else:
             cause = f"{type(error).__name__}: {error_text(error)}"
             print_error(f"internal error ({cause}); run again with --debug and report the traceback.")
