@@ -44,8 +44,8 @@ _PROBA = _DECISION.union(_LOGIT) | _known_names(
 )
 _OUTCOME = _known_names(
     "y ytrue ytest label labels target targets outcome outcomes actual truth gold observed correct class event result "
-    "response status resolution clicked converted churn churned default defaulted fraud spam died survived won win rain "
-    "dead death relapsed readmitted purchased bought click happened occurred"
+    "response status resolution clicked converted churn churned default defaulted fraud spam died survived won win "
+    "rain dead death relapsed readmitted purchased bought click happened occurred"
 )
 _WEIGHT = _known_names("w weight weights wt wgt sampleweight")
 _STATISTIC = _WEIGHT | _known_names(
@@ -59,8 +59,8 @@ _EVENTS = {
 }
 # Words that do not say which event a column is about.
 _NEUTRAL = _PROBA - _LOGIT - _EVENTS.keys() | _known_names(
-    "y x is has was of the flag label target outcome true actual test model raw calibrated new old hat value out output "
-    "predict scored estimate estimated fitted posterior calib oof ensemble class"
+    "y x is has was of the flag label target outcome true actual test model raw calibrated new old hat value out "
+    "output predict scored estimate estimated fitted posterior calib oof ensemble class"
 )
 # Names of outcomes whose label 1 is the predicted event by convention, whatever that is.
 _GENERIC = _known_names("y ytrue ytest label target event")

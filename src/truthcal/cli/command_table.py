@@ -108,10 +108,7 @@ COMMANDS = (
         (
             ("merge days into a week", "truthcal merge monday.sketch tuesday.sketch -o week.sketch"),
             ("then assess it", "truthcal assess week.sketch"),
-            (
-                "sketches by day and region: one sketch per region",
-                "truthcal merge 'day-*.sketch' --by region -o out.sketch",
-            ),
+            ("sketches by day and region: add up the days", "truthcal merge 'day-*.sketch' --by region -o out.sketch"),
         ),
         "sketches roll-up output",
     ),

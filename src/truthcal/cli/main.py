@@ -24,7 +24,7 @@ from truthcal.cli.output import announce_compiling, discard_output, print_error,
 from truthcal.cli.parser import build_parser, parse_arguments
 from truthcal.cli.request import Request
 
-_WRONG, _UNWRITTEN, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 120, 130, 141, 143
+_WRONG, _TOO_LITTLE, _UNWRITTEN, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 3, 120, 130, 141, 143
 
 
 def run() -> NoReturn:
@@ -110,5 +110,6 @@ def _run_command(request: Request) -> int:
         else:
             cause = f"{type(error).__name__}: {error_text(error)}"
             print_error(f"internal error ({cause}); run again with --debug and report the traceback.")
-        return _WRONG
+        is_too_little = request.command == "check" and vars(error).get("cause") == "too few groups"
+        return _TOO_LITTLE if is_too_little else _WRONG
     return status

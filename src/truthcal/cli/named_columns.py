@@ -23,14 +23,17 @@ CLASSES = (
     "their names: --proba-prefix p_. Otherwise add a 0/1 column, of one class or of whether a decision was right, and "
     "name it with --label."
 )
-DECISION = "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with --label."
+DECISION = (
+    "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with "
+    "--label."
+)
 _ROLES = {"--label": "outcomes (0/1, True/False or two labels)", "--proba": "predicted probabilities (in [0, 1])"}
 # Columns that a question lists.
 _LISTED = 6
 
 
 class UnclearColumns(ValueError):
-    """Columns that cannot be guessed: lines with questions and hints, and flags that answer the questions, if any do."""
+    """Columns that cannot be guessed: lines with questions and hints, and the flags that answer them, if any do."""
 
     def __init__(self, where: str) -> None:
         super().__init__()
