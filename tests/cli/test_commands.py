@@ -314,7 +314,8 @@ def test_sketches_by_several_columns_are_rolled_up(quick, write, events, tmp_pat
         columns = {name: events[name][rows] for name in ("hit", "score", "region")}
         path = write(f"{k}.csv", **columns, day=days[rows])
         quick("sketch", path, "-o", f"{k}.sketch", "--by", "day,region", check=0)
-    quick("merge", "?.sketch", "--by", "region", "-o", "regions.sketch", check=0)
+    done = quick("merge", "?.sketch", "--by", "region", "-o", "regions.sketch", check=0)
+    assert done.err == "truthcal: wrote regions.sketch: 900 rows in 3 segments by region\n"
     rolled = tc.SketchTable.load(tmp_path / "regions.sketch")
     assert rolled.by == ("region",)
     for region in np.unique(events["region"]):

@@ -138,18 +138,18 @@ def guess(
     is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0], fractional))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
     event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
-    question = UnclearColumns(where)
+    unclear = UnclearColumns(where)
     if is_needed and not is_known:
-        question.ask("--label", [c.name for c in labels], _way_out(labels))
-    if not proba and not (question.lines and pairs):  # the outcome column decides between pairs
+        unclear.ask("--label", [c.name for c in labels], _way_out(labels))
+    if not proba and not (unclear.lines and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
-            question.ask("--proba", [c.name for c in probas or _other_candidates(free, event)])
+            unclear.ask("--proba", [c.name for c in probas or _other_candidates(free, event)])
         elif _is_doubtful(probas[0], event, in_file):
-            question.lines.append(_ask_whether(probas[0], event, in_file, where))
-    if question.lines:
+            unclear.lines.append(_ask_whether(probas[0], event, in_file, where))
+    if unclear.lines:
         require_columns([("", c.name) for c in labels + probas], [c.name for c in columns], where)  # refuse duplicates
-        raise question.with_columns([c.name for c in columns], flags)
+        raise unclear.with_columns([c.name for c in columns], flags)
     y_true, y_proba, positive = event.column.name, tuple(proba) or (probas[0].name,), event.positive if labels else None
     guessed = [flagged("--label", y_true)] if labels and label is None else []
     guessed += [] if proba else [flagged("--proba", y_proba[0])]

@@ -45,7 +45,7 @@ def doubts_about(whole: Assessment, n_events: int) -> list[str]:
 
 def is_significant(whole: Assessment, alpha: float) -> bool:
     """Tell whether the calibration test gives a reason to change anything."""
-    return whole.test.greater <= alpha or whole.test.impossible
+    return whole.test.greater <= alpha or whole.test.impossible > 0
 
 
 def choose_method(
