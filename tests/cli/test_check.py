@@ -159,6 +159,13 @@ def test_with_segments_the_level_holds_for_all_together(quick, good):
     sized = valid(quick("check", good, "--by", "region", "--max-error", "0.5", "--json", check=PASS).out)
     assert sized["gate"]["used"] == {"alpha": None, "confidence_level": pytest.approx(1 - 0.05 / 4)}
     assert sized["assessment"]["error"]["confidence_level"] == pytest.approx(1 - 0.05 / 4)
+    tests = "Levels of the tests: 0.025 for all rows together and 0.025 for the segments, half of 0.05 each."
+    sizes = "Confidence level of each interval: 98.75%, so that all 4 hold together with 95%."
+    options = ("--by", "region", "-v")
+    assert f"\n{tests}\n" in quick("check", good, *options, check=PASS).out
+    assert f"\n{sizes}\n" in quick("check", good, *options, "--max-error", "0.5", check=PASS).out
+    assert f"\n{tests} {sizes}\n" in quick("check", good, *options, "--max-error", "0.5", "--alpha", "0.05").out
+    assert "Levels of the tests" not in quick("check", good, "--by", "region").out + quick("check", good, "-v").out
 
 
 @pytest.mark.simulation

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from truthcal.cli.column_guess import guess
+from truthcal.cli.named_columns import UnclearColumns
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.load import load
@@ -77,6 +78,15 @@ GOOD = {  # one case a line
     "failure": ({"failure": BITS, "p_failure": PROBAS}, "failure", "p_failure", None),
     "no-show": ({"no_show": BITS, "p_no_show": PROBAS}, "no_show", "p_no_show", None),
     "a negative event": ({"covid_negative": BITS, "p_covid_negative": PROBAS}, "covid_negative", "p_covid_negative", None),
+    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "defaulted", "PD", None),
+    "risk of death": ({"patient": IDS, "male": BITS, "died": BITS, "predicted_risk": PROBAS}, "died", "predicted_risk", None),
+    "risk, of a neutral label": ({"y": BITS, "risk": PROBAS}, "y", "risk", None),
+    "risk, of churn in words": ({"churned": YES, "risk_score": PROBAS}, "churned", "risk_score", "Yes"),
+    "Azure": ({"label": BITS, "Scored Labels": HARD, "Scored Probabilities": PROBAS}, "label", "Scored Probabilities", None),
+    "out of fold": ({"target": BITS, "oof": PROBAS}, "target", "oof", None),
+    "scikit-learn's method": ({"y": BITS, "predict_proba": PROBAS}, "y", "predict_proba", None),
+    "the class by number": ({"y": BITS, "prob_class_0": ONE_MINUS, "prob_class_1": PROBAS}, "y", "prob_class_1", None),
+    "clicks beside a flag": ({"mobile": BITS, "click": BITS, "pctr": PROBAS, "p_click": MORE}, "click", "p_click", None),
     "p-values": ({"outcome": BITS, "p_value": MORE, "forecast": PROBAS}, "outcome", "forecast", None),
     "Brier scores": ({"outcome": BITS, "brier_score": MORE, "proba": PROBAS}, "outcome", "proba", None),
 }
@@ -122,56 +132,55 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
 
 CLASSES = (
     "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
-    "their names: --proba-prefix p_. Or add a 0/1 column for one class (`is_it = COLUMN == CLASS`). If the probability "
-    "is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column with --label."
+    "their names: --proba-prefix p_. Otherwise add a 0/1 column, of one class or of whether a decision was right, and "
+    "name it with --label."
 )
-NO_LABEL = "holds the outcomes (0/1, True/False or two labels)? Candidates: none. Name one: --label COLUMN. " + CLASSES
+DECISION = "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with --label."
+NO_LABEL = f"holds the outcomes (0/1, True/False or two labels)? Candidates for --label: none. {CLASSES} All columns: "
 
 
 def opposite(proba, other="0"):
-    cure = f"use --proba {proba} --pos-label {other}"
-    return f"If so, use --proba {proba}; if it is the probability of the opposite, {cure}. {CLASSES}"
+    return f"If so, use --proba {proba}; if it is the probability of the opposite, use --proba {proba} --pos-label {other}."
 
 
 def doubted(proba, label, one="1", other="0"):
-    return f"Is '{proba}' of file.csv the probability that '{label}' is {one}? {opposite(proba, other)}"
+    return f"Is '{proba}' of file.csv the probability that '{label}' is {one}? {opposite(proba, other)} {DECISION}"
 
 
 def not_binary(label):
-    return f"two labels)? Candidates: '{label}'. Name one: --label {label}. {CLASSES}"
+    return f"two labels)? Candidates for --label: '{label}'. {CLASSES}"
 
 
 WHICH = "holds the predicted probabilities (in [0, 1])?"
 # fmt: off
 ASKED = {  # one case a line
-    "two probabilities": ({"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS}, f"Which column of file.csv {WHICH} Candidates: 'prob1', 'prob2'. Name one: --proba prob1. All columns: 'game', 'prob1', 'prob2', 'won'."),
-    "raw and calibrated": ({"y": BITS, "prob": PROBAS, "prob_calibrated": MORE}, "Candidates: 'prob', 'prob_calibrated'"),
-    "two models": ({"label": BITS, "model_a": PROBAS, "model_b": MORE}, "Candidates: 'model_a', 'model_b'"),
-    "two scores": ({"label": BITS, "score": PROBAS, "confidence": MORE}, "Candidates: 'score', 'confidence'"),
-    "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes (0/1, True/False or two labels)? Candidates: 'outcome_30d', 'outcome_90d'. Name one: --label outcome_30d."),
-    "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates: 'RainToday', 'RainTomorrow'"),
-    "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates: 'male', 'smoker'. Name one: --label male"),
-    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} Candidates: none. Name one: --proba COLUMN."),
-    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes (0/1, True/False or two labels)? Candidates: 'label', 'member'. Name one: --label label."),
-    "a submission without outcomes": ({"id": IDS, "target": PROBAS}, not_binary("target")),
-    "classes named like limits": ({"y": BITS, "RF high": PROBAS, "RF low": MORE, "weight": MORE}, f"{WHICH} Candidates: 'RF high', 'RF low'. Name one: --proba 'RF high'."),
-    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, f"{WHICH} Candidates: none. Name one: --proba COLUMN. All columns: 'churn', 'target'."),
+    "two probabilities": ({"game": IDS, "prob1": PROBAS, "prob2": MORE, "won": BITS}, f"Which column of file.csv {WHICH} Candidates for --proba: 'prob1', 'prob2'."),
+    "raw and calibrated": ({"y": BITS, "prob": PROBAS, "prob_calibrated": MORE}, "Candidates for --proba: 'prob', 'prob_calibrated'"),
+    "two models": ({"label": BITS, "model_a": PROBAS, "model_b": MORE}, "Candidates for --proba: 'model_a', 'model_b'"),
+    "two scores": ({"label": BITS, "score": PROBAS, "confidence": MORE}, "Candidates for --proba: 'score', 'confidence'"),
+    "two outcomes": ({"outcome_30d": BITS, "outcome_90d": BITS, "p": PROBAS}, "Which column of file.csv holds the outcomes (0/1, True/False or two labels)? Candidates for --label: 'outcome_30d', 'outcome_90d'."),
+    "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates for --label: 'RainToday', 'RainTomorrow'"),
+    "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates for --label: 'male', 'smoker'."),
+    "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} Candidates for --proba: none."),
+    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes (0/1, True/False or two labels)? Candidates for --label: 'label', 'member'."),
+    "a submission without outcomes": ({"id": IDS, "target": PROBAS}, f"Candidates for --label: 'target'. Which column of file.csv {WHICH} Candidates for --proba: none. {CLASSES} All columns: 'id', 'target'."),
+    "classes named like limits": ({"y": BITS, "RF high": PROBAS, "RF low": MORE, "weight": MORE}, f"{WHICH} Candidates for --proba: 'RF high', 'RF low'."),
+    "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, f"{WHICH} Candidates for --proba: none. All columns: 'churn', 'target'."),
     "soft labels": ({"y_true": MORE, "y_proba": PROBAS}, not_binary("y_true")),
-    "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates: 'credit_score', 'x'"),
-    "the other class only": ({"y": BITS, "prob_0": PROBAS}, doubted("prob_0", "y")),
+    "percentages or something else": ({"y": BITS, "credit_score": IDS, "x": PROBAS}, "Candidates for --proba: 'credit_score', 'x'"),
+    "the other class only": ({"y": BITS, "prob_0": PROBAS}, opposite("prob_0")),
     "the other class only, in words": ({"result": ["win", "loss", "win", "win"], "prob_loss": PROBAS}, opposite("prob_loss", "loss")),
     "the opposite": ({"died": BITS, "survival_probability": PROBAS}, opposite("survival_probability")),
     "the opposite, of failure": ({"failure": BITS, "p_success": PROBAS}, opposite("p_success")),
     "the opposite, of a label": ({"result": ["win", "loss"] * 2, "loss_probability": PROBAS}, opposite("loss_probability", "loss")),
-    "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates: 'p_failure', 'p_success'"),
-    "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates: 'p_0', 'p_1', 'p_2'"),
+    "the event and its opposite": ({"failure": BITS, "p_failure": PROBAS, "p_success": MORE}, "Candidates for --proba: 'p_failure', 'p_success'"),
+    "three columns of classes": ({"y": BITS, "p_0": MORE, "p_1": PROBAS, "p_2": MORE}, "Candidates for --proba: 'p_0', 'p_1', 'p_2'"),
     "labels in other words": ({"label": ["spam", "ham", "spam", "ham"], "prob": PROBAS}, "Which label in 'label' of file.csv counts as 1, the event? It holds 'spam', 'ham'. Use --pos-label spam or --pos-label ham."),
     "labels in other numbers": ({"class": ["1", "2", "1", "2"], "prob": PROBAS}, "It holds 1, 2. Use --pos-label 1 or --pos-label 2."),
-    "names that need quotes": ({"y": BITS, "my prob": PROBAS, "-prob": MORE}, "Name one: --proba 'my prob'"),
-    "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers ('0', '0.5'), where it should name the columns. Add a line with names at the top"),
+        "no names": ({"0": BITS, "0.5": PROBAS}, "the first line of file.csv holds numbers ('0', '0.5'), where it should name the columns. Add a line with names at the top"),
     "no names, with text": ({"case-1": WORDS, "1": BITS, "0.734": PROBAS}, "holds numbers ('case-1', '1', '0.734'), where it should"),
     "no rows": ({"label": [], "prob": []}, "file.csv has no rows; at least one is needed."),
-    "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates: 'prob\\x1b[31m', 'prob_b'"),
+    "signs for a terminal": ({"y": BITS, "prob\x1b[31m": PROBAS, "prob_b": MORE}, "Candidates for --proba: 'prob\\x1b[31m', 'prob_b'"),
     "split": ({"split": ["train", "test", "train", "test"], "fold": BITS, "p": PROBAS}, NO_LABEL),
     "confidence in a decision": ({"text_id": IDS, "true_label": BITS, "predicted_label": HARD, "confidence": SURE}, doubted("confidence", "true_label")),
     "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "label")),
@@ -180,7 +189,7 @@ ASKED = {  # one case a line
     "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, not_binary("gold")),
     "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, NO_LABEL),
     "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, NO_LABEL),
-    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidates: 'result', 'neutral'. Name one: --label result. " + CLASSES),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidates for --label: 'result', 'neutral'. " + CLASSES),
     "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, not_binary("label")),
     "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, opposite("p_dry")),
     "the opposite, with a sign": ({"rain": BITS, "P(!rain)": PROBAS}, opposite("'P(!rain)'")),
@@ -192,23 +201,22 @@ ASKED = {  # one case a line
     "the opposite, with a no in the label": ({"no_show": BITS, "p_show": PROBAS}, opposite("p_show")),
     "the opposite, of half a name": ({"home_win": BITS, "p_away_win": PROBAS}, opposite("p_away_win")),
     "the opposite, of yes": ({"attended": YES, "p_no_show": PROBAS}, opposite("p_no_show", "No")),
-    "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates: 'chance', 'x'"),
-    "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates: 'logit', 'x'"),
+    "percentages beside something else": ({"y": BITS, "chance": PERCENT, "x": PROBAS}, "Candidates for --proba: 'chance', 'x'"),
+    "logits beside something else": ({"y": BITS, "logit": LOGITS, "x": PROBAS}, "Candidates for --proba: 'logit', 'x'"),
     "logits that look like probabilities": ({"y": BITS, "logit": PROBAS}, opposite("logit")),
-    "two columns that are not of both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "Candidates: 'prob_0', 'prob_1'. Name one: --proba prob_0."),
-    "two columns that are not of both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "Candidates: 'p1', 'p0'. Name one: --proba p1."),
-    "two columns that are not of both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "Candidates: '0', '1'. Name one: --proba 0."),
-    "two columns that are not of both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "Candidates: 'prob_yes', 'prob_no'. Name one: --proba prob_yes."),
-    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "Candidates: 'default', 'y'. Name one: --label default."),
-    "credit": ({"loan_id": IDS, "PD": PROBAS, "ltv": MORE, "defaulted": BITS}, "Candidates: 'PD', 'ltv'. Name one: --proba PD."),
+    "two columns that are not of both classes": ({"label": BITS, "prob_0": MORE, "prob_1": PROBAS}, "Candidates for --proba: 'prob_0', 'prob_1'."),
+    "two columns that are not of both classes, the other way round": ({"p1": PROBAS, "p0": MORE, "y": BITS}, "Candidates for --proba: 'p1', 'p0'."),
+    "two columns that are not of both classes, as pandas names them": ({"0": MORE, "1": PROBAS, "target": BITS}, "Candidates for --proba: '0', '1'."),
+    "two columns that are not of both classes, by words": ({"churn": YES, "prob_yes": PROBAS, "prob_no": MORE}, "Candidates for --proba: 'prob_yes', 'prob_no'."),
+    "bank marketing": ({"default": YES, "housing": YES, "y": YES, "p_subscribe": PROBAS}, "Candidates for --label: 'default', 'y'."),
     "clinical": ({"patient_id": IDS, "age": IDS, "sex": BITS, "died_30d": BITS, "risk_score": PROBAS}, opposite("risk_score")),
     "clinical, interval": ({"outcome": BITS, "risk": PROBAS, "risk_lower": MORE, "risk_upper": MORE}, opposite("risk")),
     "weather": ({"date": DAYS, "station": WORDS, "PoP": PROBAS, "observed": BITS}, opposite("PoP")),
     "tournament": ({"resolution": ["yes", "no", "no", "yes"], "community prediction": PROBAS, "n_forecasters": IDS}, opposite("'community prediction'", "no")),
-    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "Candidates: 'score', 'prob'. Name one: --proba score."),
-    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Candidates: 'Kündigung'. Name one: --label 'Kündigung'."),
-    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "Candidates: 'résultat'. Name one: --label 'résultat'."),
-    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "Candidates: none. Name one: --proba COLUMN. All columns: 'label', 'model'."),
+    "a probability beside scores": ({"event": BITS, "score": MORE, "prob": PROBAS}, "Candidates for --proba: 'score', 'prob'."),
+    "German": ({"Kunde": IDS, "Kündigung": ["ja", "nein", "ja", "nein"], "Kündigungswahrscheinlichkeit": PROBAS}, "Candidates for --label: 'Kündigung'."),
+    "French": ({"résultat": ["oui", "non", "non", "oui"], "probabilité": PROBAS}, "Candidates for --label: 'résultat'."),
+    "percentages with a sign, by any name": ({"label": BITS, "model": PERCENT}, "Candidates for --proba: none. All columns: 'label', 'model'."),
     "answers in many words": ({"prediction": WORDS, "label": BITS, "confidence": SURE}, doubted("confidence", "label")),
     "home and away": ({"home_win": BITS, "p_home": PROBAS}, opposite("p_home")),
     "win or loss": ({"win_loss": BITS, "win_prob": PROBAS}, opposite("win_prob")),
@@ -238,30 +246,40 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
     columns = {"kind": label, "pred": label, "conf": PROBAS}
     with pytest.raises(
         ValueError,
-        match=r"'kind' of file\.csv holds more than two different labels .* --proba-prefix p_\. Or add a 0/1 column "
-        r"for one class \(`is_it = .* == .*`\)\. If .* confidence in a decision, .* whether it was right\. .* with --label\.$",
+        match=r"'kind' of file\.csv holds more than two different labels .* --proba-prefix p_\. Otherwise add a 0/1 column, "
+        r"of one class or of whether a decision was right, and name it with --label\.$",
     ):
         guessed(tmp_path, columns, label="kind", **given)
-    with pytest.raises(
-        ValueError, match=r"'kind' of .* \(`is_it = COLUMN == CLASS`\)\..* Pass that column with --label\.$"
-    ):
-        guessed(tmp_path, {"kind": label, "conf": PROBAS}, label="kind", **given)
 
 
 def test_classes_of_which_no_value_is_known_are_refused():
     columns = [Column("kind", "text", many=True), Column("p", "number", 0.1, 0.9, (), True)]
-    with pytest.raises(
-        ValueError, match=r"'kind' of x holds more .* add a 0/1 column for one class \(`is_it = COLUMN == CLASS`"
-    ):
+    with pytest.raises(ValueError, match=r"'kind' of x holds more .* add a 0/1 column, of one class"):
         guess(columns, where="x", label="kind")
 
 
 def test_both_questions_are_asked_at_once(tmp_path):
     with pytest.raises(
-        ValueError,
-        match=r"--label c\. .* Which column of .* Candidates: 'a', 'b'\. .* All columns: 'a', 'b', 'c', 'd'\.$",
-    ):
+        ValueError, match=r"Candidates for --label: 'c', 'd'\. Which column of .* Candidates for --proba: 'a', 'b'\.$"
+    ) as error:
         guessed(tmp_path, {"a": PROBAS, "b": MORE, "c": BITS, "d": BITS})
+    assert error.value.flags == ["--label c", "--proba a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "flags"),
+    [
+        ({"y": BITS, "my prob": PROBAS, "-prob": MORE}, ["--proba 'my prob'"]),
+        ({"y": BITS, "-prob": MORE, "my prob": PROBAS}, ["--proba=-prob"]),
+        ({"y_true": BITS, "y_pred": HARD}, ["--proba COLUMN"]),
+        ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, []),  # to name one is not enough
+        ({"rain": BITS, "p_dry": PROBAS}, []),  # the question has the two flags to choose from
+    ],
+)
+def test_the_flags_that_answer_a_question(tmp_path, columns, flags):
+    with pytest.raises(UnclearColumns, match=r"\?") as error:
+        guessed(tmp_path, columns)
+    assert error.value.flags == flags
 
 
 @pytest.mark.parametrize("given", [{}, {"proba": ["prob"]}])
@@ -288,12 +306,9 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
     columns = {"won": BITS, "home": BITS, "prob": PROBAS, "prob_old": MORE, "week": IDS}
     assert guessed(tmp_path, columns, by=["won"], weight="prob_old").y_true == "home"
     assert guessed(tmp_path, columns, key="prob_old").y_proba == ("prob",)
-    with pytest.raises(
-        ValueError,
-        match=r"Which column of file\.csv holds the predicted .* 'prob', 'prob_old'\. Name one or more: --proba prob\.",
-    ):
-        guessed(tmp_path, columns, several=True)
-    assert guessed(tmp_path, columns, proba=["prob_old", "prob"], several=True).y_proba == ("prob_old", "prob")
+    with pytest.raises(ValueError, match=r"Which column of file\.csv holds the predicted .* 'prob', 'prob_old'\.$"):
+        guessed(tmp_path, columns)
+    assert guessed(tmp_path, columns, proba=["prob_old", "prob"]).y_proba == ("prob_old", "prob")
 
 
 @pytest.mark.parametrize(
@@ -324,14 +339,14 @@ def test_named_columns_must_be_there(tmp_path, given, message):
     [
         (
             {"by": ["p"]},
-            r"probabilities .* Candidates: none\. .* 'p' is already used for --by\. All columns: 'y', 'p', 'x'\.",
+            r"probabilities .* Candidates for --proba: none\. 'p' is already used for --by\. All columns: 'y', 'p', 'x'\.",
         ),
         ({"key": "p"}, r"probabilities .* 'p' is already used for --key\. "),
         ({"weight": "p"}, r"probabilities .* 'p' is already used for --weight\. "),
-        ({"by": ["y"]}, r"outcomes .* Candidates: none\. .* 'y' is already used for --by\. "),
+        ({"by": ["y"]}, r"outcomes .* Candidates for --label: none\. .* 'y' is already used for --by\. "),
         (
             {"by": ["x", "p"]},
-            r"probabilities .* Candidates: none\. .* 'x' is already used for --by\. 'p' is already used for --by\. ",
+            r"probabilities .* Candidates for --proba: none\. 'x' is already used for --by\. 'p' is already used for --by\. ",
         ),
     ],
 )
@@ -356,7 +371,7 @@ def test_a_long_list_of_columns_is_cut():
     with pytest.raises(ValueError, match=r"it has 'x0', .*, 'x19', \.\.\.\.$"):
         guess(columns, label="y", where="file.csv")
     columns = [Column(f"x{i}", "number", 0.1, 0.9, (), True) for i in range(20_000)]
-    with pytest.raises(ValueError, match=r"Candidates: 'x0', .*, 'x19', \.\.\.\. Name one: --proba x0\."):
+    with pytest.raises(ValueError, match=r"Candidates for --proba: 'x0', .*, 'x5' and 19,994 more\.$"):
         guess([*columns, Column("y", "bool")], where="file.csv")
 
 
@@ -470,6 +485,9 @@ def test_a_name_that_is_not_the_positive_label_is_asked(tmp_path, positive, othe
         ("win_loss", "p_loss"),
         ("survived", "risk"),
         ("repaid", "PD"),
+        ("died", "PD"),
+        ("good", "risk"),
+        ("outcome", "risk"),
         ("outcome", "p_loss"),
         ("y", "survival_prob"),
         ("won", "prob2"),
@@ -503,22 +521,17 @@ def test_a_column_and_its_outcome_are_a_pair(tmp_path):
 
 def test_several_pairs_are_asked_and_never_mixed(tmp_path):
     columns = {"prob1": PROBAS, "prob1_outcome": BITS, "prob2": ONE_MINUS, "prob2_outcome": BITS[::-1]}
-    for several in (False, True):
-        with pytest.raises(
-            ValueError, match=r"'prob1_outcome', 'prob2_outcome'\. Name one: --label prob1_outcome"
-        ) as error:
-            guessed(tmp_path, columns, several=several)
-        assert "--proba " not in str(error.value)  # the outcome column decides
+    with pytest.raises(UnclearColumns, match=r"Candidates for --label: 'prob1_outcome', 'prob2_outcome'\.$") as error:
+        guessed(tmp_path, columns)
+    assert error.value.flags == ["--label prob1_outcome"]  # the outcome column decides
     assert guessed(tmp_path, columns, proba=["prob2"]).y_true == "prob2_outcome"
     assert guessed(tmp_path, columns, label="prob2_outcome").y_proba == ("prob2",)
 
 
-def test_columns_that_add_up_to_one_are_not_suggested_together(tmp_path):
+def test_columns_that_add_up_to_one_are_all_candidates(tmp_path):
     columns = {"won": BITS, "prob_home": PROBAS, "prob_away": ONE_MINUS}
-    with pytest.raises(ValueError, match=r"Candidates: 'prob_home', 'prob_away'\. .*: --proba prob_home\. All"):
-        guessed(tmp_path, columns, several=True)
-    with pytest.raises(ValueError, match=r"'prob_new'\. Name one or more: --proba prob_home\. All"):
-        guessed(tmp_path, columns | {"prob_new": MORE}, several=True)
+    with pytest.raises(ValueError, match=r"Candidates for --proba: 'prob_home', 'prob_away'\.$"):
+        guessed(tmp_path, columns)
 
 
 def test_a_file_joined_to_another_may_do_without_outcomes(tmp_path):

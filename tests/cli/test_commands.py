@@ -308,6 +308,52 @@ def test_sketches_of_segments_keep_them(quick, file, tmp_path, asked, n_buckets)
     assert content["models"][0]["segments"]["by"] == ["region"]
 
 
+def test_sketches_by_several_columns_are_rolled_up(quick, write, events, tmp_path):
+    days = np.array(["mon", "tue"])[np.arange(len(events["hit"])) % 2]
+    for k, rows in enumerate((slice(0, 300), slice(300, 900))):
+        columns = {name: events[name][rows] for name in ("hit", "score", "region")}
+        path = write(f"{k}.csv", **columns, day=days[rows])
+        quick("sketch", path, "-o", f"{k}.sketch", "--by", "day,region", check=0)
+    done = quick("merge", "?.sketch", "--by", "region", "-o", "regions.sketch", check=0)
+    assert done.err == "truthcal: wrote regions.sketch: 900 rows in 3 segments by region\n"
+    rolled = tc.SketchTable.load(tmp_path / "regions.sketch")
+    assert rolled.by == ("region",)
+    for region in np.unique(events["region"]):
+        rows = np.asarray(events["region"]) == region
+        expected = tc.Sketch(4096).update(np.asarray(events["hit"])[rows], np.asarray(events["score"])[rows])
+        assert rolled[region].atb().value == pytest.approx(expected.atb().value, rel=1e-12)
+        assert rolled[region].n == expected.n
+    # `assess` does the same with the sketches themselves, in any order of columns.
+    once = quick("assess", "regions.sketch", check=0).out
+    assert quick("assess", "?.sketch", "--by", "region", check=0).out == once
+    quick("merge", "?.sketch", "-o", "all.sketch", check=0)
+    assert tc.SketchTable.load(tmp_path / "all.sketch").by == ("day", "region")
+    quick("merge", "?.sketch", "--by", "region,day", "-o", "all.sketch", check=0)
+    assert tc.SketchTable.load(tmp_path / "all.sketch").by == ("region", "day")
+    wrong = quick("merge", "?.sketch", "--by", "country", "-o", "b.sketch", check=2).err
+    assert "--by country: ?.sketch is a sketch with segments by day, region." in wrong
+    quick("sketch", "0.csv", "-o", "plain.sketch", check=0)
+    wrong = quick("merge", "plain.sketch", "--by", "region", "-o", "b.sketch", check=2).err
+    assert "--by region: plain.sketch is a sketch without segments." in wrong
+    assert not (tmp_path / "b.sketch").exists()
+
+
+def test_a_question_about_columns_ends_with_the_command_to_type(quick, write, events):
+    values = {"hit": events["hit"], "a": events["score"], "my b": events["score"], "id": np.arange(len(events["hit"]))}
+    write("rows.csv", **values)
+    question = "Which column of rows.csv holds the predicted probabilities (in [0, 1])?"
+    lines = quick("check", "--max-error", "0.1", "rows.csv", check=2).err.splitlines()
+    assert lines == [
+        f"truthcal: {question} Candidates for --proba: 'a', 'my b'.",
+        "  For example: truthcal check --max-error 0.1 rows.csv --proba a",
+    ]
+    assert quick("check", "-q", "--", "rows.csv", check=2).err.endswith("truthcal check -q --proba a -- rows.csv\n")
+    write("first.csv", hit=values["hit"], p=values["a"], id=values["id"])
+    done = quick("compare", "first.csv", "rows.csv", "--key", "id", "-q", check=2)
+    assert done.err.endswith("truthcal compare first.csv rows.csv --key id -q --proba p --proba a\n")
+    quick("compare", "first.csv", "rows.csv", "--key", "id", "-q", "--proba", "p", "--proba", "a", check=0)
+
+
 def test_sketches_and_rows_do_not_mix(quick, file, events, tmp_path):
     quick("sketch", file, "-o", "a.sketch", check=0)
     quick("sketch", file, "-o", "r.sketch", "--by", "region", check=0)

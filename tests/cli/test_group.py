@@ -161,6 +161,16 @@ def test_compare_two_files_with_groups_in_the_first(quick, write, games):
     assert json.loads(done.out)["comparison"]["pvalue"] == pytest.approx(result.pvalue)
 
 
+def test_check_cannot_tell_with_too_few_groups(quick, write, games):
+    path, options = write(**games), ("--proba", "p", "--label", "won")
+    done = quick("check", path, *options, "--group", "half", check=3)
+    assert done.out == ""
+    assert "truthcal: --group has 2 different values; at least 20 groups are needed, because tests" in done.err
+    quick("sketch", path, *options, "--group", "half", "-o", "half.sketch", check=0)
+    assert "has 2 different values" in quick("check", "half.sketch", check=3).err
+    quick("check", path, *options, "--group", "gam", check=2)
+
+
 def test_errors(quick, write, games, tmp_path):
     path, options = write(**games), ("--proba", "p", "--label", "won")
     done = quick("assess", path, *options, "--group", "half", check=2)

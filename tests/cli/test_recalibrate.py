@@ -38,6 +38,23 @@ def test_prints_and_stores_what_the_library_finds(quick, train, table, tmp_path)
     assert json.loads((tmp_path / "fix.json").read_text())["y_proba"] == "score"
 
 
+def test_warns_if_predictions_are_miscalibrated_and_not_corrected(quick, table, tmp_path):
+    y, p, _ = table
+    (tmp_path / "bad.csv").write_text("y,p\n" + "".join(f"{a},{1 - b:.5f}\n" for a, b in zip(y, p, strict=True)))
+    done = quick("recalibrate", "bad.csv", "-o", "fix.json", check=0)
+    warning = (
+        "truthcal: warning: predictions stay as they are. Miscalibration is significant (p = 2.2e-251), but is not "
+        "corrected. Predictions and outcomes are negatively correlated: are these probabilities of the opposite event? "
+        "If so, pass 1 minus the predictions.\n"
+    )
+    assert done.err.endswith(f"truthcal: wrote fix.json; it leaves predictions as they are\n{warning}")
+    assert quick("recalibrate", "--apply", "fix.json", "bad.csv", "-o", "out.csv", check=0).err.endswith(warning)
+    recalibration = valid(quick("recalibrate", "bad.csv", "--json", "-q", check=0).out)["recalibration"]
+    assert recalibration["warnings"] == list(tc.recalibrate(y, (1 - p).round(5)).warnings)
+    quick("recalibrate", "bad.csv", "-o", "fix.json", "--method", "identity", check=0)
+    assert "warning" not in quick("recalibrate", "--apply", "fix.json", "bad.csv", "-o", "out.csv", check=0).err
+
+
 def test_options_are_passed_on(quick, train, table):
     y, p, users = table
     options = ["--group", "user", "--method", "beta", "--seed", "3", "--confidence-level", "0.9"]

@@ -119,6 +119,7 @@ def test_plot_has_its_size_and_labels(kind, width):
         "● observed",
         "· calibrated",
         "contains 95% of calibrated curves",
+        "The test combines all predictions, so it can detect smaller errors than the band shows.",
         "rows",
     ):
         assert word in text

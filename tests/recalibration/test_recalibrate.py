@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn import isotonic, linear_model
 from support.simulation import REPEATS, assert_covered
 
 import truthcal as tc
+from truthcal.recalibration.choice import UNCORRECTED
 from truthcal.recalibration.map_fitting import CellSums, fit_map
 from truthcal.recalibration.maps import LogisticMap
 
@@ -251,6 +253,7 @@ def test_identity_is_kept_if_nothing_is_shown():
     assert (fix(p) == p).all()
     assert fix.reason.startswith("Miscalibration is not significant (p = ")
     assert str(fix).startswith("Predictions stay as they are.\nMiscalibration is not significant (p = ")
+    assert fix.warnings == ()
     assert fix.comparison.verdict == "Scores before and after are the same."
     assert fix.after is fix.before
 
@@ -263,6 +266,8 @@ def test_identity_is_kept_if_no_map_helps():
     assert fix.method == "identity"
     assert fix.reason.startswith("Miscalibration is significant (p = 0.03")
     assert fix.reason.endswith("of rows that it was not fitted to by more than one standard error.")
+    assert fix.warnings == (UNCORRECTED,)
+    assert tc.recalibrate(y, p, alpha=0.01).warnings == tc.recalibrate(y, p, method="identity").warnings == ()
 
 
 @pytest.mark.parametrize(("n_events", "words"), [(0, "0 events"), (1, "1 event"), (9, "9 events")])
@@ -270,12 +275,16 @@ def test_few_events_are_left_alone(n_events, words):
     y, p = np.isin(np.arange(3000), 300 * np.arange(n_events)), np.linspace(0.4, 0.01, 3000)
     needed = "at least 10 events and 10 non-events are needed for a map that follows more than single rows."
     fix = tc.recalibrate(y, p)
-    assert fix.reason == f"Only {words}: {needed}"
-    assert tc.recalibrate(~y, 1 - p).reason == f"Only {words.replace('event', 'non-event')}: {needed}"
+    doubt = f"Only {words}: {needed}"
+    assert fix.reason.startswith("Miscalibration is significant (p ")
+    assert fix.reason.endswith(f"), but is not corrected.\n{doubt}")
+    assert fix.warnings == (UNCORRECTED,)
+    other = tc.recalibrate(~y, 1 - p).reason.splitlines()[1]
+    assert other == f"Only {words.replace('event', 'non-event')}: {needed}"
     if n_events > 1:
         requested = tc.recalibrate(y, p, method="platt")
-        assert requested.warnings == (fix.reason,)
-        assert f"! {fix.reason}" in str(requested)
+        assert requested.warnings == (doubt,)
+        assert f"! {doubt}" in str(requested)
         assert tc.recalibrate(y, p, method="identity").warnings == ()
         assert tc.recalibrate(np.arange(3000) % 250 == 0, p).changes
 
@@ -285,7 +294,13 @@ def test_reversed_predictions_are_left_alone():
     y, p = rows(2000, 1.0, seed=3)
     fix = tc.recalibrate(y, 1 - p)
     question = "Predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
-    assert fix.verdict == f"Predictions stay as they are.\n{question}"
+    first, significant, *rest = fix.verdict.splitlines()
+    assert first == "Predictions stay as they are."
+    assert re.fullmatch(r"Miscalibration is significant \(p .*\), but is not corrected\.", significant)
+    assert rest == [question, "If so, pass 1 minus the predictions."]
+    assert fix.warnings == tc.Recalibration.from_json(fix.to_json()).warnings == (UNCORRECTED,)
+    assert UNCORRECTED == "Miscalibration is significant, but is not corrected: predictions stay as they are."
+    assert f"! {UNCORRECTED}" in str(fix)
     assert tc.recalibrate(y, 1 - p, method="temperature").warnings == (question,)
     assert fix.assessment.verdict.splitlines()[1] == question
 
@@ -295,7 +310,8 @@ def test_predictions_of_training_rows_are_left_alone():
     y = rng.random(1500) < 0.4
     fix = tc.recalibrate(y, np.where(y, rng.uniform(0.55, 1.0, 1500), rng.uniform(0.0, 0.45, 1500)))
     question = "All events have larger predictions than all other rows: were these rows used to train the model?"
-    assert fix.verdict == f"Predictions stay as they are.\n{question}"
+    assert fix.reason.splitlines()[1:] == [question]
+    assert fix.warnings == (UNCORRECTED,)
     assert fix.assessment.verdict.splitlines()[1] == question
     assert question[1:] in fix.assessment.warnings[0]
 

@@ -10,6 +10,8 @@ from typing import Literal
 
 from truthcal.cli.named_columns import (
     CLASSES,
+    DECISION,
+    UnclearColumns,
     ask_label,
     check_named,
     convert_label,
@@ -34,25 +36,34 @@ def _known_names(text: str) -> frozenset[str]:
 # Boundaries between the words of a name: before a capital and before a digit. A sign of negation is a word.
 _EDGE, _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])"), re.compile(r"[^\W_]+|[!~¬]")
 # Known names, compared by words and by two words joined, without case and punctuation.
-_DECISION = _known_names("pred preds prediction predictions predicted ypred yhat decision")
+_DECISION = _known_names("pred preds prediction predictions predicted ypred yhat decision scoredlabels")
 _LOGIT = _known_names("logit logits logodds")
 _PROBA = _DECISION.union(_LOGIT) | _known_names(
     "p proba probas prob probs probability probabilities likelihood phat yproba yprob score scores yscore confidence "
-    "conf forecast forecasts chance propensity risk"
+    "conf forecast forecasts chance propensity risk pd"
 )
 _OUTCOME = _known_names(
     "y ytrue ytest label labels target targets outcome outcomes actual truth gold observed correct class event result "
-    "response status resolution clicked converted churn churned default defaulted fraud spam died survived won win rain"
+    "response status resolution clicked converted churn churned default defaulted fraud spam died survived won win "
+    "rain dead death relapsed readmitted purchased bought click happened occurred"
 )
 _WEIGHT = _known_names("w weight weights wt wgt sampleweight")
 _STATISTIC = _WEIGHT | _known_names(
     "lower upper lo hi low high ci min max std sd se err error variance threshold pvalue rank brier logloss entropy"
 )
 _GROUP = _known_names("id key index fold split train test seed date time year month day week hour age sex gender")
-# Words that do not say which event a column is about. A risk is one of something bad, which 1 need not stand for.
-_NEUTRAL = _PROBA - _LOGIT - {"risk"} | _known_names(
-    "y x is has was of the flag label target outcome true actual test model raw calibrated new old hat value out output"
+# Words for the probability of some events only, and the outcomes that are such events if they are 1: not `survived`.
+_EVENTS = {
+    "risk": _known_names("died dead death relapsed readmitted default defaulted fraud churn churned event"),
+    "pd": _known_names("default defaulted"),
+}
+# Words that do not say which event a column is about.
+_NEUTRAL = _PROBA - _LOGIT - _EVENTS.keys() | _known_names(
+    "y x is has was of the flag label target outcome true actual test model raw calibrated new old hat value out "
+    "output predict scored estimate estimated fitted posterior calib oof ensemble class"
 )
+# Names of outcomes whose label 1 is the predicted event by convention, whatever that is.
+_GENERIC = _known_names("y ytrue ytest label target event")
 # Labels that count as 0 and 1, and those of them that stand for 1 in the name of any probability.
 _PAIRS = {
     "0": "1", "no": "yes", "false": "true", "n": "y", "f": "t", "negative": "positive", "neg": "pos", "loss": "win",
@@ -102,7 +113,6 @@ def guess(
     close: str | None = None,
     pos_label: str | None = None,
     where: str,
-    several: bool = False,
     label_elsewhere: str | None = None,
     fractional: bool = False,
 ) -> Guess:
@@ -128,18 +138,18 @@ def guess(
     is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0], fractional))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
     event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
-    questions = [] if is_known or not is_needed else [f"{_ask_which('--label', labels, where)} {_way_out(labels)}"]
-    if not proba and not (questions and pairs):  # the outcome column decides between pairs
+    unclear = UnclearColumns(where)
+    if is_needed and not is_known:
+        unclear.ask("--label", [c.name for c in labels], _way_out(labels))
+    if not proba and not (unclear.lines and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
-            questions.append(_ask_which("--proba", probas or _other_candidates(free, event), where, several))
+            unclear.ask("--proba", [c.name for c in probas or _other_candidates(free, event)])
         elif _is_doubtful(probas[0], event, in_file):
-            questions.append(_ask_whether(probas[0], event, where))
-    if questions:
-        names = [c.name for c in columns]
-        require_columns([("", c.name) for c in labels + probas], names, where)  # refuse duplicates
-        used = [f"{shown(name)} is already used for {flag}." for name, flag in flags.items()]
-        raise ValueError(" ".join([*questions, *used, f"All columns: {list_shown(names)}."]))
+            unclear.lines.append(_ask_whether(probas[0], event, in_file, where))
+    if unclear.lines:
+        require_columns([("", c.name) for c in labels + probas], [c.name for c in columns], where)  # refuse duplicates
+        raise unclear.with_columns([c.name for c in columns], flags)
     y_true, y_proba, positive = event.column.name, tuple(proba) or (probas[0].name,), event.positive if labels else None
     guessed = [flagged("--label", y_true)] if labels and label is None else []
     guessed += [] if proba else [flagged("--proba", y_proba[0])]
@@ -176,13 +186,14 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
 
 
 def _way_out(labels: Sequence[Column]) -> str:
-    """Name the way out of a failed guess: also if a column of outcomes holds fractions, or words such as "void"."""
+    """Name the way out if a column of outcomes has more than two: classes, fractions, or words such as "void"."""
     outcomes = [column for column in labels if _has(column.name, _OUTCOME)]
     hints = [void_hint(column) for column in outcomes if column.void]
     hints += [tie_hint(column, tie) for column in outcomes if (tie := only_tie(column))]
     # Without 0 and 1 these are rather soft labels, or predictions.
     hints += [fraction_hint(c) for c in outcomes if _content(c) == "unit" and (c.low, c.high) == (0.0, 1.0)]
-    return hints[0] if hints else CLASSES
+    is_binary = bool(labels) and all(_content(c) in ("0/1", "two labels") for c in labels)
+    return hints[0] if hints else "" if is_binary else CLASSES
 
 
 def _is_clear(column: Column, fractional: bool) -> bool:
@@ -225,10 +236,14 @@ def _is_doubtful(proba: Column, event: _Event, columns: list[Column]) -> bool:
     """Tell whether guessed probabilities may be about another event, or be the confidence in decisions."""
     if _content(proba) != "unit" or not event.column.name:  # other numbers are refused when they are read
         return False
+    return _is_confidence(proba, event, columns) or not _is_about(proba.name, event)
+
+
+def _is_confidence(proba: Column, event: _Event, columns: list[Column]) -> bool:
+    """Tell whether probabilities, all of them at least a half, may be the confidence in decisions."""
     has_decisions = any(_has(c.name, _DECISION) and _content(c) != "unit" and c != event.column for c in columns)
     outcome = ["".join(_words(str(text))) for text in (event.column.name, event.one)]
-    is_confidence = has_decisions and _CORRECT.isdisjoint(outcome) and proba.low is not None and proba.low >= 0.5
-    return is_confidence or not _is_about(proba.name, event)
+    return has_decisions and _CORRECT.isdisjoint(outcome) and proba.low is not None and proba.low >= 0.5
 
 
 def _is_about(name: str, event: _Event) -> bool:
@@ -236,7 +251,7 @@ def _is_about(name: str, event: _Event) -> bool:
 
     Its words must be neutral, except for the name of the outcome if the label is 1, yes or the like, and the label.
     """
-    neutral = _NEUTRAL.difference(*(_words(str(value)) for value in event.column.values))
+    neutral = (_NEUTRAL | _words_for(event)).difference(*(_words(str(value)) for value in event.column.values))
     about, outcome = ([w for w in _words(text) if w not in neutral] for text in (name, event.column.name))
     names_zero = any(set(_words(str(zero))) <= set(about) for zero in event.zeros)  # ``p_loss`` for win and loss
     if names_zero or (len(_words(name)) > 1 and _words(name)[0] == "1"):  # ``1-p``
@@ -247,27 +262,28 @@ def _is_about(name: str, event: _Event) -> bool:
     return not about or any(not rest or _is_same(rest, outcome) for rest in [*rests, *[about] * is_one])
 
 
+def _words_for(event: _Event) -> set[str]:
+    """Return the words that stand for the probability of this event: ``risk`` for `died`, if 1 counts as 1."""
+    if str(event.one).strip().casefold() not in _PAIRS.values():
+        return set()
+    name = "".join(word for word in _words(event.column.name) if word not in ("is", "has", "was"))
+    return {word for word, events in _EVENTS.items() if name in _GENERIC | events}
+
+
 def _is_same(a: list[str], b: list[str]) -> bool:
     """Tell whether words in column names are forms of the same, such as rain and rained."""
     short, long = sorted(("".join(a), "".join(b)), key=len)
     return bool(short) and long in [short + ending for ending in ("", "s", "d", "ed", "ing")]
 
 
-def _ask_which(flag: str, candidates: list[Column], where: str, several: bool = False) -> str:
-    """Return the question which column has a role, if that cannot be guessed."""
-    role = "predicted probabilities (in [0, 1])" if flag == "--proba" else "outcomes (0/1, True/False or two labels)"
-    names, number = [c.name for c in candidates], "one or more" if several else "one"
-    example = flagged(flag, names[0] if names else "COLUMN")
-    return f"Which column of {where} holds the {role}? Candidates: {list_shown(names)}. Name {number}: {example}."
-
-
-def _ask_whether(proba: Column, event: _Event, where: str) -> str:
-    """Return the question whether a guessed column is about the event."""
+def _ask_whether(proba: Column, event: _Event, columns: list[Column], where: str) -> str:
+    """Return the question whether a guessed column is about the event, or the confidence in decisions."""
     flag = flagged("--proba", proba.name)
     inverted = f"use {flag} {flagged('--pos-label', next(iter(event.zeros), 0))}"
     opposite = inverted if event.column.kind != "nothing" else "add a column of 1 minus these values and name that"
     question = f"Is {shown(proba.name)} of {where} the probability that {shown(event.column.name)} is {event.one!r}?"
-    return f"{question} If so, use {flag}; if it is the probability of the opposite, {opposite}. {CLASSES}"
+    hint = f" {DECISION}" if _is_confidence(proba, event, columns) else ""
+    return f"{question} If so, use {flag}; if it is the probability of the opposite, {opposite}.{hint}"
 
 
 def guess_messages(guessed: list[str], outcomes: list[Column], weights: list[Column]) -> tuple[str, ...]:

@@ -108,8 +108,9 @@ COMMANDS = (
         (
             ("merge days into a week", "truthcal merge monday.sketch tuesday.sketch -o week.sketch"),
             ("then assess it", "truthcal assess week.sketch"),
+            ("sketches by day and region: add up the days", "truthcal merge 'day-*.sketch' --by region -o out.sketch"),
         ),
-        "sketches output",
+        "sketches roll-up output",
     ),
     Command(
         "recalibrate",

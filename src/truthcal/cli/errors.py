@@ -2,6 +2,7 @@
 
 import dataclasses
 import shlex
+from collections.abc import Sequence
 
 from truthcal.cli.request import Request
 from truthcal.results.text import escape_control_characters
@@ -38,8 +39,8 @@ def error_text(error: BaseException, command: str = "") -> str:
         return "not enough memory. `truthcal sketch` needs little memory; sketch the files and assess the sketch."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}."
-    text = str(error)
     parts = vars(error)
+    text = parts["lines"][0] if "flags" in parts else str(error)  # other lines of an UnclearColumns are below
     if "around_role" in parts:  # built by core.frame_columns.require_columns
         start, role, end = parts["around_role"]
         text = f"{start}{role if role.startswith('--') else _flag(role)}{end}"
@@ -54,8 +55,11 @@ def error_text(error: BaseException, command: str = "") -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-def pointer_lines(error: BaseException) -> list[str]:
-    """Return the text that an error is about, and a mark below the place; nothing for other errors."""
+def lines_below(error: BaseException, arguments: Sequence[str] = ()) -> list[str]:
+    """Return lines to print below an error: what to type, or the text that it is about, with a mark at the place."""
+    if "flags" in vars(error):  # an UnclearColumns
+        _, *lines = vars(error)["lines"]
+        return [f"  {line}" for line in [*lines, *_command_to_type(vars(error)["flags"], arguments)]]
     text, at = vars(error).get("pointer", ("", 0))
     if not text:
         return []
@@ -63,6 +67,15 @@ def pointer_lines(error: BaseException) -> list[str]:
     cut = max(len(before) - _POINTED, 0)
     start = "\N{HORIZONTAL ELLIPSIS}" if cut else ""
     return [f"  {start}{before[cut:]}{rest[:_POINTED]}", f"  {' ' * (len(start) + len(before) - cut)}^"]
+
+
+def _command_to_type(flags: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """Return the user's command with the flags that answer a question, if there are any."""
+    if not flags:
+        return []
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words = [shlex.join(arguments[:end]), *flags, shlex.join(arguments[end:])]
+    return [f"For example: truthcal {escape_control_characters(' '.join(filter(None, words)))}"]
 
 
 def _flag(parameter: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from truthcal.cli.named_columns import flagged
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
+from truthcal.core.checks import invalid
 from truthcal.core.group_sums import FEWEST_GROUPS
 from truthcal.io.evals.options import EvalOptions
 from truthcal.io.evals.prepare import Prepared, prepare_sources
@@ -111,9 +112,9 @@ def _grouped_by_question(request: Request, prepared: Prepared, column: str) -> R
     if n < FEWEST_GROUPS and request.command != "sketch":
         top = "; or use --answers top, one row per question" if prepared.format == "lm-eval" else ""
         are = plural(n, "there is", "there are")
-        problem = f"{prepared.sources[0]}: several rows answer the same question, and {are} only {count(n, 'question')}"
+        subject = f"{prepared.sources[0]}: several rows answer the same question, and"
         cure = f"At least {FEWEST_GROUPS} are needed for a verdict: collect more{top}. `truthcal measures` needs none."
-        raise ValueError(f"{problem}. {cure}")
+        raise invalid("groups", f"{are} only {count(n, 'question')}. {cure}", subject=subject, cause="too few groups")
     rows = f"{count(len(questions), 'row')} of {count(n, 'question')}"
     print_message(request, f"rows are grouped by {name}: {rows}, as if you had typed: --group {column}")
     return replace(request, group=column)

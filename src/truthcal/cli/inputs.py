@@ -220,7 +220,6 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
         close=request.close,
         pos_label=request.pos_label,
         where=str(preview.source),
-        several=request.command in ("assess", "report"),
         fractional=request.fractional is not None or request.command == "measures",
     )
     for message in guessed.messages:
@@ -256,22 +255,30 @@ def sketches_in(files: Sequence[str]) -> list[str]:
 def _read_input_sketches(request: Request, paths: list[str], names: tuple[str, ...]) -> Data:
     _refuse_beside_sketches(request, names)
     whole = merge_input_sketches(paths)
-    table = whole if isinstance(whole, SketchTable) else None
-    request = replace(request, by=expand_names(request.by, () if table is None else table.by))
-    if request.by and (table is None or request.by != table.by):
-        segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
-        raise ValueError(f"--by {' --by '.join(request.by)}: {names[0]} is a sketch {segments}.")
-    windows = None if request.time is None else _windows_of_sketch(request, table, names)
+    table = roll_up_sketch(whole, request.by, names[0])
+    windows = None if request.time is None else _windows_of_sketch(request, whole, names)
     sketch = whole.total() if isinstance(whole, SketchTable) else whole
     if table is not None and not request.by and request.time is not None:
         table = None  # its groups are times, not segments
     return Data({"predictions": Loaded(None, None, None, sketch, table, sketch.n, windows=windows)}, names, {})
 
 
-def _windows_of_sketch(request: Request, table: SketchTable | None, names: tuple[str, ...]) -> WindowedRows:
+def roll_up_sketch(whole: Sketch | SketchTable, by: Sequence[str], name: str) -> SketchTable | None:
+    """Return the segments of an input sketch by the columns that the user named, or by all; None without segments."""
+    table = whole if isinstance(whole, SketchTable) else None
+    columns = expand_names(by, () if table is None else table.by)
+    if table is None or not set(columns) <= set(table.by):
+        if not columns:
+            return None
+        segments = f"with segments by {', '.join(table.by)}" if table else "without segments"
+        raise ValueError(f"--by {' --by '.join(columns)}: {name} is a sketch {segments}.")
+    return table.rollup(columns) if columns and columns != table.by else table
+
+
+def _windows_of_sketch(request: Request, table: Sketch | SketchTable, names: tuple[str, ...]) -> WindowedRows:
     """Return the windows of input sketches, one of whose columns has the times."""
-    if table is None or request.time not in table.by:
-        columns = f"by {', '.join(table.by)}" if table else "without groups"
+    if not isinstance(table, SketchTable) or request.time not in table.by:
+        columns = f"by {', '.join(table.by)}" if isinstance(table, SketchTable) else "without groups"
         raise ValueError(f"--time {request.time}: {names[0]} is a sketch {columns}.")
     return WindowedRows.of_table(table.rollup(request.time), request.window, request.time_unit)
 

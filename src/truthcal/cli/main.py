@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from truthcal.cli.command_table import COMMANDS
-from truthcal.cli.errors import error_text, pointer_lines
+from truthcal.cli.errors import error_text, lines_below
 from truthcal.cli.output import announce_compiling, discard_output, print_error, print_warnings_as_messages
 from truthcal.cli.parser import build_parser, parse_arguments
 from truthcal.cli.request import Request
 
-_WRONG, _UNWRITTEN, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 120, 130, 141, 143
+_WRONG, _TOO_LITTLE, _UNWRITTEN, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 3, 120, 130, 141, 143
 
 
 def run() -> NoReturn:
@@ -106,9 +106,10 @@ def _run_command(request: Request) -> int:
         if request.debug:
             traceback.print_exc()
         elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-            print_error(error_text(error, request.command), pointer_lines(error))
+            print_error(error_text(error, request.command), lines_below(error, request.line))
         else:
             cause = f"{type(error).__name__}: {error_text(error)}"
             print_error(f"internal error ({cause}); run again with --debug and report the traceback.")
-        return _WRONG
+        is_too_little = request.command == "check" and vars(error).get("cause") == "too few groups"
+        return _TOO_LITTLE if is_too_little else _WRONG
     return status

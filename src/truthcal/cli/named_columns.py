@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown, shown
@@ -20,9 +20,52 @@ _BOTH = "--missing drop --fractional drop"
 _ACCEPTS = "`truthcal measures` accepts fractions."
 CLASSES = (
     "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
-    "their names: --proba-prefix p_. Or add a 0/1 column for one class (`is_it = COLUMN == CLASS`). If the probability "
-    "is the confidence in a decision, add a 0/1 column that says whether it was right. Pass that column with --label."
+    "their names: --proba-prefix p_. Otherwise add a 0/1 column, of one class or of whether a decision was right, and "
+    "name it with --label."
 )
+DECISION = (
+    "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with "
+    "--label."
+)
+_ROLES = {"--label": "outcomes (0/1, True/False or two labels)", "--proba": "predicted probabilities (in [0, 1])"}
+# Columns that a question lists.
+_LISTED = 6
+
+
+class UnclearColumns(ValueError):
+    """Columns that cannot be guessed: lines with questions and hints, and the flags that answer them, if any do."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.flags: list[str] = []
+        self._where, self._hints, self._has_candidates = where, list[str](), True
+
+    def __str__(self) -> str:
+        return " ".join(self.lines)
+
+    def ask(self, flag: str, candidates: Sequence[str], hint: str = "") -> None:
+        """Add the question which column has the role of a flag."""
+        question = f"Which column of {self._where} holds the {_ROLES[flag]}?"
+        self.lines.append(f"{question} Candidates for {flag}: {_list_few(candidates)}.")
+        self.flags.append(flagged(flag, candidates[0] if candidates else "COLUMN"))
+        self._hints += [hint] if hint else []
+        self._has_candidates &= bool(candidates)
+
+    def with_columns(self, names: Sequence[str], flags: Mapping[str, str]) -> Self:
+        """Add the hints, and, if a question has no candidates, all columns and those that have another role."""
+        self.lines += self._hints
+        if self._hints:
+            self.flags.clear()  # to name a candidate is not enough
+        if not self._has_candidates:
+            used = [f"{shown(name)} is already used for {flag}." for name, flag in flags.items()]
+            self.lines.append(" ".join([*used, f"All columns: {_list_few(names)}."]))
+        return self
+
+
+def _list_few(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return list_shown(names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | None]], where: str) -> dict[str, str]:

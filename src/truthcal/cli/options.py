@@ -92,6 +92,7 @@ _OPTIONS = {
     "pos-label": _option("the label that counts as 1", "--pos-label", metavar="VALUE"),
     "hard": _option("accept predictions that are all 0 or 1", "--hard", action="store_true"),
     "by": _column_flag("--by", "segments; repeat for more columns, or a,b", action="append"),
+    "roll-up": _column_flag("--by", "keep only these columns of segments, and add up the others", action="append"),
     "group": _column_flag("--group", "which rows belong together: patient, match, question"),
     "key": _column_flag("--key", "column on which to join two files"),
     "time": _column_flag("--time", "times: assess windows of time, and test whether calibration changes"),

@@ -22,6 +22,7 @@ _HEIGHT = 13
 _WIDEST, _NARROWEST = 100, 40
 # Columns between the labels of ticks, and lines between those of the y axis.
 _GAP, _LINES = 2, 3
+_SMALLER = "The test combines all predictions, so it can detect smaller errors than the band shows."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def draw_reliability(display: ReliabilityDisplay, title: str, width: int, signs:
         lines.append(f"{'rows':>{margin - 1}}  {_density(display, axis, n_columns, signs)}".rstrip())
     below = wrap_lines(axis.label("predicted probability"), width - 1).split("\n")
     lines += [f"{line:>{width - 1}}" for line in below]
-    return "\n".join([*lines, *_legend(display, axis, width, signs)])
+    lines += _legend(display, axis, width, signs)
+    return "\n".join([*lines, *(wrap_lines(_SMALLER, width).split("\n") if display.band is not None else [])])
 
 
 def _cells(display: ReliabilityDisplay, axis: ProbabilityAxis, n_columns: int, signs: _Signs) -> list[list[str]]:

@@ -38,14 +38,14 @@ def invalid(
     *,
     subject: str | None = None,
     fix: tuple[object, ...] = (),
-    cause: Literal["", "missing", "fractional"] = "",
+    cause: Literal["", "missing", "fractional", "too few groups"] = "",
 ) -> Exception:
     """Build the error of a failed check: "`parameter` problem".
 
     The parts are attributes of the error, so that the command line can name its flag in place of the parameter.
     `subject` replaces the parameter's name at the start of the message. `fix` is another parameter to name or set, as
     ``(name,)`` or ``(name, value)``; it ends the message. `cause` is the reason why rows cannot be used, if the command
-    line has an option to leave out such rows.
+    line has an option to leave out such rows, or an exit status for it.
     """
     end = "" if not fix else f" `{fix[0]}`." if len(fix) == 1 else f" {fix[0]}={fix[1]!r}."
     error = kind(f"{subject or f'`{parameter}`'} {problem}{end}")

@@ -279,4 +279,5 @@ def refuse_few_groups(n_groups: int) -> None:
     if n_groups < FEWEST_GROUPS:
         problem = f"has {n_groups} different values; at least {FEWEST_GROUPS} groups are needed,"
         reason = "because tests and intervals rest on the differences between groups."
-        raise invalid("groups", f"{problem} {reason} Use a finer grouping, or collect more groups.")
+        cure = "Use a finer grouping, or collect more groups."
+        raise invalid("groups", f"{problem} {reason} {cure}", cause="too few groups")

@@ -75,7 +75,8 @@ def check(
     says "too few rows" or, without `max_error`, "unclear", or no segment has enough rows to be tested.
     With segments, half of `alpha` is used for all rows together and half for the segments, so that with
     ``adjust="holm"`` the probability of any false alarm stays at most `alpha`. With `max_error`, each interval gets an
-    equal share of 1 - `confidence_level`, so that all of them hold together.
+    equal share of 1 - `confidence_level`, so that all of them hold together. With fewer than 20 groups there is no test
+    at all, which is a ValueError.
 
     Examples
     --------

@@ -16,6 +16,7 @@ _Array = NDArray[np.float64]
 
 # Events, and other rows, that "auto" needs to change anything: with fewer, a map follows single rows.
 FEWEST_OF_EACH = 10
+UNCORRECTED = "Miscalibration is significant, but is not corrected: predictions stay as they are."
 
 
 def rank_methods(
@@ -42,20 +43,27 @@ def doubts_about(whole: Assessment, n_events: int) -> list[str]:
     return doubts
 
 
+def is_significant(whole: Assessment, alpha: float) -> bool:
+    """Tell whether the calibration test gives a reason to change anything."""
+    return whole.test.greater <= alpha or whole.test.impossible > 0
+
+
 def choose_method(
     candidates: tuple[Candidate, ...], whole: Assessment, alpha: float, doubts: list[str]
 ) -> tuple[str, str]:
     """Choose the simplest method about as good as the best one, if there is anything to correct, and say why."""
     test = whole.test
-    if test.greater > alpha and not test.impossible:
+    if not is_significant(whole, alpha):
         return "identity", f"Miscalibration is not significant ({test.format_p(test.greater)})."
+    significant = f"Miscalibration is significant ({test.format_p(test.greater)})"
     if doubts:
-        return "identity", doubts[0]
+        cure = "\nIf so, pass 1 minus the predictions." if doubts[0] == REVERSED else ""
+        return "identity", f"{significant}, but is not corrected.\n{doubts[0]}{cure}"
     best_found = min(candidates, key=lambda found: found.log_loss)
     chosen = next((found for found in candidates if found.within_one_standard_error), best_found).method
     if chosen == "identity":
         problem = "no method improves the log loss\nof rows that it was not fitted to by more than one standard error"
-        return "identity", f"Miscalibration is significant ({test.format_p(test.greater)}), but {problem}."
+        return "identity", f"{significant}, but {problem}."
     best = best_found.method
     is_best = best == chosen
     why = "It has the best log loss" if is_best else f"It is the simplest method about as good as {METHOD_NAMES[best]}"

@@ -16,7 +16,7 @@ from truthcal.core.params import check_choice, check_flag, check_level, check_rn
 from truthcal.inference.assess import assess
 from truthcal.inference.comparison import compare
 from truthcal.inference.paired import paired_mean
-from truthcal.recalibration.choice import choose_method, doubts_about, rank_methods
+from truthcal.recalibration.choice import UNCORRECTED, choose_method, doubts_about, is_significant, rank_methods
 from truthcal.recalibration.map_fitting import CellSums, fit_map
 from truthcal.recalibration.maps import LEAST, METHODS
 from truthcal.recalibration.recalibration import Recalibration
@@ -88,7 +88,8 @@ def recalibrate(
     "auto" also keeps "identity" if there are fewer than 10 events or 10 non-events, if predictions and outcomes are
     negatively correlated (the column of the wrong class, probably: no map that does not decrease can help), or if
     predictions separate events from all other rows (the model was probably trained on these rows). A method that is
-    requested by name is fitted in these cases, too, with a warning.
+    requested by name is fitted in these cases, too, with a warning. If "auto" keeps "identity" although miscalibration
+    is significant, ``fix.warnings`` says so, and ``fix.reason`` why.
 
     Log losses before and after are those of all rows, cross-fitted. ATB, Brier score and the size of the error are
     those of a random third of the rows, recalibrated by a map fitted to the others. Cross-fitted predictions would not
@@ -135,8 +136,9 @@ def recalibrate(
     scores = compare(held_out.y, held_out.p, p_after, confidence_level=level, names=names, **held_out.options)
     log_loss = _compare_log_loss(rows, fitted[chosen], level)
     comparison = RecalibrationComparison(scores, log_loss, len(rows.p))
-    warnings = () if chosen == "identity" else tuple(doubts)
-    return Recalibration(chosen, final, reason, comparison, candidates, warnings, whole, before, after)
+    if chosen == "identity":
+        doubts = [UNCORRECTED] if method == "auto" and is_significant(whole, alpha) else []
+    return Recalibration(chosen, final, reason, comparison, candidates, tuple(doubts), whole, before, after)
 
 
 class _Rows(NamedTuple):

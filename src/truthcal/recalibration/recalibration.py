@@ -42,7 +42,8 @@ class Recalibration(PageResult):
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
     warnings : tuple of str
-        Reasons to doubt a method that was requested; "auto" leaves such predictions as they are.
+        Reasons to doubt a method that was requested; or, if "auto" leaves predictions as they are although
+        miscalibration is significant, that it does.
     assessment : Assessment or None
         Assessment of all predictions as they were: the reason for a recalibration. None if it was read from a file, as
         are the next two.

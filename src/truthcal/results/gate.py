@@ -66,6 +66,19 @@ class Gate(Plotted, Result):
         scope = "" if self.segments is None else "all rows: "
         return [("limit", self._word_limit()), ("error", f"{scope}{size}"), ("rows", f"{scope}{rows}")]
 
+    def levels(self) -> str:
+        """Sentences on how all rows and the segments share the levels; empty without segments."""
+        if self.segments is None:
+            return ""
+        sentences, used = [], self.used_confidence_level
+        if self.used_alpha is not None:
+            shares = f"{self.used_alpha:g} for all rows together and {self.used_alpha:g} for the segments"
+            sentences.append(f"Levels of the tests: {shares}, half of {self.alpha:g} each.")
+        if self.max_error is not None:
+            together = f"so that all {len(self.segments) + 1:,} hold together with {percent(self.confidence_level)}"
+            sentences.append(f"Confidence level of each interval: {100.0 * used:.4g}%, {together}.")
+        return " ".join(sentences)
+
     def _word_limit(self) -> str:
         """Word the number that decided, and the limit that it was compared with."""
         whole, failed, level = self.assessment, self.status == "fail", self.used_alpha
@@ -109,4 +122,5 @@ class Gate(Plotted, Result):
         return f"<p><strong>{html.escape(self.verdict)}</strong></p>{self.assessment._repr_html_()}{segments}"
 
     def __str__(self) -> str:
-        return "\n\n".join([self.verdict, str(self.assessment), *word_parts(self.segments, None)])
+        levels = [self.levels()] if self.segments is not None else []
+        return "\n\n".join([self.verdict, *levels, str(self.assessment), *word_parts(self.segments, None)])

@@ -287,7 +287,7 @@ class MeasureTable(PageResult, Mapping[str, float]):
         rows = [[row.name, number(row.value, missing="nan"), row.scale] for row in self.rows]
         rows = [start + end for start, end in zip(rows, flags, strict=True)]
         notes = [f"{', '.join(names)}: {note}" for note, names in self.notes().items()]
-        return Page("", Table(["measure", "value", "scale", *_FLAGS], rows, right=[1]), notes)
+        return Page("", Table(["measure", "value", "scale", *_FLAGS], rows, right=[1], optional=[6, 5, 4]), notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

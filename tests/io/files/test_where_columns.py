@@ -160,6 +160,38 @@ def test_years_that_python_does_not_know_are_words_in_any_batch():
             rows_in_batches("x < '2024-01-01'", column, cuts)
 
 
+@pytest.mark.parametrize("cuts", [(), (1,), (2, 3)])
+@pytest.mark.parametrize(
+    ("texts", "condition", "rows"),
+    [
+        (["2024-03-01", "unknown", "2023-01-01", None], "x != 'unknown' and x > '2024-01-01'", [0]),
+        (["2024-03-01", "unknown", "2023-01-01", None], "x = 'unknown' or x > '2024-01-01'", [0, 1]),
+        (["2024-03-01", "unknown", "2023-01-01", None], "not (x > '2024-01-01') and x not in ('unknown', '?')", [2]),
+        (["2024-03-01", "unknown", "2023-01-01", None], "not (x > '2024-01-01' and x != 'unknown')", [1, 2]),
+        (["2024-03-01", "unknown", "2023-01-01"], "x != 'unknown' or x != '2023-01-01'", [0, 1, 2]),
+        (["5", "unknown", "2", "n/a"], "x != 'unknown' and x > 3", [0]),
+        (["5", "unknown", "2", "n/a"], "x != 'unknown' and not x > 3", [2]),
+        (["5", "unknown", "2", "n/a"], "x = 'unknown' or x = 2", [1, 2]),
+        (["5", "3", "2"], "x != '3' or x > 2", [0, 1, 2]),
+    ],
+)
+def test_words_that_the_condition_names_have_no_order_and_are_no_error(texts, condition, rows, cuts):
+    assert rows_in_batches(condition, pa.array(texts), cuts) == rows
+
+
+def test_the_error_of_a_word_has_the_comparison_that_leaves_it_out():
+    texts = pa.array(["2024-03-01", "don't know", "later"])
+    cure = r"To leave out such rows, add: and x != 'don''t know'$"
+    with pytest.raises(ValueError, match=r"don't know. at row 1\) .* so it has no order in time\. " + cure):
+        rows_in_batches("x > '2024-01-01'", texts)
+    with pytest.raises(ValueError, match=r"\('later' at row 2\) .* add: and x != 'later'$"):
+        rows_in_batches("x > '2024-01-01' and x != 'don''t know'", texts)
+    with pytest.raises(ValueError, match=r"cannot be compared with a number\. .* add: and x != 'one'$"):
+        rows_in_batches("x > 1", pa.array(["2", "one"]))
+    with pytest.raises(ValueError, match=r"add: and x != '\.\.\.'$"):
+        rows_in_batches("x > 1", pa.array(["2", "one" * 20]))
+
+
 def test_digits_alone_are_no_date():
     assert [parse_time(text) for text in ("2024", "20240131", "31/01/2024", None)] == [None] * 4
     assert parse_time("0001-01-01T00:00+01:00") is None  # out of Python's range in UTC

@@ -72,7 +72,8 @@ def _print_text(request: Request, gate: tc.Gate, result: ModelResult) -> None:
     verdict = coloured(wrap_lines(gate.verdict, width), gate.status, gate.verdict)
     lines = Table(("", ""), gate.summary(), show_header=False, indent=2).lines(width)
     if request.verbose:
-        answer = "\n".join([verdict, *lines])
+        levels = [wrap_lines(gate.levels(), width)] if gate.segments is not None else []
+        answer = "\n".join([verdict, *lines, *levels])
         print_result(f"{answer}\n\n{result.to_text()}")
         return
     close = [gate.assessment.verdict.partition("\n")[0]] if gate.assessment.kind == "too good" else []

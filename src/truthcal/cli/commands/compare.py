@@ -12,6 +12,7 @@ from truthcal.cli.input_options import input_facts, prepare_inputs, refuse_input
 from truthcal.cli.inputs import STDIN, Data, describe_columns, read_inputs, rows_in_memory, sketches_in
 from truthcal.cli.model_result import assess_models
 from truthcal.cli.name_lists import expand_names, split_names
+from truthcal.cli.named_columns import UnclearColumns, flagged
 from truthcal.cli.output import print_formatted, print_message
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
@@ -93,7 +94,12 @@ def _read_two_files_to_compare(request: Request) -> Data:
     _keep_where(sources)
     key = str(request.key)
     first = _guess_in(request, 0, sources, None)
-    second = _guess_in(request, 1, sources, first.y_true)
+    try:
+        second = _guess_in(request, 1, sources, first.y_true)
+    except UnclearColumns as question:
+        if question.flags:  # one column for each file
+            question.flags.insert(0, flagged("--proba", first.y_proba[0]))
+        raise
     proba = [first.y_proba[0], second.y_proba[0]]
     roles = [
         ColumnRoles.of(guessed.y_true, guessed.y_proba[0], request.weight, None, guessed.pos_label, request.group)

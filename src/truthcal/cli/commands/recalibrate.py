@@ -32,6 +32,7 @@ def run(request: Request) -> int:
         print_result(stored.recalibration.to_sql(request.sql, y_proba=stored.name_in(request) or "p"))
     else:
         _apply(request, stored)
+        _warn_if_uncorrected(request, stored.recalibration)
     return 0
 
 
@@ -67,9 +68,18 @@ def _fit(request: Request) -> None:
     if request.output is not None:
         write_file(request.output, _with_origin(fix, data, name).encode())
         command = f"truthcal recalibrate --apply {request.output} NEW -o OUT"
-        print_message(request, f"wrote {request.output}; apply it with: {command}")
+        how = f"apply it with: {command}" if fix.changes else "it leaves predictions as they are"
+        print_message(request, f"wrote {request.output}; {how}")
+    _warn_if_uncorrected(request, fix)
     if request.report is not None:
         write_recalibration_report(request, request.report, data, fix)
+
+
+def _warn_if_uncorrected(request: Request, fix: tc.Recalibration) -> None:
+    """Print a warning if predictions are miscalibrated and stay as they are."""
+    if not fix.changes and fix.warnings:
+        why = " ".join(fix.reason.split("\n"))
+        print_message(request, f"warning: predictions stay as they are. {why}")
 
 
 def _with_origin(fix: tc.Recalibration, data: Data, name: str) -> str:

@@ -5,11 +5,12 @@ from typing import Any, NoReturn
 
 from truthcal.io.files.decode import decodes_to_text, storage
 from truthcal.io.files.source import Source, arrow
-from truthcal.io.files.where import Cell, TextFacts, Where
+from truthcal.io.files.where import Cell, TextFacts, Where, quote_name
 
 # Text that stands for a missing number, date or truth value, without case and surrounding spaces.
 _MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none")
 _FUNCTIONS = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+_SHOWN = 40  # characters of a text in an error
 EQUALITIES = ("=", "!=", "in")  # all other operators need an order
 
 
@@ -47,6 +48,18 @@ class WhereBatch:
         """Return the texts of a column without surrounding spaces; null if they stand for a missing value."""
         return self.cached("words", name, lambda: _without_missing_words(self.column(name)))
 
+    def named_words(self, name: str) -> Any:
+        """Return which rows of a text column hold a word that the condition names: `date != 'unknown'`."""
+        return self.cached("named", name, lambda: self._named_words(name))
+
+    def _named_words(self, name: str) -> Any:
+        import pyarrow.compute
+
+        equalities = [each for each in self.where.comparisons if each.column == name and each.operator in EQUALITIES]
+        texts = [value.value for each in equalities for value in each.values if isinstance(value.value, str)]
+        words = arrow().array([text for text in texts if not is_number(text)], arrow().string())
+        return pyarrow.compute.is_in(self.column(name), value_set=words)
+
     def facts(self, name: str) -> TextFacts:
         """Return the facts about a text column of this file."""
         return self.where.facts.setdefault((str(self.source), name), TextFacts())
@@ -80,9 +93,24 @@ def _without_missing_words(texts: Any) -> Any:
     return pyarrow.compute.if_else(missing, None, words)
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number. Python's underscores, as in 1_000, are not."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def without_word(name: str, cell: Cell) -> str:
+    """Name the comparison that leaves out rows with a word, for an error."""
+    text = cell.text.replace("'", "''") if len(cell.text) <= _SHOWN else "..."
+    return f"To leave out such rows, add: and {quote_name(name)} != '{text}'"
+
+
 def shown_cell(cell: Cell) -> str:
     """Format a text of a file and its row for an error."""
-    return f"{cell.text.strip()[:40]!r} at row {cell.row}"
+    return f"{cell.text.strip()[:_SHOWN]!r} at row {cell.row}"
 
 
 def compare(column: Any, operator: str, values: Sequence[Any]) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from truthcal.io.files.decode import decode_to_dictionary
-from truthcal.io.files.source import Source, arrow
+from truthcal.io.files.source import arrow
 from truthcal.io.files.where import EXACT, Comparison, exact_number
-from truthcal.io.files.where_batch import WhereBatch, compare, shown_cell
+from truthcal.io.files.where_batch import WhereBatch, compare, shown_cell, without_word
 
 _EXACT: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -59,23 +59,24 @@ def _compare_floats(column: Any, comparison: Comparison) -> Any:
 
 
 def compare_texts_as_numbers(comparison: Comparison, batch: WhereBatch) -> Any:
-    """Compare a text column with numbers. Raises if it has other words."""
+    """Compare a text column with numbers. Raises if it has other words that the condition does not name."""
     name = comparison.column
-    words = batch.cached("numerals", name, lambda: _numerals(batch.words(name), batch.source))
+    words = batch.cached("numerals", name, lambda: _numerals(name, batch))
     numbers = batch.cached("numbers", name, lambda: _parse_numbers(words))
     if numbers is None:
         cell, number = batch.cell(name, _first_word(words)), comparison.values[0]
         cure = f"To compare it as text, use quotes: '{number.value}'."
         problem = f"holds text ({shown_cell(cell)}), which cannot be compared with a number. {cure}"
-        batch.refuse(number.at, name, problem)
+        batch.refuse(number.at, name, f"{problem} {without_word(name, cell)}")
     return _compare_exactly(words, numbers, comparison)
 
 
-def _numerals(words: Any, source: Source) -> Any:
-    """Return words with a decimal point in place of a decimal comma."""
+def _numerals(name: str, batch: WhereBatch) -> Any:
+    """Return words with a decimal point in place of a decimal comma; null if the condition names them."""
     import pyarrow.compute
 
-    has_commas = source.format.name == "CSV" and source.delimiter != ","
+    words = pyarrow.compute.if_else(batch.named_words(name), None, batch.words(name))
+    has_commas = batch.source.format.name == "CSV" and batch.source.delimiter != ","
     return pyarrow.compute.replace_substring(words, ",", ".") if has_commas else words
 
 

@@ -11,9 +11,9 @@ from truthcal.core.params import closest_name, list_shown, shown
 from truthcal.io.files.decode import decodes_to_numbers, decodes_to_text
 from truthcal.io.files.source import Source, arrow
 from truthcal.io.files.where import Comparison, Condition, Joined, Not
-from truthcal.io.files.where_batch import WhereBatch
+from truthcal.io.files.where_batch import WhereBatch, is_number
 from truthcal.io.files.where_numbers import compare_numbers, compare_texts_as_numbers
-from truthcal.io.files.where_texts import compare_bools, compare_texts, compare_texts_as_bools, is_missing, is_number
+from truthcal.io.files.where_texts import compare_bools, compare_texts, compare_texts_as_bools, is_missing
 from truthcal.io.files.where_times import compare_texts_as_times, compare_times, parse_time
 
 

@@ -6,20 +6,11 @@ from truthcal.core.params import list_shown, shown
 from truthcal.io.files.decode import decodes_to_text
 from truthcal.io.files.source import arrow
 from truthcal.io.files.where import Cell, Comparison, TextHint, Where, quote_name
-from truthcal.io.files.where_batch import EQUALITIES, WhereBatch, compare, shown_cell
+from truthcal.io.files.where_batch import EQUALITIES, WhereBatch, compare, is_number, shown_cell
 from truthcal.io.files.where_times import parse_time
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _HINTED, _HINT_ROWS = 5, 1000  # values to list in a hint, and rows of a batch in which to look for them
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number. Python's underscores, as in 1_000, are not."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
 
 
 # --- missing values ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from truthcal.io.files.decode import decode_to_dictionary
 from truthcal.io.files.source import arrow
 from truthcal.io.files.where import Comparison, Value
-from truthcal.io.files.where_batch import EQUALITIES, WhereBatch, compare, shown_cell
+from truthcal.io.files.where_batch import EQUALITIES, WhereBatch, compare, shown_cell, without_word
 
 _DATE = "a date such as '2024-01-31' or '2024-01-31T12:00'"
 # Times that pyarrow parses, if month and day exist; Python parses the same, and some more.
@@ -57,16 +57,19 @@ def _literal_times(comparison: Comparison, literals: Sequence[Value], zoned: boo
 def compare_texts_as_times(comparison: Comparison, batch: WhereBatch) -> Any:
     """Compare a text column with literals of which at least one is a date.
 
-    Each value is judged by itself: one that is no time differs from all dates, and has no order in time. Literals of a
-    list that are no dates are compared as text.
+    Each value is judged by itself: one that is no time differs from all dates, and has no order in time, which is an
+    error unless the condition names it. Literals of a list that are no dates are compared as text.
     """
     import pyarrow.compute
 
     name, operator = comparison.column, comparison.operator
     parsed = batch.cached("times", name, lambda: _parse_texts(comparison, batch))
-    if operator not in EQUALITIES and (cell := batch.first_cell(name, parsed.is_word)) is not None:
-        problem = f"holds text ({shown_cell(cell)}) that is not {_DATE}, so it has no order in time."
-        batch.refuse(comparison.values[0].at, name, problem)
+    if operator not in EQUALITIES:
+        unknown = pyarrow.compute.and_not(parsed.is_word, batch.named_words(name))
+        if (cell := batch.first_cell(name, unknown)) is not None:
+            problem = f"holds text ({shown_cell(cell)}) that is not {_DATE}, so it has no order in time."
+            batch.refuse(comparison.values[0].at, name, f"{problem} {without_word(name, cell)}")
+        return compare(parsed.times, operator, _literal_times(comparison, comparison.values, parsed.zoned, batch))
     dates = [value for value in comparison.values if parse_time(value.value) is not None]
     others = [value.value for value in comparison.values if parse_time(value.value) is None]
     met = compare(parsed.times, operator, _literal_times(comparison, dates, parsed.zoned, batch))
