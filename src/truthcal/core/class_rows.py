@@ -28,6 +28,8 @@ _Ints = NDArray[np.int64]
 
 # Rows must add up to 1 up to this: probabilities that were rounded to three digits do in most cases.
 SUM_TOLERANCE = 1e-3
+# Sums within this may be those of rounded probabilities, of a few classes to two digits.
+ROUNDING = 0.05
 # Vectors of all classes are added up by class: so many classes take 128 MB in a test.
 MOST_CLASSES = 1000
 _SHOWN_LABELS = 6
@@ -170,7 +172,7 @@ def check_class_proba(y_proba: object, name: str = "y_proba", *, exclusive: bool
         found = f"found {p[row, column].item()!r} at row {row}, column {column}"
         raise invalid(name, f"must lie in [0, 1]; {found}. {_cure_matrix(p, sums)}")
     if exclusive:
-        _refuse_sums(sums, name)
+        _refuse_sums(sums, name, y_proba)
     return p
 
 
@@ -218,15 +220,17 @@ def _cure_matrix(p: _Array, sums: _Array) -> str:
     return "Logits or scores? Apply the softmax first: scipy.special.softmax(..., axis=1)."
 
 
-def _refuse_sums(sums: _Array, name: str) -> None:
+def _refuse_sums(sums: _Array, name: str, y_proba: object) -> None:
     """Reject rows that do not add up to 1."""
     bad = np.abs(sums - 1.0) > SUM_TOLERANCE
     if not bad.any():
         return
     first = int(np.argmax(bad))
     problem = f"must add up to 1 in each row (within {SUM_TOLERANCE:g}); found {sums[first]:.6g} {row_of_first(bad)}."
-    if np.abs(sums - 1.0).max() < 0.05:
-        cure = "Rounded probabilities? Divide each row by its sum."
+    if np.abs(sums - 1.0).max() <= ROUNDING:
+        is_pandas = hasattr(y_proba, "iloc")
+        divided = f".div({name}.sum(axis=1), axis=0)" if is_pandas else f" / {name}.sum(axis=1, keepdims=True)"
+        cure = f"Rounded probabilities? Divide each row by its sum: {name}{divided}."
     else:
         cure = (
             "Are columns missing? If columns are independent events, use assess(..., multilabel=True); if they are "
