@@ -9,6 +9,7 @@ import truthcal as tc
 from tests.support.simulation import REPEATS, assert_covered
 from truthcal.core.sample import Sample
 from truthcal.inference.worst_stretch import noise_range, noise_variance, worst_stretch_of
+from truthcal.results.text import Unit
 from truthcal.results.worst_stretch import WorstStretch
 
 
@@ -116,12 +117,19 @@ def test_scale_of_weights_does_not_matter():
 def test_in_words():
     found = WorstStretch(0.3, 0.6123, 0.0299, 0.4512, 0.4123, 0.3, 0.95)
     assert str(found) == "at least 0.0299 too high between 0.3 and 0.612 (95% confidence)"
-    assert found.frequencies == "there it says 45% on average, and 41% happen"
+    assert found.frequencies() == "there it says 45% on average, and 41% happen"
     rare = WorstStretch(0.004, 0.004, -0.00101, 0.004, 0.00612, 0.3, 0.99)
     assert str(rare) == "at least 1.01 per 1,000 too low at 4 per 1,000 (99% confidence)"
-    assert rare.frequencies == "when it says 4.0 per 1,000, 6.1 per 1,000 happen"
-    assert replace(rare, mean_proba=0.5, mean_true=0.004).frequencies == "when it says 50%, 0.40% happen"
-    assert replace(rare, mean_proba=0.5, mean_true=0.996).frequencies == "when it says 50%, 99.60% happen"
+    assert rare.frequencies() == "when it says 4.0 per 1,000, 6.1 per 1,000 happen"
+    assert replace(rare, mean_proba=0.5, mean_true=0.004).frequencies() == "when it says 50%, 0.40% happen"
+    assert replace(rare, mean_proba=0.5, mean_true=0.996).frequencies() == "when it says 50%, 99.60% happen"
+    assert (
+        found.text(Unit(1000, " per 1,000"))
+        == "at least 29.9 per 1,000 too high between 300 and 612 per 1,000 (95% confidence)"
+    )
+    assert found.frequencies(Unit(100_000, " per 100,000")) == (
+        "there it says 45,120 per 100,000 on average, and 41,230 per 100,000 happen"
+    )
     assert json.loads(json.dumps(rare.to_dict()))["error_at_least"] == -0.00101
 
 

@@ -123,6 +123,11 @@ class Assessment(Plotted, Tracked, PageResult):
         return error_unit(self.mean_proba, self.mean_true, self.error.high)
 
     @property
+    def rare_unit(self) -> Unit | None:
+        """Unit of the text about single ranges of predictions: that of errors if events are rare, else their own."""
+        return self.unit if self.unit.rows > 1 and max(self.mean_proba, self.mean_true) < 0.5 else None
+
+    @property
     def pvalue(self) -> float:
         """p-value of the verdict, that of the test for miscalibration."""
         return self.test.greater
@@ -154,12 +159,12 @@ class Assessment(Plotted, Tracked, PageResult):
         return Evidence("detectable", power, f"{percent(power)} power", shapes)
 
     def _worst_evidence(self, digits: int) -> Evidence:
-        worst, level = self.worst, percent(self.bias_interval.confidence_level)
+        worst, level, unit = self.worst, percent(self.bias_interval.confidence_level), self.rare_unit
         if worst is None:
             return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
-        predicted, observed = frequencies(worst.mean_proba, worst.mean_true)
-        where = f"or worse {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
-        return Evidence("worst range", worst.error_at_least, worst.limit, where)
+        predicted, observed = frequencies(worst.mean_proba, worst.mean_true, unit=unit)
+        where = f"or worse {worst.place(unit)} ({level}); mean prediction {predicted}, outcome {observed}"
+        return Evidence("worst range", worst.error_at_least, worst.limit(unit), where)
 
     def _groups_evidence(self) -> list[Evidence]:
         """Format the number of groups, if there are any."""
