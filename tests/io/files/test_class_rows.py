@@ -63,19 +63,8 @@ def test_numbers_are_labels_too(tmp_path, name, numbers):
 
 def test_labels_are_compared_as_text():
     values = [7, "7", 7.0, "7.0", "007", 3, 3.0, "3", "x", "X", "7.5"]
-    assert [LabelMatcher(["7", "007", "3.0", "x"]).exact_code(value) for value in values] == [
-        0,
-        0,
-        0,
-        0,
-        1,
-        2,
-        2,
-        2,
-        3,
-        -1,
-        -1,
-    ]
+    code = LabelMatcher(["7", "007", "3.0", "x"]).exact_code
+    assert list(map(code, values)) == [0, 0, 0, 0, 1, 2, 2, 2, 3, -1, -1]
 
 
 def test_labels_that_differ_in_case_or_spaces_are_matched_if_that_is_unambiguous():
