@@ -680,9 +680,9 @@ def test_a_verdict_about_rare_events_has_one_unit():
     worst, per = result.worst, "per 1,000"
     assert worst.mean_proba > 0.3
     size, low, high = re.search(
-        rf"at least (\d+) {per} too high between (\d+) and (\d+) {per} \(95% confidence\);", result.verdict
+        rf"at least (\d+\.\d) {per} too high between (\d+) and (\d+) {per} \(95% confidence\);", result.verdict
     ).groups()
-    assert int(size) == math.floor(1000 * worst.error_at_least)
+    assert float(size) == math.floor(10_000 * worst.error_at_least) / 10
     assert (int(low), int(high)) == (round(1000 * worst.low), round(1000 * worst.high))
     says = (
         f"there it says {1000 * worst.mean_proba:.0f} {per} on average, and {1000 * worst.mean_true:.0f} {per} happen."
@@ -692,6 +692,19 @@ def test_a_verdict_about_rare_events_has_one_unit():
     assert "%" not in result.verdict.replace("95%", "")
     common = tc.assess(1 - y, 1.0 - p).verdict.split("Worst place: ")[1]  # rare non-events: ranges in their own unit
     assert re.search(r"too low between 0\.\d+ and 0\.\d+ \(", common)
+
+
+def test_means_of_rare_events_are_in_the_unit_of_their_error():
+    """Also if they are rarer: errors are a root mean square, and may be larger than the means."""
+    rng = np.random.default_rng(1)
+    truth = np.where(rng.random(200_000) < 0.999, rng.beta(1, 3000, 200_000), rng.uniform(0.2, 0.6, 200_000))
+    p, y = np.where(truth > 0.15, 1.6 * truth, truth), (rng.random(200_000) < truth).astype(int)
+    result, per = tc.assess(y, p), "per 1,000"
+    assert p.mean() < 0.001 < result.error.low
+    predicted, observed = f"{1000 * p.mean():.2f} {per}", f"{1000 * y.mean():.2f} {per}"
+    assert f"): {predicted} instead of {observed}." in result.verdict
+    assert f"mean prediction {1000 * p.mean():.4g}, outcome {1000 * y.mean():.4g} {per}\n" in str(result)
+    assert "per 100,000" not in str(result)
 
 
 @pytest.mark.parametrize(("happened", "limits"), [(1, "120 times as many events as happen (95%: 21 or more)"), (0, "")])

@@ -378,7 +378,7 @@ def _word_ratio(found: Assessment) -> str:
         start = f"It predicts {ratio} times as many non-events as there are"
     else:
         return ""
-    return f"{start} ({level}: {limits}): {' instead of '.join(frequencies(*means))}."
+    return f"{start} ({level}: {limits}): {' instead of '.join(frequencies(*means, unit=found.unit))}."
 
 
 def _word_worst_place(found: Assessment) -> str:

@@ -87,6 +87,7 @@ class Unit:
 
 
 PLAIN = Unit()
+PER_1000 = Unit(1000, " per 1,000")
 
 
 def unit_of(*rates: float) -> Unit:
