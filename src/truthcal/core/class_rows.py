@@ -277,7 +277,10 @@ def _class_labels(labels: object, truth: NDArray[Any], y_proba: object, n_classe
         return given
     columns = column_names(y_proba)
     if columns is not None:
-        return _labels_of_columns(columns, present, name)
+        if (named := labels_of_columns(columns, present)) is not None:
+            return named
+        found = f"`y_true` has the labels {_listed(present)}, but `{name}` has the columns {_listed(columns)}."
+        raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
     if len(present) == n_classes:
         return tuple(present)  # increasing, as scikit-learn orders the columns of predict_proba
     # Numbers from 0. Without a 0, classes may be numbered from 1.
@@ -305,16 +308,15 @@ def column_order(frame: object, labels: Any) -> _Ints | None:
     return np.array([names.index(label) for label in wanted])
 
 
-def _labels_of_columns(columns: list[Any], present: list[Any], name: str) -> tuple[Any, ...]:
-    """Labels of named columns: their names, where a label and its text are the same. Never by position."""
+def labels_of_columns(columns: list[Any], present: list[Any]) -> tuple[Any, ...] | None:
+    """Labels of named columns: their names, where a label and its text are the same; None if no name is a label."""
     of_text = {str(label): label for label in present}
     labels = tuple(of_text.get(str(column), column) for column in columns)
     if len(set(labels)) == len(columns) and not set(present).isdisjoint(labels):
         return labels
     if (rest := _without_prefix([str(column) for column in columns], list(of_text))) is not None:
         return tuple(of_text.get(text, text) for text in rest)
-    found = f"`y_true` has the labels {_listed(present)}, but `{name}` has the columns {_listed(columns)}."
-    raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
+    return None
 
 
 def _without_prefix(names: list[str], labels: list[str]) -> list[str] | None:
