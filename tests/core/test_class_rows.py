@@ -237,9 +237,11 @@ def test_scores_that_are_no_probabilities():
 
 def test_rows_that_do_not_add_up_to_1():
     start = "`y_proba` must add up to 1 in each row (within 0.001); found"
-    fails(
-        f"{start} 0.99 at row 0 (4 of 4 rows). Rounded probabilities? Divide each row by its sum.", p=[[0.33] * 3] * 4
-    )
+    rounded = f"{start} 0.99 at row 0 (4 of 4 rows). Rounded probabilities? Divide each row by its sum: y_proba"
+    fails(f"{rounded} / y_proba.sum(axis=1, keepdims=True).", p=[[0.33] * 3] * 4)
+    frame = pd.DataFrame([[0.33] * 3] * 4)
+    fails(f"{rounded}.div(y_proba.sum(axis=1), axis=0).", p=frame)
+    np.testing.assert_allclose(frame.div(frame.sum(axis=1), axis=0), 1 / 3)
     missing = (
         "Are columns missing? If columns are independent events, use assess(..., multilabel=True); if they are models of "
         "one event, name them: report(y_true, {'name': column, ...}), or use compare_models."

@@ -97,7 +97,7 @@ def test_wrong_in_words(kind, start, place):
     assert high / 1.1 < interval.high <= high
     assert where.startswith("Worst place: at least 0.")
     assert place in where
-    assert frequencies == f"{result.worst.frequencies}."
+    assert frequencies == f"{result.worst.frequencies()}."
     assert interval.low > 0.0
 
 
@@ -214,9 +214,9 @@ def test_worst_range_is_where_it_was_put():
     assert 0.58 < found.high < 0.62
     assert 0.1 < found.error_at_least < 0.2
     assert found.confidence_level == 0.9
-    assert result.verdict.endswith(f"Worst place: {found};\n{found.frequencies}.")
+    assert result.verdict.endswith(f"Worst place: {found};\n{found.frequencies()}.")
     assert "or worse {} (90%); mean prediction {}, outcome {}\n".format(
-        found.place, *frequencies(found.mean_proba, found.mean_true)
+        found.place(), *frequencies(found.mean_proba, found.mean_true)
     ) in str(result)
 
 
@@ -669,6 +669,42 @@ def test_rare_events_are_counted_per_thousand():
     assert f"{1000 * result.bias_interval.estimate:+.4g} per 1,000 95%" in str(result)
     assert "per 1,000" in result.detectable.shapes
     assert tc.assess(y, p).to_dict()["bias_interval"]["estimate"] == result.bias_interval.estimate  # values stay plain
+
+
+def test_a_verdict_about_rare_events_has_one_unit():
+    """Also where the worst range is one of common events."""
+    rng = np.random.default_rng(1)
+    truth = np.where(rng.random(20_000) < 0.99, rng.beta(1, 199, 20_000), rng.uniform(0.2, 0.6, 20_000))
+    p, y = np.where(truth > 0.15, 1.6 * truth, truth), (rng.random(20_000) < truth).astype(int)
+    result = tc.assess(y, p)
+    worst, per = result.worst, "per 1,000"
+    assert worst.mean_proba > 0.3
+    size, low, high = re.search(
+        rf"at least (\d+\.\d) {per} too high between (\d+) and (\d+) {per} \(95% confidence\);", result.verdict
+    ).groups()
+    assert float(size) == math.floor(10_000 * worst.error_at_least) / 10
+    assert (int(low), int(high)) == (round(1000 * worst.low), round(1000 * worst.high))
+    says = (
+        f"there it says {1000 * worst.mean_proba:.0f} {per} on average, and {1000 * worst.mean_true:.0f} {per} happen."
+    )
+    assert says in result.verdict
+    assert f"+{size} {per} " in str(result)
+    assert "%" not in result.verdict.replace("95%", "")
+    common = tc.assess(1 - y, 1.0 - p).verdict.split("Worst place: ")[1]  # rare non-events: ranges in their own unit
+    assert re.search(r"too low between 0\.\d+ and 0\.\d+ \(", common)
+
+
+def test_means_of_rare_events_are_in_the_unit_of_their_error():
+    """Also if they are rarer: errors are a root mean square, and may be larger than the means."""
+    rng = np.random.default_rng(1)
+    truth = np.where(rng.random(200_000) < 0.999, rng.beta(1, 3000, 200_000), rng.uniform(0.2, 0.6, 200_000))
+    p, y = np.where(truth > 0.15, 1.6 * truth, truth), (rng.random(200_000) < truth).astype(int)
+    result, per = tc.assess(y, p), "per 1,000"
+    assert p.mean() < 0.001 < result.error.low
+    predicted, observed = f"{1000 * p.mean():.2f} {per}", f"{1000 * y.mean():.2f} {per}"
+    assert f"): {predicted} instead of {observed}." in result.verdict
+    assert f"mean prediction {1000 * p.mean():.4g}, outcome {1000 * y.mean():.4g} {per}\n" in str(result)
+    assert "per 100,000" not in str(result)
 
 
 @pytest.mark.parametrize(("happened", "limits"), [(1, "120 times as many events as happen (95%: 21 or more)"), (0, "")])

@@ -9,6 +9,7 @@ import truthcal as tc
 from tests.support.simulation import REPEATS, assert_covered
 from truthcal.core.sample import Sample
 from truthcal.inference.worst_stretch import noise_range, noise_variance, worst_stretch_of
+from truthcal.results.text import Unit
 from truthcal.results.worst_stretch import WorstStretch
 
 
@@ -116,13 +117,30 @@ def test_scale_of_weights_does_not_matter():
 def test_in_words():
     found = WorstStretch(0.3, 0.6123, 0.0299, 0.4512, 0.4123, 0.3, 0.95)
     assert str(found) == "at least 0.0299 too high between 0.3 and 0.612 (95% confidence)"
-    assert found.frequencies == "there it says 45% on average, and 41% happen"
+    assert found.frequencies() == "there it says 45% on average, and 41% happen"
     rare = WorstStretch(0.004, 0.004, -0.00101, 0.004, 0.00612, 0.3, 0.99)
     assert str(rare) == "at least 1.01 per 1,000 too low at 4 per 1,000 (99% confidence)"
-    assert rare.frequencies == "when it says 4.0 per 1,000, 6.1 per 1,000 happen"
-    assert replace(rare, mean_proba=0.5, mean_true=0.004).frequencies == "when it says 50%, 0.40% happen"
-    assert replace(rare, mean_proba=0.5, mean_true=0.996).frequencies == "when it says 50%, 99.60% happen"
+    assert rare.frequencies() == "when it says 4.0 per 1,000, 6.1 per 1,000 happen"
+    assert replace(rare, mean_proba=0.5, mean_true=0.004).frequencies() == "when it says 50%, 0.40% happen"
+    assert replace(rare, mean_proba=0.5, mean_true=0.996).frequencies() == "when it says 50%, 99.60% happen"
     assert json.loads(json.dumps(rare.to_dict()))["error_at_least"] == -0.00101
+
+
+@pytest.mark.parametrize("unit", [Unit(1000, " per 1,000"), Unit(100_000, " per 100,000")])
+def test_common_events_in_a_text_about_rare_ones_are_counted_per_thousand(unit):
+    found = WorstStretch(0.3, 0.6123, 0.0299, 0.4512, 0.4123, 0.3, 0.95)
+    assert found.text(unit) == "at least 29.9 per 1,000 too high between 300 and 612 per 1,000 (95% confidence)"
+    assert found.frequencies(unit) == "there it says 451 per 1,000 on average, and 412 per 1,000 happen"
+    happen_often = WorstStretch(0.004, 0.005, -0.0101, 0.0045, 0.02, 0.3, 0.95)
+    assert happen_often.text(unit) == "at least 10.1 per 1,000 too low between 4 and 5 per 1,000 (95% confidence)"
+    assert happen_often.frequencies(unit) == "there it says 4.5 per 1,000 on average, and 20 per 1,000 happen"
+
+
+def test_rare_events_in_the_unit_of_rarer_ones():
+    found = WorstStretch(0.004, 0.005, -0.00101, 0.0045, 0.0061, 0.3, 0.95)
+    unit = Unit(100_000, " per 100,000")
+    assert found.text(unit) == "at least 101 per 100,000 too low between 400 and 500 per 100,000 (95% confidence)"
+    assert found.frequencies(unit) == "there it says 450 per 100,000 on average, and 610 per 100,000 happen"
 
 
 SHAPES = {

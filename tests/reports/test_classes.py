@@ -44,6 +44,29 @@ def test_classes_are_in_a_table_worst_first(class_assessments, classes):
     assert f"<td>{worst.mean_proba:.3g}</td><td>{worst.mean_true:.3g}</td>" in table
 
 
+def rows_of_table(html, noun):
+    table = re.search(rf'aria-label="Table of {noun}".*?</table>', html, re.DOTALL)[0]
+    heading = re.findall(r'<th scope="col">([^<]*)</th>', table)
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[2:]]
+    return [dict(zip(heading, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_events_of_each_class_and_column_are_counted(weighted):
+    rng = np.random.default_rng(6)
+    p = rng.dirichlet([5.0, 2.0, 1.0], 3000)
+    weight = (np.arange(3000) % 4).astype(float) if weighted else None
+    counted = np.ones(3000, bool) if weight is None else weight > 0
+    y = (p.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    table = rows_of_table(tc.report(y, p, sample_weight=weight).html, "classes")
+    assert {row["Class"]: row["Rows"] for row in table} == {str(k): f"{(y[counted] == k).sum():,}" for k in range(3)}
+    events = (rng.random(p.shape) < p).astype(int)
+    table = rows_of_table(tc.report(events, p, sample_weight=weight, multilabel=True).html, "columns")
+    assert {row["Column"]: row["Events"] for row in table} == {
+        str(k): f"{events[counted, k].sum():,}" for k in range(3)
+    }
+
+
 def test_twelve_worst_classes_have_diagrams(class_assessments, classes, class_models):
     page = read(classes.html)
     assert len(page.all("figure")) == 12

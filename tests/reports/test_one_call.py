@@ -166,3 +166,33 @@ def test_save_returns_the_path_and_open_shows_a_temporary_file(tmp_path):
     assert shown == f"file://{done.stdout.strip()}"
     with open(done.stdout.strip(), encoding="utf-8") as file:
         assert file.read().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("kind", ["bool", "0/1", "words"])
+def test_columns_of_a_frame_are_models_of_one_event(kind):
+    pandas = pytest.importorskip("pandas", reason="a frame")
+    y, proba = forecasts(300)
+    truth = {"bool": y.astype(bool), "0/1": y.astype(int), "words": np.where(y, "yes", "no")}[kind]
+    frame = pandas.DataFrame({"y": truth, **proba, "region": np.arange(300) % 2})
+    options = {"pos_label": "yes"} if kind == "words" else {}
+    models = ["honest", "gamed"]
+    expected = tc.report(truth, {name: proba[name] for name in models}, by=frame[["region"]], **options)
+    assert same(tc.report(frame, "y", models, by="region", **options), expected)
+    assert same(tc.report(frame["y"], frame[models], by=frame[["region"]], **options), expected)
+
+
+def test_columns_of_a_frame_are_classes_if_their_names_or_their_sums_say_so():
+    pandas = pytest.importorskip("pandas", reason="a frame")
+    y, proba = forecasts(300)
+    p = proba["honest"]
+    frame = pandas.DataFrame({"y": y.astype(int), "word": np.where(y, "b", "a"), "p_0": 1.0 - p, "p_1": p})
+    assert same(tc.report(frame, "y", ["p_0", "p_1"]), tc.report(tc.assess(frame, "y", ["p_0", "p_1"])))
+    with pytest.raises(ValueError, match="`y_proba` must add up to 1"):
+        tc.report(frame.assign(p_0=0.4), "y", ["p_0", "p_1"])
+    other = frame.rename(columns={"p_0": "no", "p_1": "yes"})
+    needed, sums = "`labels` is needed: `y_true` has the labels", "`y_proba` must add up to 1"
+    for column, off, message in (("y", 0.0, needed), ("y", 0.01, sums), ("word", 0.3, sums)):
+        with pytest.raises(ValueError, match=message):
+            tc.report(other.assign(no=(other["no"] - off).clip(0.0)), column, ["no", "yes"])
+    with pytest.raises(ValueError, match="`y_proba` must add up to 1"):
+        tc.report(other.assign(no=0.4), "y", ["no", "yes"], labels=[0, 1])

@@ -1,18 +1,22 @@
 """Columns of many classes: named by a prefix or one by one, or guessed from labels that are part of column names."""
 
-import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from truthcal.cli.column_guess import guess_messages, is_outcome_name, unused_weights
 from truthcal.cli.named_columns import check_named, flagged, require_header
 from truthcal.cli.output import print_message
 from truthcal.cli.request import Request
-from truthcal.core.class_rows import MOST_CLASSES, SUM_TOLERANCE
+from truthcal.core.class_rows import MOST_CLASSES
 from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown
-from truthcal.io.files.class_rows import ClassColumns, label_code, label_codes
+from truthcal.io.files.class_labels import LabelMatcher
+from truthcal.io.files.class_rows import ClassColumns
+from truthcal.io.files.class_sums import are_sums
 from truthcal.io.files.preview import Column, Preview
 
 COMMANDS = ("assess", "test", "compare", "report", "check")
@@ -44,7 +48,7 @@ def find_class_columns(request: Request, preview: Preview) -> ClassColumns | Non
     weights = unused_weights(free) if request.weight is None else []
     for message in guess_messages(guessed, [], weights):
         print_message(request, message)
-    return ClassColumns(label, labels, models, request.weight, request.group)
+    return ClassColumns(label, labels, models, request.weight, request.group, request.percent, request.normalize)
 
 
 def known_prefixes(columns: Sequence[Column]) -> list[str]:
@@ -168,7 +172,7 @@ def _guess_prefixes(request: Request, columns: Sequence[Column], where: str) -> 
     for prefix in known_prefixes(columns):
         fitting = [c for c in columns if c.name.startswith(prefix) and c.name != prefix and not c.in_path]
         labels = [c.name.removeprefix(prefix) for c in fitting]
-        if len(fitting) >= FEWEST and _add_up_to_one(fitting) and _labels_among(request, columns, fitting, labels):
+        if len(fitting) >= FEWEST and _add_up(request, fitting) and _labels_among(request, columns, fitting, labels):
             prefixes.append(prefix)
     if len(prefixes) > 1:
         flags = " or ".join(flagged("--proba-prefix", prefix) for prefix in prefixes)
@@ -187,11 +191,11 @@ def _are_classes(request: Request, prefix: str, columns: Sequence[Column], where
     is_binary = any(column.kind == "bool" or set(column.values) <= {0, 1} for column in candidates)
     if not is_binary:
         return True
-    if prefix and _add_up_to_one(chosen):
+    if prefix and _add_up(request, chosen):
         problem = f"are these columns of {where} the classes of one model, or several models of one event?"
         cure = f"For classes, use {flagged('--proba-prefix', prefix)}. For several models, name them one at a time."
         raise ValueError(f"{' '.join(flagged('--proba', name) for name in request.proba)}: {problem} {cure}")
-    return not prefix and _add_up_to_one(chosen)
+    return not prefix and _add_up(request, chosen)
 
 
 def _labels_among(
@@ -205,16 +209,16 @@ def _labels_among(
 
 def _label_candidates(columns: Sequence[Column], labels: Sequence[str]) -> list[Column]:
     """Guess the class of each row: columns whose first values are all classes, but not decisions."""
-    codes = label_codes(labels)
-    fitting = [c for c in columns if c.values and all(label_code(value, codes) >= 0 for value in _seen(c))]
+    fitting = [c for c in columns if c.values and _are_labels(LabelMatcher(labels).exact_code, c)]
+    fitting = fitting or [c for c in columns if c.values and _are_labels(LabelMatcher(labels).code, c)]
     named = [c for c in fitting if is_outcome_name(c.name)]
     return named or [c for c in fitting if not is_outcome_name(c.name, decision=True)]
 
 
-def _seen(column: Column) -> list[object]:
-    """Return the values of a column that are known from its first rows."""
+def _are_labels(code: Callable[[object], int], column: Column) -> bool:
+    """Tell whether all values of a column that are known from its first rows are labels of classes."""
     ends = [x for x in (column.low, column.high) if x is not None]
-    return [*column.values, *ends]
+    return all(code(value) >= 0 for value in [*column.values, *ends])
 
 
 def _guess_label(columns: Sequence[Column], labels: Sequence[str], where: str) -> str:
@@ -231,10 +235,13 @@ def _ask_label(candidates: Sequence[Column], columns: Sequence[Column], labels: 
     raise ValueError(f"{question} Candidates: {list_shown(names)}. Name it: {example}.")
 
 
-def _add_up_to_one(columns: Sequence[Column]) -> bool:
-    """Tell whether columns are probabilities that add up to 1 in every previewed row without missing values."""
-    if not all(column.numbers for column in columns):
-        return False
-    sums = [math.fsum(row) for row in zip(*(column.numbers for column in columns), strict=False)]
-    known = [total for total in sums if not math.isnan(total)]
-    return bool(known) and all(abs(total - 1.0) <= SUM_TOLERANCE for total in known)
+def _add_up(request: Request, columns: Sequence[Column]) -> bool:
+    """Tell whether columns add up to 1, or what the options say, in every previewed row without missing values."""
+    return are_sums(previewed_sums(columns), percent=request.percent, normalize=request.normalize)
+
+
+def previewed_sums(columns: Sequence[Column]) -> NDArray[np.float64]:
+    """Return the sums of columns in the previewed rows, nan if a value is missing; none for numbers beyond 100."""
+    if not columns or not all(column.numbers for column in columns):
+        return np.array([])
+    return np.asarray(np.array([column.numbers for column in columns]).sum(axis=0))

@@ -317,8 +317,8 @@ def _has(name: str, known: frozenset[str]) -> bool:
 
 def _content(column: Column) -> Literal["unit", "0/1", "two labels", "other"]:
     """Classify a column to guess its role: numbers in [0, 1], values known to stand for 0 and 1, two other labels."""
-    values, low, high = set(column.values), column.low, column.high
-    if low is not None and high is not None and 0.0 <= low <= high <= 1.0:
+    values = set(column.values)
+    if column.in_unit:
         return "unit" if column.many or not values <= {0, 1} else "0/1"
     if column.kind == "bool" or _known_positive(column) is not None:
         return "0/1"

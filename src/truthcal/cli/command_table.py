@@ -46,7 +46,7 @@ COMMANDS = (
                 f"truthcal assess {_CSV} --fractional drop --missing drop",
             ),
         ),
-        "files class probas proba-prefix weight pos-label hard by group time window time-unit report title "
+        "files class probas proba-prefix normalize weight pos-label hard by group time window time-unit report title "
         "exact-distcal json markdown plot alpha confidence-level adjust min-rows sort all" + _INPUT,
     ),
     Command(
@@ -57,8 +57,8 @@ COMMANDS = (
             ("were the predictions fitted on these outcomes?", f"truthcal test {_CSV} --alternative less"),
             ("use another statistic", f"truthcal test {_CSV} --measure ece"),
         ),
-        "files class proba proba-prefix weight pos-label hard group statistic alternative method n-resamples seed json "
-        "markdown forecast-time time-unit" + _INPUT,
+        "files class proba proba-prefix normalize weight pos-label hard group statistic alternative method n-resamples "
+        "seed json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "compare",
@@ -69,8 +69,8 @@ COMMANDS = (
             ("compare two files, joined on a column", "truthcal compare old.csv new.csv --key id"),
             ("compare two models of many classes", f"truthcal compare {_CSV} --proba-prefix old_ --proba-prefix new_"),
         ),
-        "rows class probas proba-prefix weight pos-label hard group key compared confidence-level report title "
-        "exact-distcal json markdown forecast-time time-unit" + _INPUT,
+        "rows class probas proba-prefix normalize weight pos-label hard group key compared confidence-level report "
+        "title exact-distcal json markdown forecast-time time-unit" + _INPUT,
     ),
     Command(
         "measures",
@@ -131,8 +131,8 @@ COMMANDS = (
             ("write predictions.html", f"truthcal report {_CSV}"),
             ("report on two models, by region", f"truthcal report {_CSV} --proba a --proba b --by region -o out.html"),
         ),
-        "files class probas proba-prefix weight pos-label hard by group time window time-unit page title exact-distcal "
-        "alpha confidence-level adjust min-rows" + _INPUT,
+        "files class probas proba-prefix normalize weight pos-label hard by group time window time-unit page title "
+        "exact-distcal alpha confidence-level adjust min-rows" + _INPUT,
     ),
     Command(
         "check",
@@ -145,8 +145,9 @@ COMMANDS = (
                 f'truthcal check {_CSV} --summary "$GITHUB_STEP_SUMMARY"',
             ),
         ),
-        "files class proba proba-prefix weight pos-label hard by group gate-alpha max-error confidence-level summary "
-        "report title exact-distcal adjust min-rows sort all verbose json markdown forecast-time time-unit" + _INPUT,
+        "files class proba proba-prefix normalize weight pos-label hard by group gate-alpha max-error confidence-level "
+        "summary report title exact-distcal adjust min-rows sort all verbose json markdown forecast-time time-unit"
+        + _INPUT,
     ),
     Command(
         "watch",

@@ -90,6 +90,15 @@ def prepare_inputs(request: Request, sources: list[Source]) -> tuple[Request, Pr
     return request, prepared
 
 
+def refuse_class_options(request: Request, prepared: Prepared) -> None:
+    """Reject options for the probabilities of many classes if there is one event."""
+    if request.normalize:
+        raise ValueError("--normalize applies only to the probabilities of many classes: see --proba-prefix. Omit it.")
+    if request.percent and prepared.format is None:
+        formats = "--format confidence and inspect, and to many classes (see --proba-prefix)"
+        raise ValueError(f"--percent applies only to {formats}. For one event, divide the column by 100.")
+
+
 def _with_columns(request: Request, prepared: Prepared) -> Request:
     """Return the request with the format and columns that the content determines, and say which these are."""
     chosen: dict[str, str] = {"--format": prepared.format} if request.input_format is None and prepared.format else {}

@@ -18,6 +18,7 @@ from truthcal.cli.input_options import (
     InputFacts,
     input_facts,
     prepare_inputs,
+    refuse_class_options,
     refuse_input_options,
     row_filter_of,
     warn_of_repeated_questions,
@@ -116,10 +117,11 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         classes = find_class_columns(request, preview)
         if classes is not None:
             warn_of_repeated_questions(request, preview.columns)
-            models = load_classes(sources, classes, checksum=checksum)
-            facts = input_facts(request, prepared)
+            models, notes = load_classes(sources, classes, checksum=checksum)
+            facts = input_facts(request, prepared, notes=notes)
             return _data_of(models, sources, describe_classes(request, classes), checksum, facts)
         try:
+            refuse_class_options(request, prepared)
             guessed = guess_input_columns(request, preview)
         except ValueError as error:
             reason = explain_classes(request, preview.columns, str(preview.source))
@@ -127,11 +129,11 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         warn_of_repeated_questions(request, preview.columns)
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
-        row_filter, notes = row_filter_of(request, sources, guessed.y_proba[0])
+        row_filter, filter_notes = row_filter_of(request, sources, guessed.y_proba[0])
         options: dict[str, Any] = {"n_buckets": request.buckets, "exact_rows": exact_rows, "time": _windows(request)}
         models = load(sources, roles, checksum=checksum, row_filter=row_filter, **options)
         columns = describe_columns(request, guessed, guessed.y_proba)
-        return _data_of(models, sources, columns, checksum, input_facts(request, prepared, [row_filter], notes))
+        return _data_of(models, sources, columns, checksum, input_facts(request, prepared, [row_filter], filter_notes))
 
 
 def _data_of(

@@ -138,7 +138,16 @@ _OPTIONS = {
         "--answers",
         choices=("all", "top"),
     ),
-    "percent": _option("confidences without a percent sign are percentages, too", "--percent", action="store_true"),
+    "percent": _option(
+        "confidences without a percent sign, or probabilities of many classes, are percentages",
+        "--percent",
+        action="store_true",
+    ),
+    "normalize": _option(
+        "many classes: divide each row by its sum, of rounded probabilities that add up to 0.99 or 1.01",
+        "--normalize",
+        action="store_true",
+    ),
     "where": _option(
         "keep only rows that meet a condition on any columns: \"season >= 2018 and region in ('north', 'south')\"",
         "--where",
@@ -257,6 +266,7 @@ _COLUMNS = (
     "proba",
     "probas",
     "proba-prefix",
+    "normalize",
     "proba-as-truth",
     "weight",
     "pos-label",

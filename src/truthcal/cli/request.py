@@ -62,6 +62,7 @@ class Request:
     rule: Literal["softmax", "length-normalised"] | None = None
     answers: Literal["all", "top"] | None = None
     percent: bool = False
+    normalize: bool = False
     where: str | None = None
     missing: Literal["drop"] | None = None
     fractional: Literal["drop", "keep"] | None = None

@@ -28,6 +28,8 @@ _Ints = NDArray[np.int64]
 
 # Rows must add up to 1 up to this: probabilities that were rounded to three digits do in most cases.
 SUM_TOLERANCE = 1e-3
+# Sums within this may be those of rounded probabilities, of a few classes to two digits.
+ROUNDING = 0.05
 # Vectors of all classes are added up by class: so many classes take 128 MB in a test.
 MOST_CLASSES = 1000
 _SHOWN_LABELS = 6
@@ -170,7 +172,7 @@ def check_class_proba(y_proba: object, name: str = "y_proba", *, exclusive: bool
         found = f"found {p[row, column].item()!r} at row {row}, column {column}"
         raise invalid(name, f"must lie in [0, 1]; {found}. {_cure_matrix(p, sums)}")
     if exclusive:
-        _refuse_sums(sums, name)
+        _refuse_sums(sums, name, y_proba)
     return p
 
 
@@ -218,15 +220,17 @@ def _cure_matrix(p: _Array, sums: _Array) -> str:
     return "Logits or scores? Apply the softmax first: scipy.special.softmax(..., axis=1)."
 
 
-def _refuse_sums(sums: _Array, name: str) -> None:
+def _refuse_sums(sums: _Array, name: str, y_proba: object) -> None:
     """Reject rows that do not add up to 1."""
     bad = np.abs(sums - 1.0) > SUM_TOLERANCE
     if not bad.any():
         return
     first = int(np.argmax(bad))
     problem = f"must add up to 1 in each row (within {SUM_TOLERANCE:g}); found {sums[first]:.6g} {row_of_first(bad)}."
-    if np.abs(sums - 1.0).max() < 0.05:
-        cure = "Rounded probabilities? Divide each row by its sum."
+    if np.abs(sums - 1.0).max() <= ROUNDING:
+        is_pandas = hasattr(y_proba, "iloc")
+        divided = f".div({name}.sum(axis=1), axis=0)" if is_pandas else f" / {name}.sum(axis=1, keepdims=True)"
+        cure = f"Rounded probabilities? Divide each row by its sum: {name}{divided}."
     else:
         cure = (
             "Are columns missing? If columns are independent events, use assess(..., multilabel=True); if they are "
@@ -273,7 +277,10 @@ def _class_labels(labels: object, truth: NDArray[Any], y_proba: object, n_classe
         return given
     columns = column_names(y_proba)
     if columns is not None:
-        return _labels_of_columns(columns, present, name)
+        if (named := labels_of_columns(columns, present)) is not None:
+            return named
+        found = f"`y_true` has the labels {_listed(present)}, but `{name}` has the columns {_listed(columns)}."
+        raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
     if len(present) == n_classes:
         return tuple(present)  # increasing, as scikit-learn orders the columns of predict_proba
     # Numbers from 0. Without a 0, classes may be numbered from 1.
@@ -301,16 +308,15 @@ def column_order(frame: object, labels: Any) -> _Ints | None:
     return np.array([names.index(label) for label in wanted])
 
 
-def _labels_of_columns(columns: list[Any], present: list[Any], name: str) -> tuple[Any, ...]:
-    """Labels of named columns: their names, where a label and its text are the same. Never by position."""
+def labels_of_columns(columns: list[Any], present: list[Any]) -> tuple[Any, ...] | None:
+    """Labels of named columns: their names, where a label and its text are the same; None if no name is a label."""
     of_text = {str(label): label for label in present}
     labels = tuple(of_text.get(str(column), column) for column in columns)
     if len(set(labels)) == len(columns) and not set(present).isdisjoint(labels):
         return labels
     if (rest := _without_prefix([str(column) for column in columns], list(of_text))) is not None:
         return tuple(of_text.get(text, text) for text in rest)
-    found = f"`y_true` has the labels {_listed(present)}, but `{name}` has the columns {_listed(columns)}."
-    raise invalid("labels", f"is needed: {found} Name the class of each column, in order.")
+    return None
 
 
 def _without_prefix(names: list[str], labels: list[str]) -> list[str] | None:

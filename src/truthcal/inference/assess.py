@@ -312,8 +312,9 @@ def _verdict_text(found: Assessment, alpha: float, suspicion: str) -> str:
             f"Otherwise, miscalibration is not significant ({test.format_p(test.greater)})."
         )
     if kind in _WRONG:
-        worst = f"Worst place: {found.worst};\n{found.worst.frequencies}." if found.worst else ""
-        return _join_lines(f"{_WRONG[kind]}.", suspicion, _word_error(found), _word_ratio(found), worst)
+        return _join_lines(
+            f"{_WRONG[kind]}.", suspicion, _word_error(found), _word_ratio(found), _word_worst_place(found)
+        )
     if kind == "too good":
         return f"Unusually close: predictions are closer to the outcomes than chance allows.\n{_CAUSES}"
     if kind == "too few rows" and found.n_groups is not None and found.noise_floor == 0.0:
@@ -377,7 +378,13 @@ def _word_ratio(found: Assessment) -> str:
         start = f"It predicts {ratio} times as many non-events as there are"
     else:
         return ""
-    return f"{start} ({level}: {limits}): {' instead of '.join(frequencies(*means))}."
+    return f"{start} ({level}: {limits}): {' instead of '.join(frequencies(*means, unit=found.unit))}."
+
+
+def _word_worst_place(found: Assessment) -> str:
+    """Word the worst range for a verdict, in the unit of the error if events are rare; nothing without one."""
+    worst, unit = found.worst, found.rare_unit
+    return f"Worst place: {worst.text(unit)};\n{worst.frequencies(unit)}." if worst else ""
 
 
 def _assessment_warnings(found: Assessment, points: Points) -> list[str]:

@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from truthcal.core.checks import invalid
+import numpy as np
+from numpy.typing import NDArray
+
+from truthcal.core.checks import as_vector, invalid
+from truthcal.core.class_rows import ROUNDING, as_matrix, column_names, has_classes, labels_of_columns
+from truthcal.core.frame_columns import columns_by_name
 from truthcal.core.params import shown
 from truthcal.core.sketch import Sketch
 from truthcal.inference.assess import assess
@@ -36,6 +41,7 @@ def assessed_models(y_true: Any, y_proba: Any, options: Mapping[str, Any], *, co
         window = None if options["window"] == "auto" else options["window"]
         refuse_row_arguments(y_proba=y_proba, **{**options, "window": window})
         return Models(_of_results(y_true))
+    y_proba = _by_model(y_true, y_proba, options)
     if not isinstance(y_proba, Mapping):
         return Models(check_assessments({"": assess(y_true, y_proba, **options)}))
     check_names(y_proba, "y_proba")
@@ -44,6 +50,21 @@ def assessed_models(y_true: Any, y_proba: Any, options: Mapping[str, Any], *, co
         return Models(check_assessments(named))
     paired = {name: value for name, value in options.items() if name not in _OF_ASSESS}
     return Models(check_assessments(named), compare_models(y_true, y_proba, **paired))
+
+
+def _by_model(y_true: Any, y_proba: Any, options: Mapping[str, Any]) -> Any:
+    """Return columns of a frame by name if they are models of one event; other predictions as they are."""
+    names = None if isinstance(y_proba, Mapping) else column_names(y_proba)
+    if names is None or options["labels"] is not None or options["multilabel"] or not has_classes(y_proba):
+        return y_proba
+    y, p = as_vector(y_true, "y_true"), as_matrix(y_proba, "y_proba")
+    is_event = options["pos_label"] is not None or (_are_zeros_and_ones(y) and labels_of_columns(names, [0, 1]) is None)
+    add_up = p.dtype.kind not in "biuf" or bool((np.abs(p.sum(axis=1) - 1.0) <= ROUNDING).all())
+    return columns_by_name(y_proba, "y_proba") if is_event and not add_up else y_proba
+
+
+def _are_zeros_and_ones(y: NDArray[Any]) -> bool:
+    return y.dtype.kind in "biuf" and bool(((y == 0) | (y == 1)).all())
 
 
 def _of_results(results: Any) -> dict[str, Assessment] | dict[str, MulticlassAssessment]:

@@ -154,7 +154,8 @@ def report(
         after, and the curve.
     y_proba : array-like, or mapping of str to array-like, optional
         Predictions of one model, as for `assess`; or those of up to 12 models of the same rows by name, all pairs of
-        which are compared.
+        which are compared. Several columns of a data frame are models of one event if outcomes are 0/1 (or `pos_label`
+        is given) and rows do not add up to 1: ``report(frame, "y", ["old", "new"])``. Otherwise they are classes.
     sample_weight, pos_label, groups, labels, hard, multilabel
         As for `assess`, beside `y_proba`.
     by, time, window

@@ -70,12 +70,16 @@ class ConfusionData:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassModelData:
-    """Results for one model. `label` is a short, unique name; `values` has the ATB by each definition."""
+    """Results for one model. `label` is a short, unique name; `values` has the ATB by each definition.
+
+    `events` has the number of rows in which each class, or the event of each column, happened.
+    """
 
     name: str
     label: str
     assessment: MulticlassAssessment
     table: SegmentTable
+    events: dict[Any, int]
     panels: list[ClassPanel]
     confusion: ConfusionData | None
     values: dict[str, float]
@@ -91,6 +95,7 @@ def class_report_data(assessments: Mapping[str, MulticlassAssessment]) -> list[C
             label=label,
             assessment=found,
             table=with_short_names(found.classes),
+            events=_events(found),
             panels=class_panels(found, n_panels),
             confusion=None if found.confusion is None else confusion_data(found.confusion),
             values=_values(found),
@@ -112,6 +117,16 @@ def _values(found: MulticlassAssessment) -> dict[str, float]:
         return {}
     cheap = [name for name in DEFINITIONS if name not in ("vector", "canonical") or rows.n <= _CANONICAL_ROWS]
     return {"vector": found.atb} | {name: multiclass_atb_of(rows, name) for name in cheap if name != "vector"}
+
+
+def _events(found: MulticlassAssessment) -> dict[Any, int]:
+    """Count the rows of each class, or the events of each column, without rows of weight 0."""
+    rows = found._rows
+    if isinstance(rows, ClassRows):
+        counts = np.bincount(rows.y, minlength=rows.n_classes)
+    else:
+        counts = (rows.y if rows.w is None else rows.y[rows.w > 0.0]).sum(axis=0, dtype=np.int64)
+    return dict(zip(found.labels, counts.tolist(), strict=True))
 
 
 def class_panels(found: MulticlassAssessment, at_most: int) -> list[ClassPanel]:

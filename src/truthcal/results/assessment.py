@@ -12,7 +12,7 @@ from truthcal.results.over_time import TimeAssessment
 from truthcal.results.power import DetectableError
 from truthcal.results.segments import SHOWN, SegmentTable
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, Unit, effective_rows, error_unit, frequencies, mood, number, percent, unit_of
+from truthcal.results.text import Page, Unit, effective_rows, error_unit, mood, number, percent, unit_of
 from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 from truthcal.results.worst_stretch import WorstStretch
 
@@ -123,6 +123,11 @@ class Assessment(Plotted, Tracked, PageResult):
         return error_unit(self.mean_proba, self.mean_true, self.error.high)
 
     @property
+    def rare_unit(self) -> Unit | None:
+        """Unit of errors, if events are rare: rates are in the same one. Otherwise None: each rate has its own."""
+        return self.unit if self.unit.rows > 1 and max(self.mean_proba, self.mean_true) < 0.5 else None
+
+    @property
     def pvalue(self) -> float:
         """p-value of the verdict, that of the test for miscalibration."""
         return self.test.greater
@@ -141,7 +146,8 @@ class Assessment(Plotted, Tracked, PageResult):
         return Evidence("error", error.estimate, f"{error.size(digits, unit)}{unit.per}", f"{start}; {end}")
 
     def _bias_evidence(self, digits: int) -> Evidence:
-        bias, unit, rates = self.bias_interval, self.unit, unit_of(self.mean_proba, self.mean_true)
+        bias, unit = self.bias_interval, self.unit
+        rates = self.rare_unit or unit_of(self.mean_proba, self.mean_true)
         predicted, observed = (number(rates.rows * mean, digits) for mean in (self.mean_proba, self.mean_true))
         means = f"mean prediction {predicted}, outcome {observed}{rates.per}"
         text = f"{number(unit.rows * bias.estimate, digits, sign='+')}{unit.per}"
@@ -154,12 +160,12 @@ class Assessment(Plotted, Tracked, PageResult):
         return Evidence("detectable", power, f"{percent(power)} power", shapes)
 
     def _worst_evidence(self, digits: int) -> Evidence:
-        worst, level = self.worst, percent(self.bias_interval.confidence_level)
+        worst, level, unit = self.worst, percent(self.bias_interval.confidence_level), self.rare_unit
         if worst is None:
             return Evidence("worst range", math.nan, "none", f"no range of predictions is off with {level} confidence")
-        predicted, observed = frequencies(worst.mean_proba, worst.mean_true)
-        where = f"or worse {worst.place} ({level}); mean prediction {predicted}, outcome {observed}"
-        return Evidence("worst range", worst.error_at_least, worst.limit, where)
+        predicted, observed = worst.rates(unit)
+        where = f"or worse {worst.place(unit)} ({level}); mean prediction {predicted}, outcome {observed}"
+        return Evidence("worst range", worst.error_at_least, worst.limit(unit), where)
 
     def _groups_evidence(self) -> list[Evidence]:
         """Format the number of groups, if there are any."""

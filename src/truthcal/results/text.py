@@ -87,6 +87,7 @@ class Unit:
 
 
 PLAIN = Unit()
+PER_1000 = Unit(1000, " per 1,000")
 
 
 def unit_of(*rates: float) -> Unit:
@@ -101,12 +102,12 @@ def error_unit(mean_proba: float, mean_true: float, *errors: float) -> Unit:
     return unit_of(min(max(mean_proba, mean_true), 1.0 - min(mean_proba, mean_true)), *errors)
 
 
-def frequencies(*rates: float) -> list[str]:
-    """Format probabilities in one unit: "85%", or "1.3 per 1,000" if all are rare.
+def frequencies(*rates: float, unit: Unit | None = None) -> list[str]:
+    """Format probabilities in one unit: "85%", or "1.3 per 1,000" if all are rare; or in the unit that is given.
 
     With at least two digits of their difference, and of their distance from 0 and 1.
     """
-    unit = unit_of(*rates)
+    unit = unit or unit_of(*rates)
     rows, name, few = (unit.rows, unit.per, 10.0) if unit.rows > 1 else (100, "%", 1.0)
     texts = []
     for rate in rates:
@@ -114,7 +115,7 @@ def frequencies(*rates: float) -> list[str]:
         decimals = [
             1 - math.floor(math.log10(size * rows)) for size, large in sizes if size > 1e-14 and size * rows < large
         ]
-        texts.append(f"{rows * rate:.{max(decimals, default=0)}f}{name}")
+        texts.append(f"{rows * rate:,.{max(decimals, default=0)}f}{name}")
     return texts
 
 

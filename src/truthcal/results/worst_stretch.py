@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 
 from truthcal.results.base import Result
-from truthcal.results.text import PLAIN, error_unit, frequencies, lower_limit, number, percent, unit_of, upper_limit
+from truthcal.results.text import (
+    PER_1000,
+    PLAIN,
+    Unit,
+    error_unit,
+    frequencies,
+    lower_limit,
+    number,
+    percent,
+    unit_of,
+    upper_limit,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +44,38 @@ class WorstStretch(Result):
     share: float
     confidence_level: float
 
-    @property
-    def frequencies(self) -> str:
-        """The same place in words: "when it says 85%, 97% happen"."""
-        predicted, observed = frequencies(self.mean_proba, self.mean_true)
+    def frequencies(self, unit: Unit | None = None) -> str:
+        """Return the same place in words, "when it says 85%, 97% happen"; in a unit of rare events if one is given."""
+        predicted, observed = self.rates(unit)
         if self.low == self.high:
             return f"when it says {predicted}, {observed} happen"
         return f"there it says {predicted} on average, and {observed} happen"
 
-    @property
-    def place(self) -> str:
-        """The range in words: "between 0.3 and 0.6", or "between 3 and 6 per 1,000" if events are rare there."""
-        unit = unit_of(self.mean_proba, self.mean_true)
-        if unit.rows * self.high >= 1000.0:
-            unit = PLAIN
+    def rates(self, unit: Unit | None = None) -> list[str]:
+        """Return the mean prediction and the mean outcome there as text."""
+        return frequencies(self.mean_proba, self.mean_true, unit=self._readable(unit))
+
+    def place(self, unit: Unit | None = None) -> str:
+        """Return the range in words: "between 0.3 and 0.6", or "between 3 and 6 per 1,000" if events are rare there."""
+        own = unit_of(self.mean_proba, self.mean_true)
+        unit = self._readable(unit) or (PLAIN if own.rows * self.high >= 1000.0 else own)
         low, high = (number(unit.rows * end, 3) for end in (self.low, self.high))
         return f"between {low} and {high}{unit.per}" if self.low < self.high else f"at {low}{unit.per}"
 
-    def __str__(self) -> str:
-        too, size = "high" if self.error_at_least > 0.0 else "low", self.limit[1:]
-        return f"at least {size} too {too} {self.place} ({percent(self.confidence_level)} confidence)"
-
-    @property
-    def limit(self) -> str:
-        """The limit with its sign, rounded towards 0."""
-        unit = error_unit(self.mean_proba, self.mean_true)
+    def limit(self, unit: Unit | None = None) -> str:
+        """Return the limit with its sign, rounded towards 0."""
+        unit = self._readable(unit) or error_unit(self.mean_proba, self.mean_true)
         towards_zero = lower_limit if self.error_at_least > 0.0 else upper_limit
         return f"{towards_zero(unit.rows * self.error_at_least, sign='+')}{unit.per}"
+
+    def text(self, unit: Unit | None = None) -> str:
+        """Return the size of the error and its place in words."""
+        too, size = "high" if self.error_at_least > 0.0 else "low", self.limit(unit)[1:]
+        return f"at least {size} too {too} {self.place(unit)} ({percent(self.confidence_level)} confidence)"
+
+    def _readable(self, unit: Unit | None) -> Unit | None:
+        """Return the unit that is given, but per 1,000 where it would give numbers such as 34,000 per 100,000."""
+        return PER_1000 if unit and unit.rows * max(self.high, self.mean_true) >= 1000.0 else unit
+
+    def __str__(self) -> str:
+        return self.text()

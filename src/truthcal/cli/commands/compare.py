@@ -8,7 +8,13 @@ from pathlib import Path
 import truthcal as tc
 from truthcal.cli.column_guess import Guess, guess
 from truthcal.cli.commands.report import prepare_report, write_report
-from truthcal.cli.input_options import input_facts, prepare_inputs, refuse_input_options, row_filter_of
+from truthcal.cli.input_options import (
+    input_facts,
+    prepare_inputs,
+    refuse_class_options,
+    refuse_input_options,
+    row_filter_of,
+)
 from truthcal.cli.inputs import STDIN, Data, describe_columns, read_inputs, rows_in_memory, sketches_in
 from truthcal.cli.model_result import assess_models
 from truthcal.cli.name_lists import expand_names, split_names
@@ -135,6 +141,7 @@ def _keep_where(sources: list[Source]) -> None:
 def _prepare_two_files(request: Request, sources: list[Source]) -> tuple[Request, list[Source], Prepared]:
     """Convert evaluation files to compare, each by itself: the first one determines which rows belong together."""
     first, a = prepare_inputs(request, sources[:1])
+    refuse_class_options(request, a)
     second, b = prepare_inputs(dataclasses.replace(request, group=first.group), sources[1:])
     proba = request.proba or (*first.proba, *second.proba)
     notes = tuple(dict.fromkeys([*a.notes, *b.notes]))

@@ -146,7 +146,7 @@ def _refuse_other_format(source: Source, path: str) -> None:
 
 def _only_probability(source: Source) -> str:
     """Return the only column of a file that holds probabilities."""
-    found = [c.name for c in preview_columns(source).columns if c.numbers and c.many]
+    found = [c.name for c in preview_columns(source).columns if c.in_unit and c.many]
     if len(found) == 1:
         return found[0]
     known = ", ".join(found) or "none"

@@ -94,7 +94,7 @@ def _refuse_other_options(options: EvalOptions, format_: Format | None) -> None:
     for flag, value, formats in (
         ("--rule", options.rule, ("lm-eval",)),
         ("--answers", options.answers, ("lm-eval",)),
-        ("--percent", options.percent, ("confidence", "inspect")),
+        ("--percent", options.percent and format_ is not None, ("confidence", "inspect")),  # or of many classes
     ):
         if value and format_ not in formats:
             raise ValueError(

@@ -1,7 +1,5 @@
 """Files of rows with many classes, read into memory: the class of each row, and a column for each class."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
-from truthcal.core.class_rows import SUM_TOLERANCE
 from truthcal.core.params import list_shown, shown
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
+from truthcal.io.files.class_labels import LabelMatcher
+from truthcal.io.files.class_sums import RowSums, name_columns
 from truthcal.io.files.load import Loaded
 from truthcal.io.files.scan import BatchReader, RowBatch
 from truthcal.io.files.source import Checksum, Source
@@ -22,8 +21,6 @@ _Rows = NDArray[Any]
 
 # Rows times classes of all models. Their matrix takes 0.8 GB, and an assessment needed ten times that for 10 classes.
 MOST_NUMBERS = 10**8
-# A whole number that was written as a float: 3.0.
-_WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,7 @@ class ClassColumns:
     """The columns of rows with many classes.
 
     `label` has the class of each row. `labels` are the classes as text. `models` has the columns of each model, by its
-    name and in the order of `labels`.
+    name and in the order of `labels`. `percent`: numbers are percentages; `normalize`: divide each row by its sum.
     """
 
     label: str
@@ -39,6 +36,8 @@ class ClassColumns:
     models: dict[str, tuple[str, ...]]
     sample_weight: str | None = None
     groups: str | None = None
+    percent: bool = False
+    normalize: bool = False
 
     @property
     def roles(self) -> ColumnRoles:
@@ -49,28 +48,23 @@ class ClassColumns:
 
 def load_classes(
     sources: list[Source], columns: ClassColumns, *, checksum: Checksum | None = None
-) -> dict[str, Loaded]:
-    """Load rows with many classes in one pass; return those of each model by its name.
+) -> tuple[dict[str, Loaded], list[str]]:
+    """Load rows with many classes in one pass; return those of each model by its name, and notes about conversions.
 
     Labels are compared with the names of classes as text. Memory: 8 bytes for each row and class, twice that at the
     end. Raises if a row is invalid, if its class has no column, or if there are too many rows.
     """
-    roles, codes = columns.roles, label_codes(columns.labels)
-    reader = BatchReader(sources, roles, extra_columns=(columns.label,), checksum=checksum)
+    matcher, sums = LabelMatcher(columns.labels), RowSums(percent=columns.percent, normalize=columns.normalize)
+    reader = BatchReader(sources, columns.roles, extra_columns=(columns.label,), checksum=checksum)
     y, w, groups = list[_Rows](), list[_Rows](), list[_Rows]()
     matrices: dict[str, list[_Rows]] = {name: [] for name in columns.models}
     n = 0
     for rows in reader:
         n += len(rows.y)
         _refuse_many_rows(n, columns, reader.where)
-        try:
-            refuse_invalid_batch(rows.y, rows.ps, rows.w, rows.numbers, roles, str(rows.source))
-        except (ValueError, TypeError) as error:
-            vars(error).pop("cause", None)  # rows with many classes cannot be left out by an option
-            raise
-        y.append(_class_codes(rows, columns, codes))
-        for name, matrix in _matrices(rows, columns).items():
+        for name, matrix in _checked_matrices(rows, columns, sums).items():
             matrices[name].append(matrix)
+        y.append(_class_codes(rows, columns.label, matcher))
         if rows.w is not None:
             w.append(rows.w.copy())
         if rows.hashes is not None:
@@ -78,80 +72,51 @@ def load_classes(
     refuse_no_rows(n, reader.where)
     truth = np.array(columns.labels)[np.concatenate(y)]
     weights, together = (np.concatenate(parts) if parts else None for parts in (w, groups))
-    return {
+    models = {
         name: Loaded(truth, np.concatenate(parts), weights, None, None, n, together, labels=columns.labels)
         for name, parts in matrices.items()
     }
+    return models, [*matcher.notes(columns.label), *sums.notes()]
 
 
-def label_codes(labels: Sequence[str]) -> dict[str, int]:
-    """Return the number of each class by its label as text; a whole number is the same with and without ".0"."""
-    return {_without_fraction(label): k for k, label in enumerate(labels)} | {x: k for k, x in enumerate(labels)}
+def _checked_matrices(rows: RowBatch, columns: ClassColumns, sums: RowSums) -> dict[str, NDArray[np.float64]]:
+    """Return the probabilities of each model in a batch, a column for each class. Raises if a row is invalid."""
+    for model, matrix in _matrices(rows.ps, columns).items():
+        sums.refuse_percentages(matrix, rows.numbers, name_columns(rows.source, columns.models[model]))
+    ps = sums.probabilities(rows.ps)
+    try:
+        refuse_invalid_batch(ps[0], ps, rows.w, rows.numbers, columns.roles, str(rows.source))
+    except (ValueError, TypeError) as error:
+        vars(error).pop("cause", None)  # rows with many classes cannot be left out by an option
+        raise
+    return {
+        model: sums.checked(matrix, rows.numbers, name_columns(rows.source, columns.models[model]))
+        for model, matrix in _matrices(ps, columns).items()
+    }
 
 
-def label_code(value: object, codes: dict[str, int]) -> int:
-    """Return the number of a label's class; -1 if it has none."""
-    text = str(value)
-    return codes.get(text, codes.get(_without_fraction(text), -1))
-
-
-def same_but_for_case(value: str, labels: Sequence[str]) -> str:
-    """Return the label that differs from a value only in case, spaces, hyphens or underscores; "" if there is none."""
-    return next((label for label in labels if _folded(label) == _folded(value)), "")
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[\s_-]+", "", _without_fraction(text)).casefold()
-
-
-def _without_fraction(text: str) -> str:
-    whole = _WHOLE.fullmatch(text)
-    return whole[1] if whole else text
-
-
-def _class_codes(rows: RowBatch, columns: ClassColumns, codes: dict[str, int]) -> NDArray[np.int64]:
+def _class_codes(rows: RowBatch, column: str, matcher: LabelMatcher) -> NDArray[np.int64]:
     """Return the number of each row's class in a batch. Raises if it is missing or unknown."""
     cure = "Drop these rows."
-    index, values = rows.keys(columns.label, "y_true", cure)
-    y = np.array([label_code(value, codes) for value in values], np.int64)[index]
+    index, values = rows.keys(column, "y_true", cure)
+    y = np.array([matcher.code(value) for value in values], np.int64)[index]
     if (y < 0).any():
         row = int(np.argmax(y < 0))
-        label, n = shown(str(values[index[row]])), np.count_nonzero(y < 0)
-        problem = f"has the label {label} at row {rows.numbers[row]} ({n:,} of {len(y):,} rows in this batch)"
-        rest = f"but there are columns only for {list_shown(columns.labels)}. Add its column, or drop these rows."
-        if similar := same_but_for_case(str(values[index[row]]), columns.labels):
-            rest = f"and the column is that of {shown(similar)}: they differ in case or spaces. Make them the same."
-        raise invalid("y_true", f"{problem}, {rest}", subject=f"{rows.source}: column {columns.label!r}")
+        value, n = str(values[index[row]]), np.count_nonzero(y < 0)
+        problem = f"has the label {shown(value)} at row {rows.numbers[row]} ({n:,} of {len(y):,} rows in this batch)"
+        known = f"but there are columns only for {list_shown(matcher.classes)}. Add its column, or drop these rows."
+        reason = matcher.conflict(value) or known
+        raise invalid("y_true", f"{problem}, {reason}", subject=f"{rows.source}: column {column!r}")
     return y
 
 
-def _matrices(rows: RowBatch, columns: ClassColumns) -> dict[str, NDArray[np.float64]]:
-    """Return the predictions of each model in a batch, a column for each class. Raises unless rows add up to 1."""
+def _matrices(ps: list[_Rows], columns: ClassColumns) -> dict[str, NDArray[np.float64]]:
+    """Return the numbers of each model in a batch, a column for each class."""
     matrices, place = {}, 0
     for model, names in columns.models.items():
-        matrix = np.column_stack(rows.ps[place : place + len(names)]).astype(np.float64, copy=False)
+        matrices[model] = np.column_stack(ps[place : place + len(names)]).astype(np.float64, copy=False)
         place += len(names)
-        _refuse_other_sums(matrix.sum(axis=1), names, rows)
-        matrices[model] = matrix
     return matrices
-
-
-def _refuse_other_sums(sums: NDArray[np.float64], names: Sequence[str], rows: RowBatch) -> None:
-    bad = np.abs(sums - 1.0) > SUM_TOLERANCE
-    if not bad.any():
-        return
-    row = int(np.argmax(bad))
-    place = f"at row {rows.numbers[row]} ({np.count_nonzero(bad):,} of {len(bad):,} rows in this batch)"
-    problem = f"must add up to 1 in each row (within {SUM_TOLERANCE:g}); found {sums[row]:.6g} {place}."
-    if np.abs(sums - 1.0).max() < 0.05:
-        cure = "Rounded probabilities? Divide each row by its sum."
-    else:
-        cure = (
-            "Is the column of a class missing, or is one of these columns something else? Name them with --proba. "
-            "Events that do not exclude each other: assess them one by one, or in Python with multilabel=True."
-        )
-    subject = f"{rows.source}: the columns {list_shown(names)}"
-    raise invalid("y_proba", f"{problem} {cure}", subject=subject)
 
 
 def _refuse_many_rows(n: int, columns: ClassColumns, where: str) -> None:

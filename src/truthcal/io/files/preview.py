@@ -30,10 +30,15 @@ class Column:
     in_path: bool = False  # whether it is part of the path, as in ``country=fr/part-0.parquet``: only for groups
     repeats: bool = field(default=False, compare=False)  # whether a value occurs twice in these rows
     void: str = field(default="", compare=False)  # the first word for a missing outcome, such as "void"
-    numbers: tuple[float, ...] = field(default=(), repr=False, compare=False)  # row by row, if all are in [0, 1]
+    numbers: tuple[float, ...] = field(default=(), repr=False, compare=False)  # row by row, if in [0, 100]
     missing: bool = field(default=False, compare=False)  # whether a value is missing
     fraction: str = field(default="", compare=False)  # an outcome between 0 and 1, if others are 0 and 1 or void
     labels: tuple[Any, ...] = field(default=(), repr=False, compare=False)  # distinct values, more than in `values`
+
+    @property
+    def in_unit(self) -> bool:
+        """Whether these are numbers in [0, 1]."""
+        return self.low is not None and self.high is not None and 0.0 <= self.low <= self.high <= 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,9 @@ def preview_values(name: str, values: Iterable[Any], *, in_path: bool = False) -
     facts["fraction"] = _first_fraction(distinct)
     if types <= {int, float, Decimal}:
         low, high = float(min(present)), float(max(present))
-        unit = 0.0 <= low <= high <= 1.0
-        numbers = tuple(math.nan if value is None else float(value) for value in values) if unit else ()
+        numbers: tuple[float, ...] = ()
+        if 0.0 <= low <= high <= 100.0:  # probabilities or percentages
+            numbers = tuple(math.nan if value is None else float(value) for value in values)
         return Column(name, "number", low, high, first, many, in_path, repeats, numbers=numbers, **facts)
     if types in ({bool}, {str}):
         kind: Kind = "bool" if types == {bool} else "text"
