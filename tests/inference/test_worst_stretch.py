@@ -136,6 +136,13 @@ def test_common_events_in_a_text_about_rare_ones_are_counted_per_thousand(unit):
     assert happen_often.frequencies(unit) == "there it says 4.5 per 1,000 on average, and 20 per 1,000 happen"
 
 
+def test_a_range_from_nearly_0_starts_at_0():
+    found = WorstStretch(2.31e-7, 0.0682, -0.0896, 0.03, 0.15, 0.3, 0.95)
+    assert found.place() == "between 0 and 0.0682"
+    assert replace(found, low=0.0001).place() == "between 0.0001 and 0.0682"
+    assert replace(found, low=2.31e-7, high=2.31e-7).place() == "at 2.31e-07"
+
+
 def test_rare_events_in_the_unit_of_rarer_ones():
     found = WorstStretch(0.004, 0.005, -0.00101, 0.0045, 0.0061, 0.3, 0.95)
     unit = Unit(100_000, " per 100,000")

@@ -51,6 +51,14 @@ def rows_of_table(html, noun):
     return [dict(zip(heading, row, strict=True)) for row in rows]
 
 
+def test_page_says_why_a_definition_has_no_value():
+    reason = "“canonical” compares all pairs of rows, so it is computed for up to 2,000 rows."
+    rng = np.random.default_rng(6)
+    p = rng.dirichlet([1.0, 1.0, 1.0], 2001)
+    y = (p.cumsum(axis=1) > rng.random((2001, 1))).argmax(axis=1)
+    assert [reason in text_of(tc.report(y[:n], p[:n])) for n in (2000, 2001)] == [False, True]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_events_of_each_class_and_column_are_counted(weighted):
     rng = np.random.default_rng(6)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from truthcal.reports.class_data import ClassModelData, class_report_data, definitions
+from truthcal.reports.class_data import CANONICAL_ROWS, ClassModelData, class_report_data, definitions
 from truthcal.reports.class_wording import class_chips, class_meaning, class_verdict, word_outcomes
 from truthcal.reports.figures import Figure, Figures
 from truthcal.reports.wording import Chip, assumptions, reason_without_p
@@ -45,6 +45,7 @@ def build_classes(assessments: Mapping[str, MulticlassAssessment], figures: Figu
         "assumptions": assumptions({model.label: (model.assessment, None) for model in models}),
         "meaning": class_meaning([model.assessment for model in models]),
         "definitions": definitions(models),
+        "unknown_rows": CANONICAL_ROWS if any(model.assessment.n > CANONICAL_ROWS for model in models) else 0,
         "multilabel": models[0].assessment.definition != "vector",
         "outcomes": word_outcomes(models),
         "plain": PLAIN,

@@ -29,7 +29,7 @@ _LONGEST_CLASS, _LONGEST_HEADING = 40, 10
 # Shades of the table of confusion start at these differences of frequencies.
 _SHADES = (0.01, 0.03, 0.1)
 # Rows of which the canonical definition, which compares all pairs, is computed: a tenth of a second.
-_CANONICAL_ROWS = 2000
+CANONICAL_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +115,7 @@ def _values(found: MulticlassAssessment) -> dict[str, float]:
     rows = found._rows
     if not isinstance(rows, ClassRows):
         return {}
-    cheap = [name for name in DEFINITIONS if name not in ("vector", "canonical") or rows.n <= _CANONICAL_ROWS]
+    cheap = [name for name in DEFINITIONS if name not in ("vector", "canonical") or rows.n <= CANONICAL_ROWS]
     return {"vector": found.atb} | {name: multiclass_atb_of(rows, name) for name in cheap if name != "vector"}
 
 

@@ -59,7 +59,8 @@ class WorstStretch(Result):
         """Return the range in words: "between 0.3 and 0.6", or "between 3 and 6 per 1,000" if events are rare there."""
         own = unit_of(self.mean_proba, self.mean_true)
         unit = self._readable(unit) or (PLAIN if own.rows * self.high >= 1000.0 else own)
-        low, high = (number(unit.rows * end, 3) for end in (self.low, self.high))
+        start = self.low if self.low > self.high / 1000.0 else 0.0  # not "between 2.31e-07 and 0.0682"
+        low, high = (number(unit.rows * end, 3) for end in (start, self.high))
         return f"between {low} and {high}{unit.per}" if self.low < self.high else f"at {low}{unit.per}"
 
     def limit(self, unit: Unit | None = None) -> str:
