@@ -378,6 +378,9 @@ def test_warning_of_weights_that_depend_on_the_outcome(sketched):
     larger = warnings(y, p, np.where(y, 9.0, 1.0))
     assert "events have larger weights than other rows" in larger
     assert "Weights for censoring are valid with a group for each row; see docs/cookbook/survival.md." in larger
+    grouped = warned(y, p, sample_weight=np.where(y, 9.0, 1.0), groups=np.arange(3000))
+    assert "similar predictions. Results are about the weighted rows, as is right for censoring; leave out" in grouped
+    assert "tests and intervals are wrong" not in grouped
     for w in (rng.pareto(1.1, 3000) + 1.0, 1.0 / (p + 0.01), np.ones(3000), rng.uniform(0.2, 3.0, 3000)):
         assert "events have" not in warnings(y, p, w)
         assert "events have" not in warnings(rng.random(3000) < 0.5 * p, p, w)

@@ -285,6 +285,13 @@ _CAUSES = (
     "Possible causes: they were fitted on these outcomes; outcomes exclude each other, such as both teams of a match\n"
     "or one-vs-rest columns; or the sample was stratified, or weighted, by the outcome."
 )
+# Tests of independent rows take weights as fixed; those of groups use the observed spread of the weighted errors.
+_FIXED_WEIGHTS = (
+    "If weights depend on the outcome (class weights, or weights for a sample of the non-events), tests and intervals "
+    "are wrong; see docs/guide/rare-events.md. Weights for censoring are valid with a group for each row; see "
+    "docs/cookbook/survival.md."
+)
+_WEIGHTED = "Results are about the weighted rows, as is right for censoring; leave out class weights."
 REVERSED = "Predictions and outcomes are negatively correlated: are these probabilities of the opposite event?"
 SEPARATED = "All events have larger predictions than all other rows: were these rows used to train the model?"
 _WRONG = {
@@ -396,12 +403,8 @@ def _assessment_warnings(found: Assessment, points: Points) -> list[str]:
         warnings.append(f"{suspicion[:1].lower()}{suspicion[1:]}")
     against = _weights_against_events(points) / larger
     if abs(against) > _WEIGHTS_DIFFER:
-        warnings.append(
-            f"events have {'smaller' if against > 0.0 else 'larger'} weights than other rows with similar predictions. "
-            "If weights depend on the outcome (class weights, or weights for a sample of the non-events), tests and "
-            "intervals are wrong; see docs/guide/rare-events.md. Weights for censoring are valid with a group for each "
-            "row; see docs/cookbook/survival.md."
-        )
+        events = f"events have {'smaller' if against > 0.0 else 'larger'} weights than other rows"
+        warnings.append(f"{events} with similar predictions. {_FIXED_WEIGHTS if found.n_groups is None else _WEIGHTED}")
     if points.mean_true in (0.0, 1.0):
         warnings.append(f"all outcomes are {points.mean_true:.0f}; there are no rows of the other class.")
     if test.impossible:
