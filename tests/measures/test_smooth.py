@@ -100,6 +100,12 @@ def test_laplace_reference_value():
     assert 2 * tc.laplace_kernel_ce([1, 0, 1], [0.8, 0.4, 0.6]) ** 2 == pytest.approx(0.0270559716, abs=5e-11)
 
 
+def test_laplace_of_biases_whose_squares_underflow():
+    assert tc.laplace_kernel_ce([0], [1e-295]) == pytest.approx(1e-295, rel=1e-14)
+    assert tc.laplace_kernel_ce([0, 0], [5e-324, 1e-300]) == pytest.approx(0.5e-300, rel=1e-14)
+    assert tc.laplace_kernel_ce([0, 1], [0, 1]) == 0
+
+
 def test_laplace_of_narrow_and_wide_kernels():
     y, p = sample_of(500)
     c = p - y

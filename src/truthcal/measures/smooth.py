@@ -22,6 +22,8 @@ from truthcal.measures.binned import unbinned_ece_of
 from truthcal.results.measures import SmoothWitness
 
 NO_FIT = np.empty(0)
+# Below this, terms of a sum of squares may have been rounded to 0.
+_UNDERFLOW = 1e-250
 # Cells of this level are merged into coarser ones; finer ones are built from the rows.
 _BASE = 12
 # Stretches of cells that are integrated in parallel.
@@ -220,12 +222,21 @@ def laplace_kernel_ce(
 def laplace_kernel_ce_of(sample: Sample, *, bandwidth: float = 1.0) -> float:
     """Laplace kernel error of sorted rows."""
     bandwidth = check_number(bandwidth, "bandwidth", 1e-200)
-    return math.sqrt(laplace_square(sample.groups.r, sample.groups.c, bandwidth)) / sample.weight
+    return _laplace_root(sample.groups.r, sample.groups.c, bandwidth) / sample.weight
 
 
 def laplace_kernel_ce_norm(r: NDArray[np.float64], bias: NDArray[np.float64]) -> NDArray[np.float64]:
     """Laplace kernel error of each row of `bias` at the predictions `r`, with bandwidth 1."""
-    return np.sqrt([laplace_square(r, row, 1.0) for row in read_only(bias)])
+    return np.array([_laplace_root(r, row, 1.0) for row in read_only(bias)])
+
+
+def _laplace_root(r: NDArray[np.float64], c: NDArray[np.float64], bandwidth: float) -> float:
+    """Root of the kernel sum; biases so small that their squares underflow are scaled first."""
+    square = laplace_square(r, c, bandwidth)
+    largest = float(np.max(np.abs(c))) if square < _UNDERFLOW else 0.0
+    if largest == 0.0:
+        return math.sqrt(square)
+    return largest * math.sqrt(laplace_square(r, c / largest, bandwidth))
 
 
 @named_columns
