@@ -112,6 +112,15 @@ def test_a_column_of_questions_is_noticed(quick, write, games, name):
         assert f"add --group '{name}', or use one forecast of each: --question '{name}' --time" in error
 
 
+@pytest.mark.parametrize("name", ["patient", "Patient ID", "customer_id"])
+def test_a_column_of_people_is_noticed(quick, write, games, name):
+    n = len(games["prob"])
+    path = write(prob=games["prob"], hit=[int(y) for y in games["result"]], **{name: [i // 3 for i in range(n)]})
+    hint = f"values of {name!r} are repeated; if rows of one {name!r} have similar outcomes, add --group "
+    assert hint in quick("assess", path, check=0).err
+    assert "are repeated" not in quick("assess", path, "--group", name, check=0).err
+
+
 def test_missing_probabilities(quick, write, games):
     path = write(
         prob=["" if i < 2 else p for i, p in enumerate(games["prob"])], result=[int(y) for y in games["result"]]

@@ -126,7 +126,7 @@ def test_demo_judges_three_forecasters_and_writes_their_report(quick, tmp_path):
     assert verdicts == [("honest", "Calibrated"), ("overconfident", "Overconfident"), ("gamed", "Calibrated")]
     check_that_only_ece_rewards_the_gamed_forecaster(done.out, tmp_path / "truthcal-demo")
     shown = text_of((tmp_path / "truthcal-demo" / "report.html").read_text())
-    assert "honest has the best Brier score (3 pairs of models" in shown
+    assert "honest has the best Brier score (3 models" in shown
     assert "Rank models by the Brier score" in shown
     # The data are a file like any other.
     line = ["assess", "truthcal-demo/predictions.csv", "--label", "outcome", "--proba", "overconfident"]

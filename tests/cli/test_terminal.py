@@ -223,9 +223,9 @@ def test_all_classes(quick, tmp_path):
         (["--proba", "score"], 0, r"p = 0\.\d+; above 0.05 passes"),
         (["--proba", "sure"], 1, r"p = .*; 0.05 or less fails"),
         (["--proba", "sure", "--max-error", "0.01"], 1, r"the error is 0\.\d+ or more; above 0.01 fails"),
-        (["--proba", "score", "--max-error", "0.3"], 0, r"the error is 0\.\d+ or less; 0.3 or less passes"),
-        (["--proba", "score", "--max-error", "0.001"], 3, r"the error is 0\.\d+ or less; 0.001 or less passes"),
-        (["--proba", "score", "--where", "id < 30"], 3, r"the error is 0\.\d+ or less; 0.1 or less passes"),
+        (["--proba", "score", "--max-error", "0.3"], 0, r"the error may be up to 0\.\d+; it must be at most 0.3"),
+        (["--proba", "score", "--max-error", "0.001"], 3, r"the error may be up to 0\.\d+; it must be at most 0.001"),
+        (["--proba", "score", "--where", "id < 30"], 3, r"the error may be up to 0\.\d+; it must be at most 0.1"),
     ],
 )
 def test_check_prints_its_answer_and_three_lines(quick, data, options, status, limit):

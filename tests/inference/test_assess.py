@@ -79,11 +79,11 @@ def test_far_from_certain_in_words():
 @pytest.mark.parametrize(
     ("kind", "start", "place"),
     [
-        ("too high", "Too high: predictions exceed the observed frequencies.", "too high between 0."),
-        ("too low", "Too low: predictions are below the observed frequencies.", "too low between 0."),
-        ("overconfident", "Overconfident: predictions are too extreme.", " between 0."),
-        ("underconfident", "Underconfident: predictions are not extreme enough.", " between 0."),
-        ("miscalibrated", "Miscalibrated: predictions are off, in no clear direction.", " between 0."),
+        ("too high", "Too high: predictions exceed the observed frequencies.", "too high between 0"),
+        ("too low", "Too low: predictions are below the observed frequencies.", "too low between 0"),
+        ("overconfident", "Overconfident: predictions are too extreme.", " between 0"),
+        ("underconfident", "Underconfident: predictions are not extreme enough.", " between 0"),
+        ("miscalibrated", "Miscalibrated: predictions are off, in no clear direction.", " between 0"),
     ],
 )
 def test_wrong_in_words(kind, start, place):

@@ -70,7 +70,7 @@ def test_verdict_names_the_best_by_both_scores():
     found = tc.compare_models(y, proba)
     best = min(proba, key=lambda name: np.mean((proba[name] - y) ** 2))
     assert found.verdict.splitlines() == [
-        f"{best} has the best Brier score (3 pairs of models, 800 rows).",
+        f"{best} has the best Brier score (3 models, 800 rows).",
         "constant has the lowest ATB, but not significantly lower than honest.",
     ]
     assert "honest (both)" in str(found)

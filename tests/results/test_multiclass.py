@@ -35,7 +35,7 @@ def test_frame_has_one_row():
 
 
 def test_names_stay_on_one_line():
-    assert len(FOUND.verdict.splitlines()) == 4
+    assert len(FOUND.verdict.splitlines()) == 5
     for line in (*FOUND.verdict.splitlines(), FOUND.confusion.sentence):
         assert "b\nb" not in line
     assert FOUND._repr_html_().startswith("<")

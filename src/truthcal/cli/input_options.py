@@ -25,6 +25,8 @@ _GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
 _FRACTIONAL = ("measures", "sketch")
 # Names of columns that identify a question which several rows may answer, in lower case without punctuation.
 _QUESTIONS = ("question", "questionid", "qid", "docid", "marketid", "eventid", "matchid", "gameid", "promptid")
+# The same for people and other units with several rows each, whose outcomes are alike.
+_UNITS = ("patient", "subject", "person", "user", "customer", "client", "household", "hospital", "store", "account")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,19 +202,26 @@ def _share(count: int, n: int) -> str:
 
 
 def warn_of_repeated_questions(request: Request, columns: Sequence[Column]) -> None:
-    """Print a message if a column looks like the id of questions that several rows answer, and has no role."""
+    """Print a message if a column looks like the id of questions or units with several rows, and has no role."""
     if request.group is not None or request.question is not None or request.command not in _GROUPED:
         return
     used = {*request.by, request.key, request.time, request.label, *request.proba}
     for column in columns:
-        if _is_question_name(column.name) and column.repeats and column.many and column.name not in used:
-            problem = f"values of {column.name!r} are repeated; if rows of one {column.name!r} share their outcome"
+        if not column.repeats or not column.many or column.name in used:
+            continue
+        problem, group = f"values of {column.name!r} are repeated; if rows of one", flagged("--group", column.name)
+        if _is_name_of(column.name, _QUESTIONS):
             one = f"{flagged('--question', column.name)} --time ... --close ... --horizon 7d"
-            group = flagged("--group", column.name)
-            print_message(request, f"{problem}, add {group}, or use one forecast of each: {one}")
-            return
+            cure = f"share their outcome, add {group}, or use one forecast of each: {one}"
+        elif _is_name_of(column.name, _UNITS):
+            cure = f"have similar outcomes, add {group}"
+        else:
+            continue
+        print_message(request, f"{problem} {column.name!r} {cure}")
+        return
 
 
-def _is_question_name(name: str) -> bool:
-    """Tell whether a name is a known one of questions: also ``Question ID`` and ``question-id``."""
-    return re.sub(r"[\W_]+", "", name).casefold() in _QUESTIONS
+def _is_name_of(name: str, known: Sequence[str]) -> bool:
+    """Tell whether a name is a known one, with or without "id": also ``Question ID`` and ``patient-id``."""
+    plain = re.sub(r"[\W_]+", "", name).casefold()
+    return plain in known or plain.removesuffix("id") in known

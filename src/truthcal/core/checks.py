@@ -291,6 +291,8 @@ def cure_outside_unit(low: float, high: float) -> str:
         return "Scores, or output of a regression? Convert them to probabilities first."
     if low >= 0 and high <= 100:
         return "Percentages? Divide by 100."
+    if low >= 0:
+        return "Another column, or scores? Pass predicted probabilities."
     if high <= 0:
         return "Log-probabilities? Apply np.exp first."
     return "Logits or scores? Apply the sigmoid (or softmax) first."
@@ -391,6 +393,8 @@ def _refuse_labels(values: NDArray[Any]) -> NoReturn:
         cure = f"For the labels {labels[0]!r} and {labels[1]!r}, name the positive one:"
         raise invalid("y_true", f"{rule} {cure}", fix=("pos_label", labels[1]))
     classes = f"There are {len(labels)} different values ({_examples(values)}), so these are not binary outcomes"
+    if any(label % 1 for label in labels if math.isfinite(label)):
+        raise invalid("y_true", f"{rule} {classes}; for amounts, pass whether a threshold is exceeded: `y_true > t`.")
     raise invalid("y_true", f"{rule} {classes}; for one class against the rest pass `y_true == that_class`.")
 
 

@@ -277,7 +277,8 @@ class GroupSums:
 def refuse_few_groups(n_groups: int) -> None:
     """Reject rows in too few groups: the spread between groups would not be known well enough."""
     if n_groups < FEWEST_GROUPS:
-        problem = f"has {n_groups} different values; at least {FEWEST_GROUPS} groups are needed,"
+        found = "only one value" if n_groups == 1 else f"{n_groups} different values"
+        problem = f"has {found}; at least {FEWEST_GROUPS} groups are needed,"
         reason = "because tests and intervals rest on the differences between groups."
         cure = "Use a finer grouping, or collect more groups."
         raise invalid("groups", f"{problem} {reason} {cure}", cause="too few groups")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from truthcal.results.base import PageResult, columns
 from truthcal.results.comparison import Comparison
 from truthcal.results.dependence import few_groups
-from truthcal.results.text import Page, Table, count, join_words, number, p_number, rows_in_groups
+from truthcal.results.text import Page, Table, join_words, number, p_number, rows_in_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,16 @@ class ComparisonTable(PageResult):
             return self.comparisons[0].verdict
         first, findings = self.comparisons[0], self.findings()
         rows = rows_in_groups(first.n, first.n_groups)
-        briers = {name: value for found in self.comparisons for name, value in _named(found, "brier_a", "brier_b")}
-        values = {name: value for found in self.comparisons for name, value in _named(found, "a", "b")}
+        values, briers = self._scores()
         by_brier = self._best("Brier score", briers, [finding.by_brier for finding in findings])
         by_measure = self._best(first.label, values, [finding.by_measure for finding in findings])
-        pairs = f"{count(len(self), 'pair')} of models, {rows}"
-        return f"{by_brier} ({pairs}).\n{by_measure}."
+        return f"{by_brier} ({len(values):,} models, {rows}).\n{by_measure}."
+
+    def _scores(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the measure and the Brier score of each model."""
+        values = {name: value for found in self.comparisons for name, value in _named(found, "a", "b")}
+        briers = {name: value for found in self.comparisons for name, value in _named(found, "brier_a", "brier_b")}
+        return values, briers
 
     def _best(self, label: str, values: Mapping[str, float], better: list[str | None]) -> str:
         best = min(values, key=lambda name: values[name])
@@ -110,8 +114,12 @@ class ComparisonTable(PageResult):
     def notes(self) -> list[str]:
         """Return how to read the numbers, one sentence per line."""
         calibration, *others = self.comparisons[0].notes()[:2]
+        if len(self) == 1:
+            return [calibration, *others]
+        values, briers = self._scores()
+        scores = "; ".join(f"{name} {number(value)} and {number(briers[name])}" for name, value in values.items())
         adjusted = "P-values are adjusted for the number of pairs (Holm)."
-        return [calibration, *others, adjusted] if len(self) > 1 else [calibration, *others]
+        return [calibration, *others, adjusted, f"{self.comparisons[0].label} and Brier score: {scores}."]
 
     def warnings(self) -> list[str]:
         """Return reasons for caution, each once."""

@@ -100,8 +100,8 @@ class Gate(Plotted, Result):
         error, name = max(errors, key=lambda pair: math.inf if math.isnan(pair[0].high) else pair[0].high)
         allowed = self.assessment.notable_error if self.max_error is None else self.max_error
         if math.isnan(error.high):
-            return f"the error{name} is unknown; {allowed:.2g} or less passes"
-        return f"the error{name} is {upper_limit(error.high)} or less; {allowed:.2g} or less passes"
+            return f"the error{name} is unknown; it must be at most {allowed:.2g}"
+        return f"the error{name} may be up to {upper_limit(error.high)}; it must be at most {allowed:.2g}"
 
     @property
     def _tested(self) -> tuple[Segment, ...]:

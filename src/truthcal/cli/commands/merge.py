@@ -6,7 +6,7 @@ from truthcal.cli.output_files import refuse_unwritable
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
-from truthcal.results.text import count
+from truthcal.results.text import count, rows_in_groups
 
 
 def run(request: Request) -> int:
@@ -20,5 +20,5 @@ def run(request: Request) -> int:
 
 def _describe(sketch: Sketch | SketchTable) -> str:
     if isinstance(sketch, Sketch):
-        return count(sketch.n, "row")
+        return rows_in_groups(sketch.n, None if sketch.flips is None else sketch.flips.n_groups)
     return f"{count(sketch.total().n, 'row')} in {count(len(sketch), 'segment')} by {', '.join(sketch.by)}"

@@ -149,8 +149,10 @@ def _only_probability(source: Source) -> str:
     found = [c.name for c in preview_columns(source).columns if c.in_unit and c.many]
     if len(found) == 1:
         return found[0]
-    known = ", ".join(found) or "none"
-    raise ValueError(f"{source}: columns that may hold probabilities: {known}. Name one with --proba.")
+    if found:
+        raise ValueError(f"{source}: columns that may hold probabilities: {', '.join(found)}. Name one with --proba.")
+    cure = "Divide percentages by 100, and correct or drop rows with text; or name a column with --proba."
+    raise ValueError(f"{source}: no column holds numbers between 0 and 1 only. {cure}")
 
 
 @contextmanager

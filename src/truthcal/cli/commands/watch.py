@@ -52,15 +52,23 @@ def run(request: Request) -> int:
     new = _process_windows(request, watch, windows, latest)
     if not new:
         print_message(request, "no window was closed since the last run.")
-    for start, seen in sorted(watch.open.items())[:1]:
-        waiting = f"{count(seen.n, 'row')} of {watch.window.label(start)} {plural(seen.n, 'waits', 'wait')}"
-        print_message(request, f"{waiting} until rows of a later window, or --until, close it.")
+    waiting = _word_open_window(watch)
+    if waiting:
+        print_message(request, waiting)
     result = watch.result()
     status = _EXIT_STATUS[result.decision]
     _print_watch_result(request, result, status)
     if request.report is not None:
-        _write_watch_report(request, request.report, watch.window, result)
+        _write_watch_report(request, request.report, watch.window, result, waiting)
     return status
+
+
+def _word_open_window(watch: Watch) -> str:
+    """Say which rows are not scored yet; empty if there are none."""
+    for start, seen in sorted(watch.open.items())[:1]:
+        rows = f"{count(seen.n, 'row')} of {watch.window.label(start)} {plural(seen.n, 'waits', 'wait')}"
+        return f"{rows} until rows of a later window, or --until, close it."
+    return ""
 
 
 def _process_windows(request: Request, watch: Watch, windows: Windows, latest: int) -> int:
@@ -284,11 +292,13 @@ def _print_watch_result(request: Request, result: WatchResult, status: int) -> N
     print_result("\n\n".join(["", *parts]).lstrip("\n") if not result.windows else "\n" + "\n\n".join(parts))
 
 
-def _write_watch_report(request: Request, path: str, window: Window, result: WatchResult) -> None:
+def _write_watch_report(request: Request, path: str, window: Window, result: WatchResult, waiting: str) -> None:
     from truthcal.reports.watch import watch_report  # loads matplotlib
 
     calendar = window.kind in ("duration", "months")
-    title = request.title or f"Are these probabilities still calibrated? {Path(request.files[0]).name}"
+    files = Path(request.files[0]).name if len(request.files) == 1 else count(len(request.files), "file")
+    title = request.title or f"Are these probabilities still calibrated? {files}"
     provenance = {"data": ", ".join(request.files[:5]), "command": shlex.join(["truthcal", *request.line])}
+    provenance |= {"not scored yet": waiting} if waiting else {}
     write_file(path, watch_report(result, title, provenance, calendar=calendar).html.encode())
     print_message(request, f"wrote {path}")
