@@ -54,8 +54,8 @@ def test_confusion_in_words():
 def test_slopes_in_words():
     assert word_slopes(None) == ""
     assert word_slopes((math.nan, math.nan)) == ""
-    assert word_slopes((0.5, math.nan)) == "Detectable with 80% power: slopes of 0.5 or less."
-    assert word_slopes((0.5, 2.0)) == "Detectable with 80% power: slopes of 0.5 or less or 2 or more."
+    assert word_slopes((0.5, math.nan)) == "Detectable with 80% power: slopes below 0.5."
+    assert word_slopes((0.5, 2.0)) == "Detectable with 80% power: slopes below 0.5 or above 2."
 
 
 def test_classes_in_words():

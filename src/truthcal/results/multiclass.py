@@ -208,7 +208,7 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
         low, high = self.detectable_slopes or (math.nan, math.nan)
         lines = [Evidence("slope", self.slope.estimate, number(self.slope.estimate, digits), text)]
         if not math.isnan(low) or not math.isnan(high):
-            lines.append(Evidence("detectable", 0.8, "80% power", f"slopes of {_join_slopes(low, high)}"))
+            lines.append(Evidence("detectable", 0.8, "80% power", f"slopes {_join_slopes(low, high)}"))
         return lines
 
     def _format_p(self) -> str:
@@ -242,14 +242,14 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
 
 def _join_slopes(low: float, high: float) -> str:
     """Word the slopes that would have been detected; empty if there are none."""
-    below = [] if math.isnan(low) else [f"{lower_limit(low)} or less"]
-    return " or ".join([*below, *([] if math.isnan(high) else [f"{upper_limit(high)} or more"])])
+    below = [] if math.isnan(low) else [f"below {lower_limit(low)}"]
+    return " or ".join([*below, *([] if math.isnan(high) else [f"above {upper_limit(high)}"])])
 
 
 def word_slopes(slopes: tuple[float, float] | None) -> str:
     """Word the detectable slopes for a verdict; empty if none would have been detected."""
     words = _join_slopes(*(slopes or (math.nan, math.nan)))
-    return f"Detectable with 80% power: slopes of {words}." if words else ""
+    return f"Detectable with 80% power: slopes {words}." if words else ""
 
 
 def word_classes(segments: Iterable[Segment], noun: str) -> str:

@@ -32,7 +32,7 @@ def test_calibrated(calibrated):
     assert calibrated.verdict.startswith(
         "Calibrated as far as 1,500 rows with 3 classes can tell.\nThe error is at most"
     )
-    assert "Detectable with 80% power: slopes of 0." in calibrated.verdict
+    assert "Detectable with 80% power: slopes below 0." in calibrated.verdict
     assert calibrated.labels == ("cat", "dog", "owl")
     assert set(calibrated.classes) == {"cat", "dog", "owl"}
     assert calibrated.classes.noun == "class"
