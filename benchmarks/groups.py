@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from pages import table, write_page
 from scipy import special
 
 import truthcal as tc
@@ -250,12 +251,6 @@ def promises(design: str, repeats: int) -> list[float]:
     return [error, float(np.mean(rejected))]
 
 
-def table(header: str, rows: list[list[str]]) -> list[str]:
-    """Format rows with numbers on the right."""
-    sides = ["---:" if cell[:1].isdigit() else "---" for cell in rows[0]]
-    return ["", header, f"|{'|'.join(sides)}|", *(f"| {' | '.join(row)} |" for row in rows)]
-
-
 def sketch_section(repeats: int, processes: int) -> list[str]:
     """Write the section on sketches."""
     with ProcessPoolExecutor(processes) as pool:
@@ -322,10 +317,7 @@ def main() -> None:
         text = "\n".join([others, *section, ""])
     else:
         text = page(arguments.repeats, arguments.processes)
-    if arguments.show:
-        print(text)
-    else:
-        PAGE.write_text(text, encoding="utf-8")
+    write_page(PAGE, text, show=arguments.show)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from pages import table, write_page
 
 import truthcal as tc
 from truthcal.core.class_rows import ClassRows
@@ -273,12 +274,6 @@ def print_cost(name: str, n: int, k: int) -> None:
     print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0)
 
 
-def table(header: str, rows: list[list[str]]) -> list[str]:
-    """Format rows with numbers on the right."""
-    sides = ["---:" if cell[:1].isdigit() else "---" for cell in rows[0]]
-    return ["", header, f"|{'|'.join(sides)}|", *(f"| {' | '.join(row)} |" for row in rows)]
-
-
 def number(x: float, digits: int = 3) -> str:
     """Format a share; a dash for none."""
     return "-" if math.isnan(x) else f"{x:.{digits}f}"
@@ -368,10 +363,7 @@ def main() -> None:
         text = "\n".join([before[:-1], *slope_section(5 * arguments.repeats, arguments.processes)]) + "\n" + rest
     else:
         text = page(arguments.repeats, arguments.processes)
-    if arguments.show:
-        print(text)
-    else:
-        PAGE.write_text(text, encoding="utf-8")
+    write_page(PAGE, text, show=arguments.show)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from pages import table, write_page
 from scipy import special
 
 import truthcal as tc
@@ -139,12 +139,6 @@ def gains(design: str, n: int, slope: float, shift: float, repeats: int) -> list
     return [len(results) / repeats, *(np.mean(results, axis=0) if results else [math.nan] * 6)]
 
 
-def table(header: str, rows: list[list[Any]]) -> list[str]:
-    """Format rows with numbers on the right."""
-    sides = ["---:" if cell[:1].isdigit() else "---" for cell in rows[0]]
-    return ["", header, f"|{'|'.join(sides)}|", *(f"| {' | '.join(row)} |" for row in rows)]
-
-
 def page(repeats: int, processes: int) -> str:
     """Write the page."""
     with ProcessPoolExecutor(processes) as pool:
@@ -189,10 +183,7 @@ def main() -> None:
     parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
     arguments = parser.parse_args()
     text = page(arguments.repeats, arguments.processes)
-    if arguments.show:
-        print(text)
-    else:
-        PAGE.write_text(text, encoding="utf-8")
+    write_page(PAGE, text, show=arguments.show)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from pages import write_page
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import truthcal as tc
@@ -175,10 +176,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {method.name: [results(method, seed) for seed in range(arguments.seeds)] for method in METHODS}
     text = page(found, arguments.seeds)
-    if arguments.show:
-        print(text)
-    else:
-        PAGE.write_text(text, encoding="utf-8")
+    write_page(PAGE, text, show=arguments.show)
 
 
 if __name__ == "__main__":
