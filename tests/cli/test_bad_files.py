@@ -153,3 +153,11 @@ def test_twenty_thousand_columns_are_no_trouble(quick, tmp_path):
     err = quick("assess", "wide.csv", "--proba", "prb", check=2).err
     assert "has no column 'prb'" in err
     assert len(err) < 2000
+
+
+def test_log_probabilities_are_named_if_no_row_is_a_probability(quick, write):
+    line = ("--label", "y", "--proba", "score")
+    path = write("logs.csv", score=[-0.1, -2.3, -0.7, -1.2], y=[1, 0, 1, 0])
+    assert "Log-probabilities? Apply np.exp first." in quick("assess", path, *line, check=2).err
+    path = write("logits.csv", score=[-0.1, -2.3, 0.7, 0.2], y=[1, 0, 1, 0])
+    assert "Logits or scores? Apply the sigmoid" in quick("assess", path, *line, check=2).err

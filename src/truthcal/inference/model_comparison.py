@@ -64,7 +64,7 @@ def compare_models(
     >>> len(found)
     3
     >>> print(found.verdict.splitlines()[0])
-    honest has the best Brier score (3 pairs of models, 3,000 rows).
+    honest has the best Brier score (3 models, 3,000 rows).
     """
     models = _check_models(y_proba)
     pairs = compare_pairs(

@@ -71,6 +71,8 @@ def refuse_bad_rows(bad_rows: Mapping[int, BadRows], total: int, roles: ColumnRo
             rows = missing + nonfinite
             if not math.isnan(nonfinite.row):  # the message names the infinite value, so it needs its row
                 rows = replace(rows, row=nonfinite.row, value=nonfinite.value)
+        if rule.role == "y_proba" and rows.n < total:  # the other rows are in [0, 1]
+            rows = replace(rows, high=max(rows.high, 1.0))
         _raise_row_error(rule, rows, column_and_role(column, rule.role), rows.place(total, where))
 
 

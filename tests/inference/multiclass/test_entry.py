@@ -64,7 +64,7 @@ def test_options_of_one_function():
 
 
 def test_groups_are_checked():
-    fails("`groups` has 1 different values; at least 20 groups are needed", tc.assess, Y, P, groups=[0] * 60)
+    fails("`groups` has only one value; at least 20 groups are needed", tc.assess, Y, P, groups=[0] * 60)
     fails("`groups` has 3 rows", tc.assess, Y, P, groups=[0] * 3)
 
 
