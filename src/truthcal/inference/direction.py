@@ -25,8 +25,9 @@ _SMALLEST = 1e-6
 # A shift or a slope is significant at 2.5%, and one of the two at 5%, if its likelihood ratio exceeds this.
 _SIGNIFICANT = 5.024
 # Shares of the error that must have one sign for "too high" or "too low": of the fitted line; of groups although the
-# line fits; and of groups if it does not.
-_ONE_SIDED_LINE, _ONE_SIDED_GROUPS, _ONE_SIDED_WITHOUT_LINE = 0.7, 0.85, 0.7
+# line fits, together with a smaller share of the line, since groups of rare events have most of the evidence but few of
+# the rows; and of groups if it does not fit.
+_ONE_SIDED_LINE, _ONE_SIDED_GROUPS, _ONE_SIDED_LINE_WITH_GROUPS, _ONE_SIDED_WITHOUT_LINE = 0.7, 0.85, 0.4, 0.7
 # Without a line that fits: the share of the errors of groups that must change sign once for "overconfident" or
 # "underconfident", and the level at which errors with the opposite sign of the shift rule out "too high" or "too low".
 _TURNING, _OPPOSED = 0.95, 0.2
@@ -94,7 +95,8 @@ def _is_one_sided(evidence: Evidence) -> bool:
     line, groups = (math.copysign(side, side * evidence.shift) for side in (evidence.line_side, evidence.group_side))
     if evidence.fits:
         slope = abs(evidence.slope) > _SIGNIFICANT
-        return not slope or line >= _ONE_SIDED_LINE or groups >= _ONE_SIDED_GROUPS
+        with_groups = line >= _ONE_SIDED_LINE_WITH_GROUPS and groups >= _ONE_SIDED_GROUPS
+        return not slope or line >= _ONE_SIDED_LINE or with_groups
     return groups >= _ONE_SIDED_WITHOUT_LINE and evidence.opposed > _OPPOSED
 
 
