@@ -121,7 +121,7 @@ def refuse_unlike(
     if len(array) != len(other):
         problem = f"has {len(array)} rows but `{other_name}` has {len(other)}"
         raise invalid(name, f"{problem}; they must match row by row.")
-    _refuse_other_order(values, other_values, (name, other_name))
+    refuse_other_order(values, other_values, (name, other_name))
 
 
 def as_vector(values: object, name: str) -> NDArray[Any]:
@@ -188,8 +188,11 @@ def is_plain(array: NDArray[Any]) -> bool:
 # --- how columns fit together -----------------------------------------------------------------------------------------
 
 
-def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -> None:
-    """Reject pandas columns whose labels differ: the same in another order, or of other rows."""
+def refuse_other_order(first: object, second: object, names: tuple[str, str], *, other_rows: bool = True) -> None:
+    """Reject pandas objects whose index labels are the same in another order; with `other_rows`, without common labels.
+
+    A transformer that returns a new frame numbers its rows anew, so features and outcomes may have no label in common.
+    """
     one: Any = getattr(first, "index", None)
     two: Any = getattr(second, "index", None)
     if not (hasattr(one, "equals") and hasattr(two, "equals")) or one.equals(two) or len(one) != len(two):
@@ -198,7 +201,7 @@ def _refuse_other_order(first: object, second: object, names: tuple[str, str]) -
         same_labels = one.sort_values().equals(two.sort_values())
     except TypeError:  # labels of mixed types cannot be sorted
         same_labels = Counter(one) == Counter(two)
-    if same_labels or _share_no_label(one, two):
+    if same_labels or (other_rows and _share_no_label(one, two)):
         how = "the same index labels in a different order" if same_labels else "no index label in common"
         problem = f"and `{names[1]}` have {how}."
         raise invalid(names[0], f"{problem} Align them first, or pass .to_numpy() of both to pair them by position.")

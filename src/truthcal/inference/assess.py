@@ -12,7 +12,7 @@ from truthcal.core.class_rows import has_classes
 from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_sums import GroupSums
 from truthcal.core.parallel import one_blas_thread
-from truthcal.core.params import check_level, check_rng, check_whole
+from truthcal.core.params import check_level, check_rng, check_whole, shown
 from truthcal.core.points import Points, excess
 from truthcal.core.sample import Sample
 from truthcal.core.sketch import Sketch
@@ -133,8 +133,9 @@ def assess(
     rows = EventRows(y_true, y_proba, sample_weight, pos_label, groups)
     if not has_classes(y_proba):
         refuse_class_options(labels, multilabel)
-        _refuse_parts(rows, by, time)
-        return _with_parts(_assess_event(rows, plan, alpha, level, hard), rows, by, time, window)
+        _refuse_parts(rows, by, time, window)
+        one = replace(_assess_event(rows, plan, alpha, level, hard), event=pos_label)
+        return _with_parts(one, rows, by, time, window)
     refuse_event_options(by=by, time=time)
     if multilabel:
         return _assess_multilabel(rows, labels, plan, alpha, level, hard)
@@ -153,8 +154,10 @@ def _assess_event(rows: EventRows, plan: Plan, alpha: float, level: float, hard:
     return _assess_summary(summary, calibration_test_of(summary, "information_atb", plan), alpha, level)
 
 
-def _refuse_parts(rows: EventRows, by: object, time: object) -> None:
+def _refuse_parts(rows: EventRows, by: object, time: object, window: object) -> None:
     """Reject the assessment of segments or windows where it is not possible, before anything is computed."""
+    if time is None and window != "auto":
+        raise invalid("window", f"divides `time`, which is not given; got {shown(window)}. Pass time=, or omit it.")
     for name, value in (("by", by), ("time", time)):
         if value is not None and isinstance(rows.y_true, Sketch):
             raise invalid(name, "cannot be combined with a Sketch, whose rows are summarized; omit it.", TypeError)

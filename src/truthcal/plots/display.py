@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
+from truthcal.core.checks import refuse_other_order
 from truthcal.core.estimators import PredictedClasses
 from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_choice, check_flag, check_rng
@@ -129,7 +130,7 @@ class ModelDisplay(Display):
         pos_label : optional
             The class whose probability is plotted; the second of `classes_` by default.
         name : str, optional
-            Name in the legend; the name of the estimator's class by default.
+            Name in the legend; by default that of the estimator's class, with the label of the event unless it is 1.
         sample_weight, ax, **options
             As for `from_predictions`.
 
@@ -138,10 +139,11 @@ class ModelDisplay(Display):
         Display
             With `ax_` and `figure_`.
         """
+        refuse_other_order(X, y, ("X", "y"), other_rows=False)
         predicted = PredictedClasses.of(estimator, X, _NO_PROBA)
         proba, pos_label = predicted.event(pos_label, _NOT_TWO)
         if name is None:
-            name = type(estimator).__name__
+            name = type(estimator).__name__ if pos_label is None else f"{type(estimator).__name__}, P({pos_label})"
         options |= {"sample_weight": sample_weight, "pos_label": pos_label, "name": name, "ax": ax}
         return cls.from_predictions(y, proba, **options)
 

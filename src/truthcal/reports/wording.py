@@ -36,6 +36,7 @@ MEANING = {
     "Brier score": "Mean squared error of the predictions. It reflects both calibration and skill. Discrimination "
     "is how well predictions separate outcomes; uncertainty is the score of always predicting the mean outcome. "
     "Miscalibration and discrimination include noise, so they are not 0 even for calibrated predictions.",
+    "event": "The label of the outcomes whose probability is predicted; all other outcomes count as no event.",
     "rows": "Rows with a weight above 0. The effective sample size is the number of independent rows of equal weight "
     "with the same information.",
     "groups": "Rows of the same group may depend on each other in any way; different groups are independent. Tests, "

@@ -12,7 +12,7 @@ from truthcal.results.over_time import TimeAssessment
 from truthcal.results.power import DetectableError
 from truthcal.results.segments import SHOWN, SegmentTable
 from truthcal.results.tests import CalibrationTest
-from truthcal.results.text import Page, Unit, effective_rows, error_unit, mood, number, percent, unit_of
+from truthcal.results.text import Page, Unit, effective_rows, error_unit, mood, number, one_line, percent, unit_of
 from truthcal.results.tracked import Tracked, attribute_metrics, interval_metrics
 from truthcal.results.worst_stretch import WorstStretch
 
@@ -57,6 +57,8 @@ class Assessment(Plotted, Tracked, PageResult):
         with the same information. None without groups.
     warnings : tuple of str
         Valid but suspicious properties of the data.
+    event : str, int, float, bool or None
+        The label of the event, if outcomes are labels other than 0 and 1.
     segments : SegmentTable or None
         The segments, if `by` of `assess` defines some.
     over_time : TimeAssessment or None
@@ -83,6 +85,7 @@ class Assessment(Plotted, Tracked, PageResult):
     warnings: tuple[str, ...]
     n_groups: int | None = None
     n_effective_groups: float | None = None
+    event: Any = None
     segments: SegmentTable | None = None
     over_time: TimeAssessment | None = None
     _summary: Any = field(default=None, repr=False, compare=False)  # the Sample or Sketch, for curves
@@ -113,6 +116,7 @@ class Assessment(Plotted, Tracked, PageResult):
             self._worst_evidence(digits),
             self._detectable_evidence(),
             line("Brier score", self.brier, f"{parts} + uncertainty {d.uncertainty:.{few}g}"),
+            *self._event_evidence(),
             Evidence("rows", self.n, f"{self.n:,}", effective_rows(self.n, self.n_effective)),
             *self._groups_evidence(),
         ]
@@ -166,6 +170,12 @@ class Assessment(Plotted, Tracked, PageResult):
         predicted, observed = worst.rates(unit)
         where = f"or worse {worst.place(unit)} ({level}); mean prediction {predicted}, outcome {observed}"
         return Evidence("worst range", worst.error_at_least, worst.limit(unit), where)
+
+    def _event_evidence(self) -> list[Evidence]:
+        """Name the event, if outcomes are labels."""
+        if self.event is None:
+            return []
+        return [Evidence("event", math.nan, one_line(str(self.event)), "the outcome whose probability is predicted")]
 
     def _groups_evidence(self) -> list[Evidence]:
         """Format the number of groups, if there are any."""

@@ -15,7 +15,7 @@ from truthcal.core.params import check_whole, shown
 from truthcal.inference.assess import assess
 from truthcal.results.assessment import Assessment
 from truthcal.results.multiclass import MulticlassAssessment
-from truthcal.sklearn.estimator_rows import predict_rows, refuse_without_proba, rows_of
+from truthcal.sklearn.estimator_rows import predict_rows, refuse_shuffled, refuse_without_proba, rows_of
 from truthcal.sklearn.folds import are_stratified, most_frequent
 
 _Rows = NDArray[np.intp]
@@ -102,6 +102,7 @@ def assess_estimator(
         rows = predict_rows(estimator, X, y, sample_weight, pos_label)
         return assess(**rows, groups=groups, **options)
     outcomes = _check_labels(y)
+    refuse_shuffled(X, y)
     splits = splits_of(cv, X, outcomes, groups)
     predicted = predict_out_of_fold(estimator, X, y, outcomes, splits, params, n_jobs)
     return assess(**rows_of(predicted, outcomes, sample_weight, pos_label), groups=groups, **options)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from truthcal.core.checks import invalid
+from truthcal.core.checks import invalid, refuse_other_order
 from truthcal.core.estimators import PredictedClasses, require_proba
 from truthcal.core.params import list_shown
 
@@ -19,7 +19,13 @@ def refuse_without_proba(estimator: Any) -> None:
 
 def predict_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any) -> dict[str, Any]:
     """Predict for X with a fitted estimator. Returns the arguments of `assess` and of measures by name."""
+    refuse_shuffled(X, y)
     return rows_of(PredictedClasses.of(estimator, X, _cure_of(estimator)), y, sample_weight, pos_label)
+
+
+def refuse_shuffled(X: Any, y: Any) -> None:
+    """Reject features and outcomes with the same index labels in another order, which scikit-learn would not notice."""
+    refuse_other_order(X, y, ("X", "y"), other_rows=False)
 
 
 def rows_of(predicted: PredictedClasses, y: Any, sample_weight: Any, pos_label: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from truthcal.core.checks import invalid
 from truthcal.core.estimators import PredictedClasses
 from truthcal.recalibration.recalibrate import recalibrate
 from truthcal.sklearn.assess_estimator import predict_out_of_fold, splits_of
-from truthcal.sklearn.estimator_rows import refuse_unknown_labels, refuse_without_proba
+from truthcal.sklearn.estimator_rows import refuse_shuffled, refuse_unknown_labels, refuse_without_proba
 
 _Array = NDArray[np.float64]
 
@@ -82,6 +82,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             Itself, fitted.
         """
         check_classification_targets(y)
+        refuse_shuffled(X, y)
         X, labels = indexable(X, column_or_1d(y, warn=True))
         estimator = self._classifier()
         refuse_without_proba(estimator)

@@ -96,6 +96,7 @@ def two_classes(
     found = _from_binary(one, _class_table(rows, alpha, level, groups), rows.labels, "vector", rows)
     return replace(
         found,
+        verdict=f"{found.verdict}{_word_event(rows.labels)}",
         atb=2.0 * one.atb,
         noise_floor=2.0 * one.noise_floor,
         excess=2.0 * one.excess,
@@ -103,6 +104,11 @@ def two_classes(
         confusion=confusion_of(rows, alpha, groups),
         _groups=groups,
     )
+
+
+def _word_event(labels: tuple[Any, ...]) -> str:
+    """Say which of two classes the verdict is about, unless they are 0 and 1."""
+    return "" if labels == (0, 1) else f"\nThe event is {labels[1]!r}, the second of the two classes."
 
 
 def many_labels(rows: MultilabelInput, one: Assessment, alpha: float, level: float) -> MulticlassAssessment:
