@@ -238,6 +238,13 @@ REFUSED = {
     "frame": (Y, pd.DataFrame({"a": P, "b": P, "c": P}), ValueError, r"must be one-dimensional; got shape \(4, 3\)"),
     "number": (Y, 0.5, ValueError, "`y_proba` must be one-dimensional; got float. Pass a list, an array or a column"),
     "generator": (Y, (x for x in P), ValueError, "`y_proba` must be one-dimensional; got generator"),
+    "mapping": (Y, {"a": P}, ValueError, "got a mapping. Pass one column; for several models use compare_models"),
+    "classes": (
+        Y,
+        np.ones((4, 3)),
+        ValueError,
+        r"Pass one column\. For a column per class use assess or multiclass_atb",
+    ),
     "nothing": (None, P, ValueError, "`y_true` must be one-dimensional; got NoneType"),
     "ragged": (
         Y,
@@ -257,6 +264,12 @@ REFUSED = {
     "words": (Y, ["high"] * 4, TypeError, r"\(first value 'high'\)\. Pass numbers\.$"),
     "bytes": (Y, [b"0.1"] * 4, TypeError, r"Numbers written as text\? Convert with \.astype\(float\)\."),
     "object": (Y, [decimal.Decimal("0.1")] * 4, TypeError, r"`y_proba` must contain probabilities; got dtype object"),
+    "one odd value": (
+        np.array([False, "yes", "no", 1], dtype=object),
+        P,
+        TypeError,
+        r"\('yes' at row 1, beside numbers\)\. Pass numbers\.",
+    ),
     "dates": (
         np.array(["2024-01-01"] * 4, "M8[D]"),
         P,

@@ -224,3 +224,44 @@ def test_report_of_a_frame():
     expected = tc.report(COLUMNS["y"], {"old": P, "new": COLUMNS["q"]}, sample_weight=COLUMNS["w"], title=title)
     found = tc.report(FRAME, "y", {"old": "p", "new": "q"}, sample_weight="w", title=title)
     assert len(found.html) == len(expected.html)
+
+
+@pytest.mark.parametrize("lazy", ["polars", "duckdb"])
+def test_lazy_frames_of_models(lazy):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": COLUMNS["p"], "b": COLUMNS["q"]})
+    given = frame.lazy() if lazy == "polars" else pytest.importorskip("duckdb").sql("SELECT * FROM frame")
+    by_name = {"a": COLUMNS["p"], "b": COLUMNS["q"]}
+    assert str(tc.compare_models(COLUMNS["y"], given)) == str(tc.compare_models(COLUMNS["y"], by_name))
+
+
+class Estimator:
+    def predict_proba(self, X):
+        return X
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda y, p: tc.assess(y, p, group=y), r"assess\(\) got an unexpected .* 'group'\. Did you mean 'groups'\?"),
+        (
+            lambda y, p: tc.ece(y, p, bins=3),
+            r"ece\(\) got an unexpected keyword argument 'bins'\. Did you mean 'n_bins'",
+        ),
+        (lambda y, p: tc.assess(y, p, zzz=3), r"unexpected keyword argument 'zzz'\.$"),
+        (
+            lambda y, p: tc.compare(y, p),
+            r"compare\(\) needs a third column, `y_proba_b`\. To compare more than two models",
+        ),
+        (lambda y, p: tc.compare(y, {"a": p, "b": p}), r"compare\(\) needs a third column.*use compare_models"),
+        (lambda y, p: tc.assess(Estimator(), p, y), r"To assess an estimator, use truthcal\.sklearn\.assess_estimator"),
+    ],
+)
+def test_calls_that_do_not_fit(call, match):
+    with pytest.raises(TypeError, match=match):
+        call(COLUMNS["y"], COLUMNS["p"])
+
+
+def test_compare_takes_columns_by_keyword():
+    by_keyword = tc.compare(COLUMNS["y"], COLUMNS["p"], y_proba_b=COLUMNS["q"])
+    assert str(by_keyword) == str(tc.compare(COLUMNS["y"], COLUMNS["p"], COLUMNS["q"]))

@@ -114,7 +114,7 @@ def test_a_plain_number_counts_integers():
     assert (window.kind, window.size, str(window)) == ("steps", 1000, "1,000")
 
 
-ALLOWED = "'day', 'week', 'month', a duration such as '7d' or '12h', or a number of rows such as '1000 rows'"
+ALLOWED = "'day', 'week', 'month', 'quarter', 'year', a duration such as '7d' or '12h', or a number of rows such as '1000 rows'"
 
 
 @pytest.mark.parametrize("text", ["", "d7", "0d", "-1d", "1.5h", "fortnight", "0", "0 rows", "1000 apples", "7 d d"])

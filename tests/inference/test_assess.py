@@ -228,7 +228,10 @@ def test_same_rows_same_verdict():
     assert str(tc.assess(y[order], p[order], n_resamples=199)) == str(first)
     assert str(tc.assess(y.tolist(), p.tolist(), n_resamples=199)) == str(first)
     labels = np.where(y == 1, "yes", "no")
-    assert str(tc.assess(labels, p, pos_label="yes", n_resamples=199)) == str(first)
+    named = tc.assess(labels, p, pos_label="yes", n_resamples=199)
+    event = "  event           yes         the outcome whose probability is predicted\n"
+    assert str(named).replace(event, "") == str(first) != str(named)
+    assert (named.event, first.event) == ("yes", None)
 
 
 def test_data_frames():

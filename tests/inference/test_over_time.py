@@ -184,6 +184,11 @@ def test_errors():
         tc.assess_over_time(y, p, time[1:])
     with pytest.raises(ValueError, match="`window` must be 'day'"):
         tc.assess_over_time(y, p, time, window="fortnight")
+    for adverb, word in {"weekly": "week", "daily": "day", "quarterly": "quarter"}.items():
+        with pytest.raises(ValueError, match=f"'quarter', 'year', .* Did you mean '{word}'"):
+            tc.assess_over_time(y, p, time, window=adverb)
+    with pytest.raises(ValueError, match=r"`window` divides `time`, which is not given; got 'month'\. Pass"):
+        tc.assess(y, p, window="month")
     with pytest.raises(ValueError, match="`window` puts all rows into one window"):
         tc.assess_over_time(y, p, time, window="year")
     with pytest.raises(ValueError, match=r"`y_proba` must lie in \[0, 1\]; found 1.5 at row 1999"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.simulation import REPEATS, assert_covered
 from support.strategies import examples, rows, weighted_rows
 
 import truthcal as tc
@@ -434,6 +435,39 @@ def leaves(curve, band):
             if left <= q <= right and not low - 1e-9 <= mean <= high + 1e-9:
                 return True
     return False
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_curves_of_weighted_rare_events_may_start_at_exactly_0(sketched):
+    """Weighted points without events once had a tiny weight of them, so that the band excluded 0 in most samples."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        p, w = rng.beta(1, 49, 8000), rng.lognormal(0.0, 1.2, 8000)
+        y = (rng.random(8000) < p).astype(int)
+        summary = tc.Sketch().update(y, p, w) if sketched else Sample.of(y, p, w)
+        mirrored = tc.Sketch().update(1 - y, 1.0 - p, w) if sketched else Sample.of(1 - y, 1.0 - p, w)
+        assert reliability_curve_of(summary).mean_true[0] == 0.0 == consistency_band_of(summary, rng=0).low[0]
+        assert consistency_band_of(summary, rng=0, simultaneous=True).low[0] == 0.0
+        assert reliability_curve_of(mirrored).mean_true[-1] == pytest.approx(1.0, rel=0, abs=1e-15)
+        assert consistency_band_of(mirrored, rng=0).high[-1] == 1.0
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", ["rare", "rarer", "uniform"])
+def test_simultaneous_band_holds_whole_curves_of_weighted_rows(kind):
+    """More than 1,000 different predictions, which are merged."""
+    rng, outside = np.random.default_rng(5), 0
+    for seed in range(REPEATS):
+        p = {
+            "rare": lambda: rng.beta(1, 49, 8000),
+            "rarer": lambda: 1 / (1 + np.exp(6 - 1.5 * rng.normal(size=3000))),
+            "uniform": lambda: rng.random(2000),
+        }[kind]()
+        w = rng.lognormal(0.0, 1.2, len(p))
+        curve = reliability_curve(rng.random(len(p)) < p, p, sample_weight=w)
+        band = consistency_band(p, rng=seed, simultaneous=True, sample_weight=w)
+        outside += len(_pools_outside_band(curve, band)[0]) > 0
+    assert_covered(REPEATS - outside, REPEATS, kind)
 
 
 @pytest.mark.simulation

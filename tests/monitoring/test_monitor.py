@@ -462,9 +462,9 @@ def test_dates_need_a_window_and_windows_need_dates():
     with pytest.raises(ValueError, match="`time` is required, because the monitor has windows of a week"):
         tc.Monitor(window="week").update([1], [0.5])
     monitor = tc.Monitor(window="day", start="2026-01-10")
-    with pytest.raises(
-        ValueError, match="`time` is before the first window of the monitor, 2026-01-10; found 2026-01-09"
-    ):
+    cure = "To include it, build the monitor with start='2026-01-09'"
+    problem = "`time` is before the first window of the monitor, 2026-01-10; found 2026-01-09"
+    with pytest.raises(ValueError, match=rf"{problem}\. {cure}"):
         monitor.update([1], [0.5], time="2026-01-09")
 
 
@@ -631,3 +631,16 @@ def test_outcomes_of_1_that_arrive_early_raise_no_false_alarm():
                 monitor.resolve(here, [waiting.pop(name)[1] for name in here], time=week)
         alarms += monitor.status().alarm
     assert alarms <= n * 0.05 + 3 * math.sqrt(n * 0.05)
+
+
+def test_update_takes_a_frame():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(2)
+    p = rng.random(300)
+    days = pandas.date_range("2026-01-05", periods=300, freq="6h")
+    frame = pandas.DataFrame({"y": (rng.random(300) < p).astype(int), "p": p, "day": days, "user": np.arange(300) // 3})
+    of_frame = tc.Monitor(window="week").update(frame, "y", "p", time="day", groups="user")
+    of_columns = tc.Monitor(window="week").update(frame["y"], frame["p"], time=days, groups=frame["user"])
+    assert of_frame.status().to_dict() == of_columns.status().to_dict()
+    with pytest.raises(ValueError, match=r"the frame has no column .date. \(named by `time`\)"):
+        tc.Monitor(window="week").update(frame, "y", "p", time="date")

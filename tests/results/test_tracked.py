@@ -51,6 +51,16 @@ def test_metrics_of_an_assessment():
     assert metrics["n"] == 1500.0
 
 
+def test_metrics_of_segments_and_windows():
+    day = np.arange(len(Y)) // 100
+    found = tc.assess(Y, P, by=P > 0.5, time=day, window=1)
+    metrics = found.metrics()
+    assert metrics["segments_tested"] == len(found.segments.tested) == 2.0
+    assert metrics["segments_miscalibrated"] == len(found.segments.miscalibrated)
+    assert metrics["pvalue_change"] == found.over_time.change.pvalue
+    assert not {"segments_tested", "pvalue_change"} & set(tc.assess(Y, P).metrics())
+
+
 def test_metrics_of_others():
     classes, compared = tc.assess(CLASS, CLASSES), tc.compare(Y, P, P**2)
     assert classes.metrics()["slope_high"] == classes.slope.high

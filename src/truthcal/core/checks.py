@@ -9,8 +9,9 @@ cannot be changed. Numpy arrays of a suitable type are never copied.
 
 import itertools
 import math
+import numbers
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -159,6 +160,8 @@ def _column_from_arrow(values: object, name: str) -> object:
 
 
 def _describe_shape(values: object, array: NDArray[Any], name: str) -> str:
+    if isinstance(values, Mapping):
+        return "a mapping. Pass one column; for several models use compare_models or report, for classes an array."
     if array.ndim == 0:
         return f"{type(values).__name__}. Pass a list, an array or a column of a data frame."
     if name == "y_proba" and array.ndim == 2 and array.shape[1] == 2:
@@ -169,7 +172,8 @@ def _describe_shape(values: object, array: NDArray[Any], name: str) -> str:
         return (
             f"shape {array.shape}. Pass one column; if these are predictions, the arguments are swapped: y_true first."
         )
-    return f"shape {array.shape}. Pass one column."
+    several = " For a column per class use assess or multiclass_atb." if name == "y_proba" and array.ndim == 2 else ""
+    return f"shape {array.shape}. Pass one column.{several}"
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -266,11 +270,14 @@ def _refuse_other_kind(raw: NDArray[Any], name: str, wanted: str) -> None:
         return
     if raw.dtype.kind == "O":
         refuse_missing_values(is_missing_object(raw), name, "None or NA")
-    cure = "Convert with .astype(float)." if raw.dtype.kind == "O" else _PASS_NUMBERS
+    cure, example = _PASS_NUMBERS, f"first value {_python_value(raw[0])!r}"
     if _is_text_column(raw):
         cure = _cure_text(_as_text(raw[0]))
-    found = f"got dtype {raw.dtype} (first value {_python_value(raw[0])!r})"
-    raise invalid(name, f"must contain {wanted}; {found}. {cure}", TypeError)
+    elif raw.dtype.kind == "O":
+        odd = next((row for row, value in enumerate(raw) if not isinstance(value, numbers.Number | np.generic)), None)
+        cure = "Convert with .astype(float)." if odd is None else cure
+        example = f"{raw[odd]!r} at row {odd}, beside numbers" if odd else example
+    raise invalid(name, f"must contain {wanted}; got dtype {raw.dtype} ({example}). {cure}", TypeError)
 
 
 def _cure_text(first: str) -> str:

@@ -7,7 +7,7 @@ frames is imported here.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from inspect import unwrap
+from inspect import CO_VARKEYWORDS, unwrap
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -23,6 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Parameters that hold a column: with a frame, its name. Some may hold several.
 _ONE = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "sample_weight", "groups", "time")
 _SEVERAL = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "by")
+_SEVERAL_MODELS = " To compare more than two models, use compare_models(y_true, {'name': y_proba, ...})."
 # Libraries whose frames have their rows elsewhere: a query for each column might return the rows in another order.
 _ELSEWHERE = ("pyspark", "dask", "ibis", "sqlframe", "snowflake")
 
@@ -44,7 +45,7 @@ def named_columns(function: Callable[P, R_co]) -> TakesFrame[P, R_co]:
 
 
 def named_columns_of_method(method: F) -> F:
-    """Do the same for a method, or for a class method under its decorator."""
+    """Let a method, or a class method under its decorator, take a data frame as functions with `named_columns` do."""
     return cast(F, _with_frame(method, 1))
 
 
@@ -58,7 +59,7 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
     def wrapper(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # in pytest
         if len(args) > first and _is_frame(args[first]):
-            own, (frame, *columns) = args[:first], args[first:]
+            owner, (frame, *columns) = args[:first], args[first:]
             if _names_columns(names, columns, options):
                 options = _with_model_names(dict(zip(names, columns, strict=False)), options, keywords)
                 _refuse_extra(function, names, columns, keywords)
@@ -66,9 +67,11 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
                 values = _resolve(frame, given)
                 # By position: an argument that is given twice is an error of the function itself.
                 by_position = [values[name] for name in names[: len(columns)]]
-                return function(*own, *by_position, **{name: values[name] for name in options})
+                return function(*owner, *by_position, **{name: values[name] for name in options})
             _refuse_frame_alone(frame, names, columns, options)
         _refuse_extra(function, names, args[first:], keywords)
+        _refuse_one_model(function, len(args) + len(options.keys() & names))
+        _refuse_unknown(function, (*names, *keywords), options)
         return function(*args, **options)
 
     return wrapper
@@ -80,9 +83,28 @@ def _refuse_extra(function: Any, names: Sequence[str], given: Sequence[Any], key
         return
     hint = f" Pass the others by name, such as {keywords[0]}=..." if keywords else ""
     if function.__name__ == "compare":
-        hint = " To compare more than two models, use compare_models(y_true, {'name': y_proba, ...})."
+        hint = _SEVERAL_MODELS
+    if hasattr(given[0], "predict_proba"):
+        hint = " To assess an estimator, use truthcal.sklearn.assess_estimator(estimator, X, y)."
     taken = f"takes at most {len(names)} positional arguments ({', '.join(names)}), but {len(given)} were given."
     raise TypeError(f"{function.__name__}() {taken}{hint}")
+
+
+def _refuse_one_model(function: Any, columns: int) -> None:
+    """Reject a comparison of one column of predictions, or of several models at once."""
+    if function.__name__ == "compare" and columns == 2:
+        raise TypeError(f"compare() needs a third column, `y_proba_b`.{_SEVERAL_MODELS}")
+
+
+def _refuse_unknown(function: Any, known: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Reject an unknown option and suggest the most similar one, unless the function takes any option."""
+    if unwrap(function).__code__.co_flags & CO_VARKEYWORDS:
+        return
+    for name in options:
+        if name not in known:
+            close = closest_name(name, known)
+            suggestion = f" Did you mean {close!r}?" if close else ""
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}.{suggestion}")
 
 
 def _with_model_names(columns: Mapping[str, Any], options: dict[str, Any], keywords: Sequence[str]) -> dict[str, Any]:
@@ -190,7 +212,7 @@ def columns_by_name(frame: Any, name: str) -> dict[str, Any] | None:
         names, columns = frame.columns, list(np.asarray(frame).T)
     elif _is_frame(frame):
         names = _column_names(frame)
-        columns = [frame[column] for column in dict.fromkeys(names)]
+        columns = list(_read_columns(frame, names, {}).values())
     else:
         return None
     repeated = [column for column, times in Counter(map(str, names)).items() if times > 1]

@@ -207,15 +207,19 @@ class Points:
         squares = {name: getattr(self, name) / unit**2 for name in _SQUARES}
         return replace(self, www=self.www / unit**3, **linear, **squares)
 
-    def redraw_positives(self, count: int, rng: np.random.Generator) -> _Array:
+    def redraw_positives(self, count: int, rng: np.random.Generator, *, of_curve: bool = False) -> _Array:
         """Draw the weight of the positives at each point `count` times, under calibration.
 
         If all rows of a point have the same weight, its frequency is that of a binomial whose number of trials gives
         its variance. If this number is not whole, one of its two neighbours is drawn, with probabilities that preserve
         the mean of 1 / trials. Otherwise, its `weight_classes` are drawn.
+
+        Weighted errors are drawn around 0, so that a point without any drawn event may have a small weight of
+        positives. `of_curve`: it is exactly 0 then, as in the rows, and the whole weight if only events are drawn. Such
+        weights have a slightly smaller mean, which a curve that starts at 0 needs, and a test must not have.
         """
         if not self.equal_weights:
-            return self._redraw_classes(count, rng)
+            return self._redraw_classes(count, rng, of_curve)
         p, variance = self.p, self.wwv / self.weight**2
         with np.errstate(divide="ignore", invalid="ignore"):
             trials = np.where(variance > 0.0, p * (1.0 - p) / variance, _MOST_TRIALS).clip(1.0, _MOST_TRIALS)
@@ -225,7 +229,7 @@ class Points:
         successes, drawn = _draw_binomials(whole, 1.0 - fewer, p, count, rng)
         return np.asarray(self.weight * (successes / drawn))
 
-    def _redraw_classes(self, count: int, rng: np.random.Generator) -> _Array:
+    def _redraw_classes(self, count: int, rng: np.random.Generator, of_curve: bool) -> _Array:
         """Draw the weight of the positives at each point from binomials, one for each weight class.
 
         The number of rows in a class is rounded up or down at random. Errors are drawn around 0, so this preserves
@@ -235,10 +239,16 @@ class Points:
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.where(self.ww * v > 0.0, self.wwv / (self.ww * v), 0.0)  # predictions of a point may differ
         positive = np.repeat(self.weight[None] * p, count, axis=0)
+        events, others = np.zeros_like(positive), np.zeros_like(positive)
         for weight, size in zip(*self.weight_classes(), strict=True):
             rows = np.minimum(size * spread, _MOST_TRIALS)
             successes, drawn = _draw_binomials(np.floor(rows), rows % 1.0, p, count, rng)
             positive += weight * (successes - drawn * p)
+            events += successes
+            others += drawn - successes
+        if of_curve:
+            positive[(events == 0.0) & (others > 0.0)] = 0.0
+            positive = np.where((others == 0.0) & (events > 0.0), self.weight, positive)
         return positive
 
     def weight_classes(self) -> tuple[_Array, _Array]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import invalid
-from truthcal.core.params import shown
+from truthcal.core.params import closest_name, shown
 from truthcal.core.times import Times
 
 _Ints = NDArray[np.int64]
@@ -36,7 +36,11 @@ _FIRST_MONDAY = 4 * _DAY  # 1970-01-05
 # Longer windows than these, a thousand years, are typing errors, and sums of times could overflow.
 _LONGEST, _MOST_MONTHS, _MOST_STEPS = 365_250 * _DAY, 12_000, 10**15
 _SPECIFICATION = re.compile(r"\s*(\d{0,18})\s*([a-z]*)\s*", re.IGNORECASE)
-_ALLOWED = "'day', 'week', 'month', a duration such as '7d' or '12h', or a number of rows such as '1000 rows'"
+_ALLOWED = (
+    "'day', 'week', 'month', 'quarter', 'year', a duration such as '7d' or '12h', or a number of rows such as "
+    "'1000 rows'"
+)
+_NAMED = ("day", "week", "month", "quarter", "year")
 
 # The windows from which `choose_window` chooses.
 _SHORT_CHOICES = ("1s", "10s", "1min", "5min", "15min", "1h", "6h", "1d")
@@ -164,7 +168,9 @@ def parse_window(window: object, *, counter: bool = False, name: str = "window")
     size = int(number or bool(unit))
     parsed = _window_of(size, unit, counter) if size > 0 else None
     if parsed is None:
+        close = closest_name("day" if unit == "daily" else unit.removesuffix("ly"), _NAMED) if len(unit) > 1 else ""
         hint = " For minutes write '5min', for months '5 months'." if unit == "m" else ""
+        hint = f" Did you mean {close!r}?" if close else hint
         raise invalid(name, f"must be {_ALLOWED}; got {shown(window)}.{hint}")
     largest = {"duration": _LONGEST, "months": _MOST_MONTHS}.get(parsed.kind, _MOST_STEPS)
     if parsed.size > largest:

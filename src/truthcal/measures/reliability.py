@@ -383,7 +383,7 @@ def consistency_band_of(
     for first in range(0, n_resamples, AT_A_TIME):
         batch = fits[first : first + AT_A_TIME]
         if sums is None:
-            drawn = points.redraw_positives(len(batch), generator)
+            drawn = points.redraw_positives(len(batch), generator, of_curve=True)
         else:
             drawn = redraw_groups(sums, len(batch), generator)
         drawn = np.ascontiguousarray(np.clip(drawn, 0.0, points.weight))

@@ -71,7 +71,9 @@ class Clock:
         distinct, place = np.unique(starts, return_inverse=True)
         if distinct[0] < self.origin:
             first, given = self.window.label(self.origin), self.window.label(int(distinct[0]))
-            raise invalid(name, f"is before the first window of the monitor, {first}; found {given}.", fix=("start",))
+            cure = "To include it, build the monitor with"
+            problem = f"is before the first window of the monitor, {first}; found {given}. {cure}"
+            raise invalid(name, problem, fix=("start", given))
         numbers = np.array([self.index_of(int(s)) for s in distinct])
         return self._checked(numbers, name)[place]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import as_vector, check_proba, check_rows, invalid, refuse_fractional
 from truthcal.core.file_format import BinaryFile
+from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_level
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -84,6 +85,7 @@ class Monitor(BinaryFile):
 
     # --- filling ---------------------------------------------------------------------------------------------------
 
+    @named_columns_of_method
     def update(
         self,
         y_true: object,
@@ -95,13 +97,14 @@ class Monitor(BinaryFile):
     ) -> Self:
         """Add rows with known outcomes, or a sketch of them. Returns the monitor itself.
 
-        If a row is invalid, the monitor is unchanged.
+        If a row is invalid, the monitor is unchanged. The same rows added twice count twice.
 
         Parameters
         ----------
         y_true : array-like, Sketch or SketchTable
             Outcomes, 0 or 1; or a sketch of rows without weights (then omit `y_proba`); or a table of sketches by one
-            column of times, such as days (then omit `time`, too).
+            column of times, such as days (then omit `time`, too). With a data frame as first argument, names of its
+            columns follow: ``update(frame, "y", "p", time="date")``.
         y_proba : array-like
             Predicted probabilities.
         time : int, date, datetime, str or array-like, optional

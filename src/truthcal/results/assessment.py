@@ -141,6 +141,16 @@ class Assessment(Plotted, Tracked, PageResult):
         """The smallest error that this should exclude: 0.1, or half of the rarer outcome's mean probability."""
         return min(LARGE_ERROR, self.mean_proba / 2.0, (1.0 - self.mean_proba) / 2.0)
 
+    def metrics(self, prefix: str = "") -> dict[str, float]:
+        """Return the main numbers by name, with those of segments and of windows of time if there are any."""
+        numbers = Tracked.metrics(self, prefix)
+        if self.segments is not None:
+            numbers[f"{prefix}segments_tested"] = float(len(self.segments.tested))
+            numbers[f"{prefix}segments_miscalibrated"] = float(len(self.segments.miscalibrated))
+        if self.over_time is not None:
+            numbers[f"{prefix}pvalue_change"] = self.over_time.change.pvalue
+        return numbers
+
     def _error_evidence(self, digits: int) -> Evidence:
         """Format the size of the error and its explanation. An error that may be 0 has an upper limit only."""
         error, unit = self.error, self.unit

@@ -157,7 +157,7 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
         name = "vector ATB" if self.definition == "vector" else "ATB"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
         noun = "classes" if self.definition == "vector" else "columns"
-        by_test = f"all together {test.format_p(test.greater)} ({test.method}){self._word_smallest()}"
+        by_test = f"{self._word_smallest()}all classes together {test.format_p(test.greater)} ({test.method})"
         rows = effective_rows(self.n, self.n_effective)
         lines = [
             self._error_evidence(digits),
@@ -217,11 +217,11 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
         return p_value(self.pvalue).replace("p = ", "p <= " if limit else "p = ")
 
     def _word_smallest(self) -> str:
-        """Word the smallest p-value of a class, if the p-value of the verdict uses it."""
+        """Word the smallest p-value of a class, if the p-value of the verdict is twice the smaller of two."""
         smallest = min((segment.adjusted for segment in self.classes.tested), default=math.nan)
         if math.isnan(smallest) or self.pvalue == self.test.greater:
             return ""
-        return f", worst {self.classes.noun} {p_value(smallest)} (Holm)"
+        return f"twice the smaller of: worst {self.classes.noun} {p_value(smallest)} (Holm), "
 
     def _word_brier(self) -> str:
         return "half of |p - y|^2, averaged over rows" if self.definition == "vector" else "(p - y)^2, averaged"
