@@ -96,3 +96,18 @@ def test_windows_with_few_rows_do_not_set_the_scale(ax):
     p = rng.random(len(t))
     plots.OverTimeDisplay(tc.assess_over_time(rng.random(len(t)) < p, p, t, window="1")).plot(ax)
     assert ax.get_ylim()[1] < 0.4
+
+
+def test_missing_windows_and_few_rows():
+    """No line joins windows beside a gap, an error of three rows does not set the axis, and no entry lacks a marker."""
+    rng = np.random.default_rng(4)
+    day = np.concatenate([np.repeat(np.arange(10), 400), np.repeat(np.arange(30, 40), 400), np.full(3, 40)])
+    p = np.append(rng.uniform(0.3, 0.7, 8000), np.full(3, 0.6))
+    y = np.append(rng.random(8000) < p[:8000], np.zeros(3, bool)).astype(int)
+    display = tc.assess_over_time(y, p, day, window=1).plot()
+    (curve,) = (line for line in display.ax_.lines if line.get_label() == "_curve")
+    x, errors = curve.get_data()
+    assert np.isnan(x).sum() == 1
+    assert np.nanmax(x[:11]) < 11 < 30 <= np.nanmin(x[11:])
+    assert np.nanmax(errors) > 0.5 > display.ax_.get_ylim()[1]
+    assert not any("filled" in text.get_text() for text in display.ax_.get_legend().get_texts())

@@ -481,3 +481,13 @@ def test_stable_models_have_no_chip_and_many_windows_are_cut():
     labels = [window.label for window in result.windows]
     assert labels[9] not in page.text("th")
     assert labels[10] in page.text("th")
+
+
+def test_columns_of_a_frame_are_named_at_the_end():
+    pandas, rng = pytest.importorskip("pandas"), np.random.default_rng(3)
+    frame = pandas.DataFrame({"clicked <b>": rng.integers(0, 2, 200), "score": rng.random(200)})
+    page = tc.report(frame, "clicked <b>", "score", provenance={"Predictions": "of mine"}).html
+    outcomes, predictions = page[page.index("How to reproduce") :].split("Predictions")
+    assert "clicked &lt;b&gt;" in outcomes.split("Outcomes")[1]
+    assert "of mine" in predictions
+    assert "score" not in predictions[:60]

@@ -24,6 +24,8 @@ _SIZE = (7.2, 4.0)  # inches of a new figure
 _ROWS, _LONGEST = 0.2, 0.13
 # Errors are shown up to this many medians of the upper limits, if the estimates allow: few rows prove little.
 _MOST_MEDIANS = 3.0
+# Windows with fewer rows than this share of the median may have errors beyond the axis, unless they are significant.
+_FEW_ROWS = 0.1
 # More windows than this have small markers; most labels of windows that are no times.
 _MANY, _MOST_LABELS = 40, 8
 
@@ -121,8 +123,10 @@ class OverTimeDisplay(Display):
             bars = ax.vlines(middle[part], low, high, color=style.color, alpha=0.9 if thick else 0.55, zorder=3)
             bars.set_linewidth((2.2 if thick else 1.0) * (0.6 if many else 1.0))
             draw.tag(bars, _KIND, int(thick), "intervals")
-        estimates = [error.estimate for error in errors]
-        (line,) = ax.plot(middle, estimates, color=style.color, linewidth=0.8, alpha=0.5, zorder=2, label="_curve")
+        estimates = np.array([error.estimate for error in errors])
+        (line,) = ax.plot(
+            *_broken_at_gaps(middle, estimates), color=style.color, linewidth=0.8, alpha=0.5, zorder=2, label="_curve"
+        )
         draw.tag(line, _KIND, 0, "curve")
         markers = draw.draw_markers(ax, middle, estimates, certain, style, area=10 if many else 30)
         draw.tag(markers, _KIND, 0, "points")
@@ -155,8 +159,7 @@ class OverTimeDisplay(Display):
 
         errors = [window.error for window in self.result.windows]
         highs = [error.high for error in errors if not math.isnan(error.high)] or [1.0]
-        estimates = [error.estimate for error in errors if not math.isnan(error.estimate)]
-        most = max(1.15 * max(estimates, default=0.0), _MOST_MEDIANS * float(np.median(highs)))
+        most = max(1.15 * self._largest_shown(), _MOST_MEDIANS * float(np.median(highs)))
         top = min(1.05 * max(highs), most) or 1.0
         ax.set_ylim(-top * _ROWS / (1.0 - _ROWS), top)
         unit = self.result.unit
@@ -169,15 +172,24 @@ class OverTimeDisplay(Display):
         ax.set_xlabel(draw.literal(f"window ({self.result.window})"))
         draw.hide_frame(ax)
 
+    def _largest_shown(self) -> float:
+        """Return the largest error that has to be visible: that of a few rows says nothing unless it is significant."""
+        windows = self.result.windows
+        few = _FEW_ROWS * float(np.median([window.n for window in windows]))
+        shown = [window.error.estimate for window in windows if window.n >= few or window.error.low > 0.0]
+        return max((estimate for estimate in shown if not math.isnan(estimate)), default=0.0)
+
     def _notes(self, name: str | None) -> draw.Entries:
         style, level = draw.model_style(0), percent(self.result.confidence_level)
         rows = max(window.n for window in self.result.windows)
         patch = draw.matplotlib_module("matplotlib.patches").Patch(color=draw.ink(), alpha=0.3, linewidth=0)
         subject = "error" if name is None else f"{draw.literal(name)}: error"
         marker = draw.filled_marker(style.color, markerfacecolor="none")
+        filled = draw.filled_marker(style.color), "filled: the interval is above 0"
+        certain = [filled] if any(window.error.low > 0.0 for window in self.result.windows) else []
         notes = [
             (marker, f"{subject} and {level} interval, for all windows at once"),
-            (draw.filled_marker(style.color), "filled: the interval is above 0"),
+            *certain,
             (patch, f"rows, at most {rows:,} per window"),
         ]
         if self.result.kind == "changed":
@@ -199,6 +211,15 @@ def _places(result: TimeAssessment) -> tuple[NDArray[np.float64], NDArray[np.flo
     gaps = np.diff(starts)
     usual = float(np.median(gaps)) or 1.0
     return starts, np.append(np.minimum(gaps, 1.5 * usual), usual)
+
+
+def _broken_at_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Insert nan where windows are missing, so that no line joins the errors on both sides."""
+    gaps = np.diff(x)
+    if not len(gaps):
+        return x, y
+    missing = np.flatnonzero(gaps > 1.5 * np.median(gaps)) + 1
+    return np.insert(x, missing, np.nan), np.insert(y, missing, np.nan)
 
 
 def _ticks_from_zero(top: float) -> Any:

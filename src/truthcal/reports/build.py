@@ -174,7 +174,8 @@ def report(
     group_name : str, optional
         What the groups of rows are, such as "patient"; by default the name of `groups` if it has one, as a Series has.
     provenance : mapping of str to str, optional
-        How to reproduce it: file, command, checksum of the data. Versions and the date are added.
+        How to reproduce it: file, command, checksum of the data. Versions and the date are added, and the names of
+        the columns of outcomes and predictions if they have names.
     notes : sequence of str, optional
         Assumptions, for example which columns were guessed.
     exact_distcal : bool, default False
@@ -207,6 +208,7 @@ def report(
     template = {name: page_template(f"{name}.html") for name in ("report", "classes")}
     options = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups, "labels": labels}
     options |= {"hard": hard, "multilabel": multilabel, "by": by, "time": time, "window": window}
+    provenance = {**_column_names(Outcomes=y_true, Predictions=y_proba), **(provenance or {})}
     fix = y_true if isinstance(y_true, Recalibration) else None
     if fix is not None:
         y_true, comparisons = models_of(fix)
@@ -246,10 +248,16 @@ def _same_rows(assessments: Sequence[Any]) -> int:
     return int(numbers.pop()) if len(numbers) == 1 else 0
 
 
-def _name_of(groups: object) -> str | None:
-    """Return the name of the groups in a report: that of a Series, if it has one."""
-    name = getattr(groups, "name", None)
+def _name_of(column: object) -> str | None:
+    """Return the name of a column: that of a Series, if it has one."""
+    name = getattr(column, "name", None)
     return name if isinstance(name, str) else None
+
+
+def _column_names(**columns: object) -> dict[str, str]:
+    """Return the names of columns that have one, as those of a data frame do, by their role."""
+    names = {role: _name_of(column) for role, column in columns.items()}
+    return {role: name for role, name in names.items() if name is not None}
 
 
 def _relabel(pairs: ComparisonTable | None, sections: Sequence[Any]) -> ComparisonTable | None:
