@@ -27,7 +27,9 @@ def test_rows_in_one_call_are_assessed():
     options = {"sample_weight": weight, "groups": np.arange(300) // 3}
     assert same(tc.report(y, proba["honest"], **options), tc.report(tc.assess(y, proba["honest"], **options)))
     words = np.where(y, "yes", "no")
-    assert same(tc.report(words, proba["honest"], pos_label="yes"), tc.report(tc.assess(y, proba["honest"])))
+    named = tc.report(words, proba["honest"], pos_label="yes")
+    assert same(named, tc.report(tc.assess(words, proba["honest"], pos_label="yes")))
+    assert "event yes the outcome whose probability is predicted" in text_of(named)
     labels = np.round(proba["honest"])
     with pytest.raises(ValueError, match="hard=True"):
         tc.report(y, labels)
@@ -176,7 +178,8 @@ def test_columns_of_a_frame_are_models_of_one_event(kind):
     frame = pandas.DataFrame({"y": truth, **proba, "region": np.arange(300) % 2})
     options = {"pos_label": "yes"} if kind == "words" else {}
     models = ["honest", "gamed"]
-    expected = tc.report(truth, {name: proba[name] for name in models}, by=frame[["region"]], **options)
+    by_name, columns = {name: proba[name] for name in models}, {"Outcomes": "y"}
+    expected = tc.report(truth, by_name, by=frame[["region"]], provenance=columns, **options)
     assert same(tc.report(frame, "y", models, by="region", **options), expected)
     assert same(tc.report(frame["y"], frame[models], by=frame[["region"]], **options), expected)
 
@@ -186,7 +189,8 @@ def test_columns_of_a_frame_are_classes_if_their_names_or_their_sums_say_so():
     y, proba = forecasts(300)
     p = proba["honest"]
     frame = pandas.DataFrame({"y": y.astype(int), "word": np.where(y, "b", "a"), "p_0": 1.0 - p, "p_1": p})
-    assert same(tc.report(frame, "y", ["p_0", "p_1"]), tc.report(tc.assess(frame, "y", ["p_0", "p_1"])))
+    expected = tc.report(tc.assess(frame, "y", ["p_0", "p_1"]), provenance={"Outcomes": "y"})
+    assert same(tc.report(frame, "y", ["p_0", "p_1"]), expected)
     with pytest.raises(ValueError, match="`y_proba` must add up to 1"):
         tc.report(frame.assign(p_0=0.4), "y", ["p_0", "p_1"])
     other = frame.rename(columns={"p_0": "no", "p_1": "yes"})

@@ -99,7 +99,7 @@ def test_figures_and_tables_say_what_they_are(made):
 def test_every_number_of_the_assessment_is_shown_and_explained(models, single):
     text = text_of(single)
     evidence = models["overconfident"].evidence(digits=3)
-    assert {row.name for row in evidence} == set(MEANING) - {"groups"}  # rows without groups
+    assert {row.name for row in evidence} == set(MEANING) - {"groups", "event"}  # rows without groups, outcomes 0 and 1
     for row in evidence:
         assert row.name in text
         assert plain(row.text) in text
