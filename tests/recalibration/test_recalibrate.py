@@ -436,7 +436,7 @@ def test_words():
     best = tc.recalibrate(rng.random(2000) < truth, special.expit(2 * special.logit(truth)))
     assert best.reason == f"It has the best log loss {end}"
     row, error = fix.comparison.log_loss, tc.assess(y, p).error
-    assert before == f"Before, the error of all 2,000 rows is about {error.estimate:.3g} (95%: {error.ends()})."
+    assert before == f"Before: the error of all 2,000 rows is about {error.estimate:.3g} (95%: {error.ends()})."
     assert effect.startswith(
         f"The log loss changes from {row.a:.4g} to {row.b:.4g}; it falls by {row.difference:.2g} (95%: "
     )
@@ -453,7 +453,7 @@ def test_words():
 def test_error_of_all_rows_that_may_be_zero_is_an_upper_limit():
     y, p = rows(300, 1.0)
     fix = tc.recalibrate(y, p, method="platt")
-    limit = f"Before, the error of all 300 rows is at most {fix.assessment.error.high:.3g} (95% confidence)."
+    limit = f"Before: the error of all 300 rows is at most {fix.assessment.error.high:.3g} (95% confidence)."
     assert fix.assessment.error.low == 0.0
     assert re.sub(r"\d\.\d+", "0", fix.verdict.splitlines()[2]) == re.sub(r"\d\.\d+", "0", limit)
     assert "Before" not in tc.Recalibration.from_json(fix.to_json()).verdict  # assessments are not stored

@@ -102,8 +102,8 @@ class Recalibration(PageResult):
         error, rows = self.assessment.error, f"all {self.assessment.n:,} rows"
         level = percent(error.confidence_level)
         if error.low == 0.0:
-            return [f"Before, the error of {rows} is at most {upper_limit(error.high)} ({level} confidence)."]
-        return [f"Before, the error of {rows} is about {number(error.estimate, 3)} ({level}: {error.ends()})."]
+            return [f"Before: the error of {rows} is at most {upper_limit(error.high)} ({level} confidence)."]
+        return [f"Before: the error of {rows} is about {number(error.estimate, 3)} ({level}: {error.ends()})."]
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Plot the map, with matplotlib: `RecalibrationDisplay.plot` with these arguments. Returns the Display."""
