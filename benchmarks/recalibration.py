@@ -24,8 +24,8 @@ Drawn = tuple[Array, Array, dict[str, Array]]
 INTRODUCTION = """# Recalibration
 
 Written by `benchmarks/recalibration.py`; do not edit. {repeats} simulations per line of `recalibrate` with its default
-settings; the standard error of a share of 0.95 is {error:.2f}. That JSON and SQL give the predictions of Python up to
-1e-12 is tested, not simulated (tests/recalibration).
+settings; the standard error of a share of 0.95 is {error:.2f}. That JSON and SQL give the predictions of Python is
+tested, not simulated (tests/recalibration).
 
 - common: probabilities from Beta(0.8, 1.6)
 - rare: normally distributed log-odds, mean probability {rare:.3f}

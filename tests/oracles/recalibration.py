@@ -48,8 +48,12 @@ def log_loss(y, p):
 
 
 def simplest_within_one_standard_error(losses, groups=None):
-    """The first method whose mean loss exceeds the best by at most one standard error of the paired difference."""
-    best = min(losses, key=lambda name: losses[name].mean())
+    """The first method whose mean loss exceeds the best by at most one standard error of the paired difference.
+
+    The best one is the first whose mean loss is the smallest, up to one part in a billion.
+    """
+    smallest = min(loss.mean() for loss in losses.values())
+    best = next(name for name, loss in losses.items() if loss.mean() <= smallest * (1 + 1e-9))
     for name, loss in losses.items():
         d = loss - losses[best]
         if groups is None:

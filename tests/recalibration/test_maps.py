@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.servers import database
 
 from truthcal.io.sql_dialects import DIALECTS
-from truthcal.recalibration.maps import LEAST, METHODS, IdentityMap, InterpolatedMap, LogisticMap
+from truthcal.recalibration.maps import EQUAL, LEAST, IdentityMap, InterpolatedMap, LogisticMap, read_map
 from truthcal.recalibration.sql import map_sql
 
 EDGES = [0.0, 5e-324, 1e-300, LEAST, 1e-5, 0.1, 0.25, 0.5, 0.75, 0.9, 1 - LEAST, math.nextafter(1, 0), 1.0]
@@ -28,6 +28,15 @@ MAPS = {
     "isotonic": InterpolatedMap((0.1, 0.25, 0.5, 0.75), (0.01, 0.01, 0.3, 0.999)),
     "one point": InterpolatedMap((0.4,), (0.2,)),
 }
+# Maps that were fitted to separated rows, whose slopes grow with the inverse of the gap.
+STEEPEST = {
+    "steep beta": LogisticMap(5e5, 22604.0, 335381.0),
+    "no a": LogisticMap(0.0, 298287.625708, -31427.9421075),
+    "low": LogisticMap(298.3, 298.3, 4121.0),
+    "high": LogisticMap(1000.0, 1000.0, -9210.57004776),
+    "steepest": LogisticMap(2.98e7, 2.98e7, -0.19),
+    "steepest beta": LogisticMap(227440783.818, 7869892.66977, 5842180.52992),
+}
 
 NAME = 'a "p"'  # of a column
 slopes = st.floats(0, 60)
@@ -37,7 +46,9 @@ logistic_maps = st.builds(LogisticMap, slopes, slopes, st.floats(-60, 60))
 @st.composite
 def interpolated_maps(draw):
     n = draw(st.integers(1, 30))
-    x = sorted(draw(st.lists(st.floats(0, 1, allow_subnormal=False), min_size=n, max_size=n, unique=True)))
+    x = np.unique(draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
+    x = x[np.diff(x, prepend=-1.0) > EQUAL].tolist()
+    n = len(x)
     y = sorted(draw(st.lists(st.floats(1e-6, 1 - 1e-6), min_size=n, max_size=n)))
     return InterpolatedMap(tuple(x), tuple(y))
 
@@ -78,6 +89,22 @@ def test_sql_equals_python(name, dialect):
     assert len(rows) == len(p)
     expected = found(np.array([row["p"] for row in rows]))
     np.testing.assert_allclose([row["q"] for row in rows], expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres", "spark"])
+@pytest.mark.parametrize("name", STEEPEST)
+def test_sql_of_steep_maps_differs_by_rounding_errors_times_the_largest_coefficient(name, dialect):
+    steep, server = STEEPEST[name], database(dialect)
+    largest = max(steep.a, steep.b, abs(steep.c))
+    p = np.linspace(0, 1, 20_001)
+    middle = p[np.argmin(np.abs(steep(p) - 0.5))]
+    rise = [np.geomspace(1e-3, 1e-12, 100) * sign + middle for sign in (-1, 1)]
+    p = np.concatenate([p[::20], *rise, np.geomspace(1e-9, 1e-3, 100), 1 - np.geomspace(1e-9, 1e-3, 100)])
+    p = np.unique(p.clip(0, 1))
+    server.load("steep", {"p": "double"}, [(float(x),) for x in p])
+    rows = server.run(f"SELECT p, {map_sql(steep, dialect, 'p')} AS q FROM steep")
+    expected = steep(np.array([row["p"] for row in rows]))
+    np.testing.assert_allclose([row["q"] for row in rows], expected, rtol=1e-15 * max(largest, 1000), atol=0)
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres", "spark"])
@@ -155,6 +182,24 @@ BROKEN = {
     ),
     "lengths": ("isotonic", {"x": [0.2], "y": [0.1, 0.2]}, r"`map` must have as many `y` as `x`"),
     "empty": ("isotonic", {"x": [], "y": []}, r"`map` must have as many `y` as `x`, .* and at least one\."),
+    "too close": (
+        "isotonic",
+        {"x": [0.0, 1e-320], "y": [0.1, 0.9]},
+        r"`map` must have `x` that differ by more than 1e-15: merge those that are closer\.",
+    ),
+    "null": ("beta", {"a": None, "b": 1.0, "c": 0.0}, r"`map: a` must be a number; got None\."),
+    "no map": ("beta", None, r"`map` lacks 'a'; got None\."),
+    "temperature with two slopes": (
+        "temperature",
+        {"a": 1.0, "b": 2.0, "c": 0.0},
+        r"`map` must have a = b and c = 0 for the method 'temperature'; got \{'a': 1\.0, 'b': 2\.0, 'c': 0\.0\}\.",
+    ),
+    "temperature with an intercept": (
+        "temperature",
+        {"a": 1.0, "b": 1.0, "c": 0.5},
+        r"`map` must have a = b and c = 0 for the method 'temperature'",
+    ),
+    "platt": ("platt", {"a": 1.0, "b": 2.0, "c": 0.5}, r"`map` must have a = b for the method 'platt'; got"),
 }
 
 
@@ -162,4 +207,4 @@ BROKEN = {
 def test_broken_maps_are_refused(case):
     method, content, message = BROKEN[case]
     with pytest.raises((ValueError, TypeError), match=message):
-        METHODS[method].from_dict(content)
+        read_map(method, content)

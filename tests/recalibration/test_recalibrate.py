@@ -14,7 +14,7 @@ from support.simulation import REPEATS, assert_covered
 
 import truthcal as tc
 from truthcal.recalibration.choice import UNCORRECTED
-from truthcal.recalibration.map_fitting import CellSums, fit_map
+from truthcal.recalibration.map_fitting import CellRows, fit_map
 from truthcal.recalibration.maps import LogisticMap
 
 METHODS = ("identity", "temperature", "platt", "beta", "isotonic")
@@ -30,7 +30,7 @@ def rows(n=600, slope=1.0, shift=0.0, seed=0, decimals=None):
 
 def cells_of(y, p, w=None):
     one_part = np.zeros(len(p), np.intp)
-    return CellSums.of(p, y.astype(float), np.ones(len(p)) if w is None else w, one_part).without(None)
+    return CellRows.of(p, y.astype(float), np.ones(len(p)) if w is None else w, one_part).without(None)
 
 
 # --- fits -------------------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_many_distinct_predictions_are_merged_without_harm(method, rare, weighte
     a, b = beta[:2] if method == "beta" else beta[[0, 0]]
     exact = LogisticMap(a, b, 0.0 if method == "temperature" else beta[-1])
     at = np.quantile(p, np.linspace(0, 1, 200))
-    np.testing.assert_allclose(fit_map(method, cells)(at), exact(at), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(fit_map(method, cells)(at), exact(at), rtol=1e-4, atol=0)
 
 
 def test_isotonic_fit_of_many_predictions_is_exact():
@@ -126,6 +126,37 @@ def test_no_fit_without_events(method):
     assert fit_map(method, cells_of(np.zeros(5, int), np.linspace(0.1, 0.5, 5))) is None
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-12])
+@pytest.mark.parametrize(("method", "slope", "shift"), [("platt", 1, -1.2), ("beta", 1, -1.2), ("temperature", 0, 0)])
+def test_one_prediction_does_not_determine_a_slope(method, slope, shift, noise):
+    """20% of events, predicted as 0.6: slopes stay 1; without an intercept, the slope that fits best is not negative."""
+    p = 0.6 + noise * np.random.default_rng(0).normal(size=100)
+    fitted = fit_map(method, cells_of((np.arange(100) < 20).astype(int), p))
+    assert (fitted.a, fitted.b) == (slope, slope)
+    assert fitted.c == pytest.approx(shift and special.logit(0.2) - special.logit(0.6), abs=1e-11)
+
+
+def test_two_predictions_determine_one_slope():
+    y, p = rows(400)
+    p = np.where(p > 0.4, 0.7, 0.2)
+    assert fit_map("beta", cells_of(y, p)) == fit_map("platt", cells_of(y, p))
+    noisy = p + 1e-12 * np.random.default_rng(0).normal(size=400)
+    fitted = fit_map("beta", cells_of(y, noisy))
+    assert fitted.a == fitted.b == pytest.approx(fit_map("platt", cells_of(y, p)).a)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_without_a_part_are_those_of_the_other_rows(weighted):
+    y, p = rows(300, decimals=2)
+    rng = np.random.default_rng(0)
+    w, part = 10.0 ** rng.uniform(-60, 60, 300) if weighted else np.ones(300), rng.integers(0, 40, 300)
+    cell_rows = CellRows.of(p, y.astype(float), w, part)
+    for k in range(40):
+        without, expected = cell_rows.without(k), cells_of(y[part != k], p[part != k], w[part != k])
+        for name, values in without._asdict().items():
+            np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-13, err_msg=name)
+
+
 # --- the choice -------------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +198,35 @@ def test_choice_with_groups_splits_no_group_and_counts_groups():
     for found in fix.candidates:
         assert found.log_loss == pytest.approx(losses[found.method].mean())
     assert fix.comparison.scores.n_groups == 20
+
+
+DISTINCT = {  # predictions and rates of events -> methods that are tried and chosen
+    "one": ([0.6], [0.2], ["identity", "platt", "isotonic"], "platt"),
+    "one, above": ([0.6], [0.8], ["identity", "platt", "isotonic"], "platt"),
+    "two": ([0.3, 0.6], [0.1, 0.2], ["identity", "temperature", "platt", "isotonic"], "platt"),
+    "two, by scaling": ([0.2, 0.8], [0.35, 0.65], ["identity", "temperature", "platt", "isotonic"], "temperature"),
+    "three": ([0.1, 0.5, 0.9], [0.0075, 0.5, 0.89], list(METHODS), "beta"),
+}
+
+
+@pytest.mark.parametrize("case", DISTINCT)
+@pytest.mark.parametrize("seed", range(4))
+def test_few_distinct_predictions(case, seed):
+    """Methods that fit equally well differ by rounding errors, which must not choose."""
+    predictions, rates, tried, expected = DISTINCT[case]
+    n, order = 1200 // len(rates), np.random.default_rng(seed).permutation(1200)
+    p = np.repeat(predictions, n)[order]
+    y = np.concatenate([np.arange(n) < rate * n for rate in rates]).astype(int)[order]
+    fix = tc.recalibrate(y, p, rng=seed)
+    assert [candidate.method for candidate in fix.candidates] == tried
+    assert fix.method == expected
+    if len(rates) == 1:
+        assert fix.map == LogisticMap(1.0, 1.0, fix.map.c)
+        assert fix.reason.startswith("It has the best log loss")
+    np.testing.assert_allclose(fix(predictions), rates, atol=0.03)
+    part = np.random.default_rng(seed).permutation(1200) % 5
+    losses = {name: oracle.log_loss(y, q) for name, q in cross_fitted(y, p, part).items() if name in tried}
+    assert oracle.simplest_within_one_standard_error(losses) == expected
 
 
 def test_map_is_fitted_to_all_rows():
@@ -328,8 +388,30 @@ def test_one_number_and_no_numbers():
     assert fix(0.3) == fix([0.3])[0]
     assert isinstance(fix(np.float32(0.25)), float)
     assert fix([]).shape == fix(np.zeros(0)).shape == (0,)
+    for one in (np.array(0.3), np.float64(0.3), np.longdouble(0.3)):
+        assert fix(one) == fix(0.3)
+        assert np.ndim(fix(one)) == 0
+    for wrong, message in (
+        ("", r"`y_proba` must be one-dimensional; got str\. Pass a list"),
+        ({}, r"`y_proba` must be one-dimensional; got dict\. Pass a list"),
+        (np.zeros((0, 3)), r"`y_proba` must be one-dimensional; got shape \(0, 3\)\. Pass one column\."),
+        (True, r"`y_proba` must be one-dimensional; got bool\."),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fix(wrong)
+    with pytest.raises(TypeError, match=r"`y_proba` must contain probabilities; got dtype .* \(first value 'x'\)"):
+        fix(np.array("x"))
     with pytest.raises(ValueError, match=r"`y_proba` must lie in \[0, 1\]; found 30\.0"):
         fix(30.0)
+
+
+def test_tensors_are_recalibrated():
+    torch = pytest.importorskip("torch")
+    fix = tc.recalibrate(*rows(300, 1.6), method="platt")
+    assert fix(torch.tensor(0.25)) == fix(0.25)
+    assert fix(torch.tensor([])).shape == (0,)
+    with pytest.raises(ValueError, match=r"`y_proba` must be one-dimensional; got shape \(0, 3\)"):
+        fix(torch.zeros((0, 3)))
 
 
 def test_impossible_outcomes_are_recalibrated():
@@ -345,7 +427,7 @@ def test_impossible_outcomes_are_recalibrated():
 def test_words():
     y, p = rows(2000, 1.6)
     fix = tc.recalibrate(y, p)
-    first, reason, effect, *_ = str(fix).splitlines()
+    first, reason, before, effect, *_ = str(fix).splitlines()
     end = "on rows that it was not fitted to."
     assert first == "Recalibrate by temperature scaling."
     assert reason == f"It is the simplest method about as good as beta calibration {end}"
@@ -353,15 +435,28 @@ def test_words():
     truth = rng.random(2000)
     best = tc.recalibrate(rng.random(2000) < truth, special.expit(2 * special.logit(truth)))
     assert best.reason == f"It has the best log loss {end}"
-    row = fix.comparison.log_loss
+    row, error = fix.comparison.log_loss, tc.assess(y, p).error
+    assert before == f"Before: the error of all 2,000 rows is about {error.estimate:.3g} (95%: {error.ends()})."
     assert effect.startswith(
         f"The log loss changes from {row.a:.4g} to {row.b:.4g}; it falls by {row.difference:.2g} (95%: "
     )
-    assert "Log losses are of all 2,000 rows, each recalibrated by a map that was fitted to other rows." in str(fix)
-    assert "Other scores are of 667 rows, a random third; for them, the map was fitted to the others." in str(fix)
+    assert "All: 2,000 rows, each recalibrated by a map that was fitted to other rows." in str(fix)
+    assert "Third: 667 rows, drawn at random; for them, the map was fitted to the others." in str(fix)
+    labels = ["log loss (all)", "ATB (third)", "Brier score (third)", "error before (third)", "error after (third)"]
+    assert re.findall(r"^  (\S.*\((?:all|third)\)) ", str(fix), re.MULTILINE) == labels
     assert {"before", "after", "difference"} <= set(fix.frame())
     assert list(fix.frame()["measure"]) == ["log loss", "ATB", "Brier score", "error before", "error after"]
+    assert list(fix.frame()["n"]) == [2000, 667, 667, 667, 667]
     assert tc.recalibrate(y, p, method="platt").reason == "This method was requested."
+
+
+def test_error_of_all_rows_that_may_be_zero_is_an_upper_limit():
+    y, p = rows(300, 1.0)
+    fix = tc.recalibrate(y, p, method="platt")
+    limit = f"Before: the error of all 300 rows is at most {fix.assessment.error.high:.3g} (95% confidence)."
+    assert fix.assessment.error.low == 0.0
+    assert re.sub(r"\d\.\d+", "0", fix.verdict.splitlines()[2]) == re.sub(r"\d\.\d+", "0", limit)
+    assert "Before" not in tc.Recalibration.from_json(fix.to_json()).verdict  # assessments are not stored
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -388,21 +483,17 @@ def test_file_keeps_infinities_and_missing_numbers():
     assert math.isnan(read.comparison.log_loss.low)
 
 
+HEAD = '{"format": "truthcal recalibration", "version": 1'
 BAD_FILES = {
+    "empty": ("", r"the recalibration cannot be read: text is not valid JSON: "),
     "json": ("{not json", r"the recalibration cannot be read: text is not valid JSON: "),
-    "other": ('{"a": 1}', r"text is written by something else than `Recalibration\.to_json`\."),
+    "list": ("[1]", r"the recalibration cannot be read: text was not written by `Recalibration\.to_json`\."),
+    "other": ('{"a": 1}', r"text was not written by `Recalibration\.to_json`\."),
     "version": (
         '{"format": "truthcal recalibration", "version": 9}',
-        r"text is of version 9, which needs a newer truthcal",
+        r"text has version 9, which needs a newer truthcal\.",
     ),
-    "method": (
-        '{"format": "truthcal recalibration", "version": 1, "method": "x"}',
-        r"`method` must be one of 'identity'",
-    ),
-    "part": (
-        '{"format": "truthcal recalibration", "version": 1, "method": "beta"}',
-        r"text is incomplete: 'comparison'",
-    ),
+    "method": (f'{HEAD}, "method": "x"}}', r"`method` must be one of 'identity'"),
 }
 
 
@@ -411,6 +502,89 @@ def test_other_files_are_refused(case):
     text, message = BAD_FILES[case]
     with pytest.raises(ValueError, match=message):
         tc.Recalibration.from_json(text)
+
+
+CORRUPTED = {  # path of an entry, its value, and the end of the error
+    "text as count": ("comparison.n", "x", r"has 'x' as comparison\.n, which must be a whole number, at least 0\."),
+    "fraction as count": (
+        "comparison.scores.n",
+        1.5,
+        r"has 1\.5 as comparison\.scores\.n, which must be a whole number",
+    ),
+    "negative count": ("comparison.n", -1, r"has -1 as comparison\.n, which must be a whole number, at least 0\."),
+    "bool as count": ("comparison.n", True, r"has True as comparison\.n, which must be a whole number"),
+    "text as number": ("comparison.log_loss.a", "x", r"has 'x' as comparison\.log_loss\.a, which must be a number\."),
+    "bool as number": ("comparison.log_loss.a", True, r"has True as comparison\.log_loss\.a, which must be a number"),
+    "list as number": ("comparison.log_loss.a", [1], r"has \[1\] as comparison\.log_loss\.a, which must be a number"),
+    "candidate": ("candidates.0.log_loss", "abc", r"has 'abc' as candidates\[0\]\.log_loss, which must be a number\."),
+    "empty candidate": ("candidates.0", {}, r"lacks candidates\[0\]\.method\."),
+    "number as candidate": ("candidates.0", 1, r"has 1 as candidates\[0\], which must be an object\."),
+    "number as list": ("candidates", 1.5, r"has 1\.5 as candidates, which must be a list\."),
+    "text as list": ("warnings", "abc", r"has 'abc' as warnings, which must be a list\."),
+    "number as warning": ("warnings", [1], r"has 1 as warnings\[0\], which must be text\."),
+    "no reason": ("reason", None, r"has None as reason, which must be text\."),
+    "one name": (
+        "comparison.scores.names",
+        ["a"],
+        r"has \['a'\] as comparison\.scores\.names, which must be a list of le",
+    ),
+    "flag": (
+        "comparison.scores.error_a.noise_removed",
+        1,
+        r"has 1 as .*\.noise_removed, which must be true or false\.",
+    ),
+    "no comparison": ("comparison", None, r"has None as comparison, which must be an object\."),
+    "level": ("comparison.scores.confidence_level", 95, r"`comparison\.scores\.confidence_level` must lie strictly"),
+    "map": ("map", None, r"`map` lacks 'a'; got None\."),
+    "form": ("map.a", 7.0, r"`map` must have a = b for the method 'platt'; got \{'a': 7\.0,"),
+}
+
+
+def changed(text, path, value):
+    """Change one entry of a stored recalibration."""
+    content = json.loads(text)
+    *parents, last = [int(name) if name.isdigit() else name for name in path.split(".")]
+    part = content
+    for name in parents:
+        part = part[name]
+    part[last] = value
+    return json.dumps(content)
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return tc.recalibrate(*rows(300, 1.6), method="platt").to_json()
+
+
+@pytest.mark.parametrize("case", CORRUPTED)
+def test_corrupted_entries_are_refused(case, stored):
+    path, value, message = CORRUPTED[case]
+    is_field = message.startswith(("has", "lacks"))
+    start, cure = (
+        ("the recalibration cannot be read: text ", ".*Store the recalibration again with `to_json`")
+        if is_field
+        else ("", "")
+    )
+    with pytest.raises((ValueError, TypeError), match=f"{start}{message}{cure}"):
+        tc.Recalibration.from_json(changed(stored, path, value))
+
+
+def test_missing_entries_are_refused(stored):
+    content = json.loads(stored)
+    del content["comparison"]["log_loss"]["low"]
+    with pytest.raises(ValueError, match=r"text lacks comparison\.log_loss\.low\. Store the recalibration again with"):
+        tc.Recalibration.from_json(json.dumps(content))
+
+
+def test_null_is_a_missing_number_and_other_entries_are_ignored(stored):
+    read = tc.Recalibration.from_json(changed(stored, "comparison.scores.low", None))
+    assert math.isnan(read.comparison.scores.low)
+    assert read.comparison.scores.n_groups is None
+    huge = tc.Recalibration.from_json(changed(stored, "comparison.log_loss.a", 10**400))
+    assert huge.comparison.log_loss.a == math.inf
+    same = tc.Recalibration.from_json(stored)
+    for path in ("extra", "candidates.0.extra", "comparison.extra", "comparison.scores.extra"):
+        assert tc.Recalibration.from_json(changed(stored, path, 1)) == same
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -440,6 +614,16 @@ def test_invalid_arguments(arguments, message):
     given = {"y_true": [0, 1, 0, 1], "y_proba": [0.1, 0.8, 0.3, 0.6]} | arguments
     with pytest.raises(ValueError, match=message):
         tc.recalibrate(**given)
+
+
+def test_sketches_are_refused():
+    sketch = tc.Sketch().update(*rows(300))
+    with pytest.raises(
+        TypeError, match=r"`y_true` is a Sketch, .* `recalibrate` needs the rows: recalibrate\(y_true, y"
+    ):
+        tc.recalibrate(sketch)
+    with pytest.raises(TypeError, match=r"`y_proba` is missing: pass \(y_true, y_proba\), or the names"):
+        tc.recalibrate([0, 1, 0, 1])
 
 
 def test_new_predictions_are_checked():

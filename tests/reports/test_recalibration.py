@@ -29,7 +29,7 @@ def test_page_has_words_scores_and_curve(rows):
     assert 'id="recalibration"' in page.html
     text = text_of(page)
     assert fix.verdict.splitlines()[0] in text
-    assert "Other scores are of 300 rows, a random third; for them, the map was fitted to the others." in text
+    assert "Third: 300 rows, drawn at random; for them, the map was fitted to the others." in text
     assert "The recalibrated probability for each prediction, by the map that is fitted to all rows." in text
     assert "Each has 300 rows." in text  # before and after are of the same rows
 

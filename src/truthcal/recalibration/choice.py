@@ -16,17 +16,20 @@ _Array = NDArray[np.float64]
 
 # Events, and other rows, that "auto" needs to change anything: with fewer, a map follows single rows.
 FEWEST_OF_EACH = 10
+# Log losses that differ by less than this part of themselves are ties: fits end with errors of about 1e-11.
+_TIE = 1e-9
 UNCORRECTED = "Miscalibration is significant, but is not corrected: predictions stay as they are."
 
 
 def rank_methods(
     losses: Mapping[str, _Array], weight: _Array, groups: NDArray[np.int64] | None
 ) -> tuple[Candidate, ...]:
-    """Compare the log losses of methods, one for each row, with those of the best one."""
+    """Compare the log losses of methods, one for each row, with those of the best one: of ties, the simplest."""
     means = {name: float(np.average(loss, weights=weight)) for name, loss in losses.items()}
-    best = losses[min(means, key=lambda name: means[name])]
+    lowest = min(means.values())
+    best = losses[next(name for name, mean in means.items() if mean <= lowest * (1.0 + _TIE))]
     gaps = {name: paired_mean(loss - best, weight, groups) for name, loss in losses.items()}
-    return tuple(Candidate(name, means[name], gap.mean, gap.standard_error) for name, gap in gaps.items())
+    return tuple(Candidate(name, means[name], max(gap.mean, 0.0), gap.standard_error) for name, gap in gaps.items())
 
 
 def doubts_about(whole: Assessment, n_events: int) -> list[str]:
@@ -36,10 +39,8 @@ def doubts_about(whole: Assessment, n_events: int) -> list[str]:
     doubts += [SEPARATED] if is_separated(points) else []
     fewest, what = min((n_events, "event"), (whole.n - n_events, "non-event"))
     if fewest < FEWEST_OF_EACH:
-        found = (
-            f"Only {count(fewest, what)}: at least {FEWEST_OF_EACH} events and {FEWEST_OF_EACH} non-events are needed"
-        )
-        doubts.append(f"{found} for a map that follows more than single rows.")
+        needed = f"at least {FEWEST_OF_EACH} events and {FEWEST_OF_EACH} non-events are needed"
+        doubts.append(f"Only {count(fewest, what)}: {needed} for a map that follows more than single rows.")
     return doubts
 
 
@@ -59,12 +60,14 @@ def choose_method(
     if doubts:
         cure = "\nIf so, pass 1 minus the predictions." if doubts[0] == REVERSED else ""
         return "identity", f"{significant}, but is not corrected.\n{doubts[0]}{cure}"
-    best_found = min(candidates, key=lambda found: found.log_loss)
-    chosen = next((found for found in candidates if found.within_one_standard_error), best_found).method
+    best = min(candidates, key=lambda candidate: candidate.difference).method
+    chosen = next((each.method for each in candidates if each.within_one_standard_error), best)
     if chosen == "identity":
         problem = "no method improves the log loss\nof rows that it was not fitted to by more than one standard error"
         return "identity", f"{significant}, but {problem}."
-    best = best_found.method
-    is_best = best == chosen
-    why = "It has the best log loss" if is_best else f"It is the simplest method about as good as {METHOD_NAMES[best]}"
+    why = (
+        "It has the best log loss"
+        if best == chosen
+        else f"It is the simplest method about as good as {METHOD_NAMES[best]}"
+    )
     return chosen, f"{why} on rows that it was not fitted to."

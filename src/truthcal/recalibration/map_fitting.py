@@ -6,17 +6,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from truthcal.recalibration.maps import LEAST, IdentityMap, InterpolatedMap, LogisticMap, RecalibrationMap
+from truthcal.recalibration.maps import (
+    EQUAL,
+    LEAST,
+    METHODS,
+    IdentityMap,
+    InterpolatedMap,
+    LogisticMap,
+    RecalibrationMap,
+)
 
 _Array = NDArray[np.float64]
 
-# Predictions closer than this are taken as equal: a line between them would be too steep for floats.
-_EQUAL = 1e-15
-# With more cells than this, logistic fits use sums over intervals of log-odds of this width: maps change by about 1e-6.
+# With more cells than this, logistic fits use sums over intervals of log-odds of this width: recalibrated probabilities
+# change by 5e-6 to 5e-5 of themselves.
 _MANY_CELLS, _LOG_ODDS_WIDTH = 1 << 14, 1e-3
 # Newton's method ends if the mean log loss changes by less than this, or after so many steps: if predictions separate
 # events from other rows, slopes would grow for ever.
 _TOLERANCE, _MOST_STEPS, _MOST_HALVINGS = 1e-14, 60, 30
+# Predictions that determine the slopes of a method, at least; the others need one. Those whose log-odds differ by less
+# than the second number count as one: float errors of equal predictions must not become slopes.
+_FEWEST_DISTINCT, _DISTINCT = {"temperature": 2, "beta": 3}, 1e-6
 
 
 class Cells(NamedTuple):
@@ -44,34 +54,53 @@ class Cells(NamedTuple):
         return type(self)(total / (events + others), events, others)
 
 
-class CellSums(NamedTuple):
-    """Distinct predictions, and the weights of events and of other rows in each part (row) and cell."""
+class CellRows(NamedTuple):
+    """Distinct predictions, and for each row the number of its prediction, its part and its weight as either outcome.
+
+    Sums without a part are added up anew: the total minus the part would leave rounding errors in place of zeros.
+    """
 
     p: _Array
+    cell: NDArray[np.intp]
+    part: NDArray[np.intp]
     events: _Array
     others: _Array
 
     @classmethod
     def of(cls, p: _Array, y: _Array, w: _Array, part: NDArray[np.intp]) -> Self:
-        """Add up rows with equal predictions."""
+        """Number the distinct predictions."""
         values, cell = np.unique(p, return_inverse=True)
-        number = np.cumsum(np.diff(values, prepend=-1.0) > _EQUAL) - 1
-        values, cell = values[np.flatnonzero(np.diff(number, prepend=-1))], number[cell]
-        shape = int(part.max()) + 1, len(values)
-        code = part * shape[1] + cell
-        sums = (np.bincount(code, x, minlength=shape[0] * shape[1]).reshape(shape) for x in (w * y, w * (1.0 - y)))
-        return cls(values, *(x.astype(np.float64) for x in sums))
+        number = np.cumsum(np.diff(values, prepend=-1.0) > EQUAL) - 1
+        distinct = values[np.flatnonzero(np.diff(number, prepend=-1))]
+        return cls(distinct, number[cell], part, w * y, w * (1.0 - y))
 
     def without(self, part: int | None) -> Cells:
         """Return the sums over all parts but one, or over all; cells without rows are left out."""
-        kept = np.arange(len(self.events)) != (-1 if part is None else part)
-        events, others = self.events[kept].sum(axis=0), self.others[kept].sum(axis=0)
+        rows = slice(None) if part is None else self.part != part
+        cell, n = self.cell[rows], len(self.p)
+        events, others = (np.bincount(cell, x[rows], n).astype(np.float64) for x in (self.events, self.others))
         some = events + others > 0.0
         return Cells(self.p[some], events[some], others[some])
 
 
+def methods_for(p: _Array) -> tuple[str, ...]:
+    """Return the methods whose slopes are determined by these predictions, which are in increasing order."""
+    n_distinct = _count_distinct(p)
+    return tuple(name for name in METHODS if n_distinct >= _FEWEST_DISTINCT.get(name, 1))
+
+
+def _count_distinct(p: _Array) -> int:
+    """Count the distinct predictions among increasing ones, up to the largest number that matters."""
+    log_odds = special.logit(np.clip(p, LEAST, 1.0 - LEAST))
+    n_distinct = start = 0
+    while start < len(p) and n_distinct < max(_FEWEST_DISTINCT.values()):
+        n_distinct += 1
+        start = int(np.searchsorted(log_odds, log_odds[start] + _DISTINCT, "right"))
+    return n_distinct
+
+
 def fit_map(method: str, cells: Cells) -> RecalibrationMap | None:
-    """Fit the map of a method; None without events, or without rows that are none."""
+    """Fit the map of a method; None unless there are both events and non-events."""
     if method == "identity":
         return IdentityMap()
     if not cells.fits:
@@ -80,21 +109,37 @@ def fit_map(method: str, cells: Cells) -> RecalibrationMap | None:
 
 
 def _fit_logistic(method: str, cells: Cells) -> LogisticMap:
-    """Fit the coefficients by maximum likelihood; one that would make the map decrease is set to 0."""
+    """Fit the coefficients by maximum likelihood; one that would make the map decrease is set to 0.
+
+    Two distinct predictions determine only one slope, for both terms. One prediction determines only the intercept, and
+    slopes are 1; without an intercept, it determines the slope.
+    """
     p = np.clip(cells.p, LEAST, 1.0 - LEAST)
     log_p, log_q = np.log(p), -np.log1p(-p)
-    columns = {"a": log_p, "b": log_q} if method == "beta" else {"ab": log_p + log_q}
-    intercept = [] if method == "temperature" else [np.ones(len(p))]
+    n_distinct, intercept = _count_distinct(p), [] if method == "temperature" else [np.ones(len(p))]
+    if n_distinct == 1 and intercept:
+        shift = _log_odds_of_events(cells) - float(np.average(log_p + log_q, weights=cells.events + cells.others))
+        return LogisticMap(1.0, 1.0, _rounded(shift))
+    columns = {"a": log_p, "b": log_q} if method == "beta" and n_distinct > 2 else {"ab": log_p + log_q}
     while columns:
         beta = _maximize_likelihood(np.column_stack([*columns.values(), *intercept]), cells)
-        beta = np.array([float(f"{x:.12g}") for x in beta])  # the same on all processors, and shorter in SQL
-        slopes, c = beta[: len(columns)], float(beta[-1]) if intercept else 0.0
-        if slopes.min() >= 0.0:
-            found = dict(zip(columns, slopes.tolist(), strict=True))
-            return LogisticMap(found.get("ab", found.get("a", 0.0)), found.get("ab", found.get("b", 0.0)), c)
-        del columns[list(columns)[int(slopes.argmin())]]
-    log_odds = float(np.log(np.sum(cells.events)) - np.log(np.sum(cells.others)))
-    return LogisticMap(0.0, 0.0, log_odds if intercept else 0.0)
+        slopes = dict(zip(columns, map(_rounded, beta), strict=False))
+        smallest = min(slopes, key=lambda name: slopes[name])
+        if slopes[smallest] >= 0.0:
+            a, b = (slopes.get("ab", slopes.get(name, 0.0)) for name in "ab")
+            return LogisticMap(a, b, _rounded(beta[-1]) if intercept else 0.0)
+        del columns[smallest]
+    return LogisticMap(0.0, 0.0, _log_odds_of_events(cells) if intercept else 0.0)
+
+
+def _log_odds_of_events(cells: Cells) -> float:
+    """Return the log-odds of the share of events."""
+    return float(np.log(np.sum(cells.events)) - np.log(np.sum(cells.others)))
+
+
+def _rounded(coefficient: float) -> float:
+    """Round to 12 digits: the same on all processors, and shorter in SQL."""
+    return float(f"{coefficient:.12g}")
 
 
 def _maximize_likelihood(x: _Array, cells: Cells) -> _Array:

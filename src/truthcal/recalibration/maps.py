@@ -19,6 +19,8 @@ _Array = NDArray[np.float64]
 LEAST = 1e-9
 # Log-odds of LEAST.
 LARGEST_LOG_ODDS = math.log1p(-LEAST) - math.log(LEAST)
+# Predictions closer than this are taken as equal: a line between them would be too steep for floats.
+EQUAL = 1e-15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,10 @@ class LogisticMap:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Check and read what `to_dict` returned."""
-        found = cls(*(check_number(_entry(content, name), f"map: {name}", -math.inf) for name in "abc"))
-        if min(found.a, found.b) < 0.0:
+        a, b, c = (check_number(_entry(content, name), f"map: {name}", -math.inf) for name in "abc")
+        if min(a, b) < 0.0:
             raise invalid("map", "must not decrease: `a` and `b` are not allowed to be negative.")
-        return found
+        return cls(a, b, c)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class InterpolatedMap:
         x, y = (_numbers(content, name) for name in "xy")
         if not (len(x) == len(y) > 0 and np.all(np.diff(x) > 0.0) and np.all(np.diff(y) >= 0.0)):
             raise invalid("map", "must have as many `y` as `x`, both in increasing order, and at least one.")
+        if np.any(np.diff(x) <= EQUAL):
+            raise invalid("map", f"must have `x` that differ by more than {EQUAL:g}: merge those that are closer.")
         return cls(tuple(x), tuple(y))
 
 
@@ -103,6 +107,16 @@ METHODS: dict[str, type[IdentityMap] | type[LogisticMap] | type[InterpolatedMap]
     "beta": LogisticMap,
     "isotonic": InterpolatedMap,
 }
+
+
+def read_map(method: str, content: Mapping[str, Any]) -> RecalibrationMap:
+    """Check and read the stored map of a method."""
+    stored = METHODS[method].from_dict(content)
+    if isinstance(stored, LogisticMap) and method != "beta":
+        rule = "a = b and c = 0" if method == "temperature" else "a = b"
+        if stored.a != stored.b or (method == "temperature" and stored.c != 0.0):
+            raise invalid("map", f"must have {rule} for the method {method!r}; got {shown(stored.to_dict())}.")
+    return stored
 
 
 def _entry(content: Mapping[str, Any], name: str) -> Any:

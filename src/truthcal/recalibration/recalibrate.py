@@ -13,11 +13,12 @@ from truthcal.core.frame_columns import named_columns
 from truthcal.core.group_column import check_groups
 from truthcal.core.group_sums import FEWEST_GROUPS
 from truthcal.core.params import check_choice, check_flag, check_level, check_rng, check_whole
+from truthcal.core.summarize import given_sketch
 from truthcal.inference.assess import assess
 from truthcal.inference.comparison import compare
 from truthcal.inference.paired import paired_mean
 from truthcal.recalibration.choice import UNCORRECTED, choose_method, doubts_about, is_significant, rank_methods
-from truthcal.recalibration.map_fitting import CellSums, fit_map
+from truthcal.recalibration.map_fitting import CellRows, fit_map, methods_for
 from truthcal.recalibration.maps import LEAST, METHODS
 from truthcal.recalibration.recalibration import Recalibration
 from truthcal.results.assessment import Assessment
@@ -34,7 +35,7 @@ _SCORED = 3
 @named_columns
 def recalibrate(
     y_true: object,
-    y_proba: object,
+    y_proba: object = None,
     *,
     method: str = "auto",
     groups: object = None,
@@ -60,7 +61,7 @@ def recalibrate(
     alpha : float, default 0.05
         Level of the test for miscalibration that "auto" needs in order to change anything.
     n_splits : int, default 5
-        Number of parts for cross-fitting.
+        Number of parts for cross-fitting. The time is proportional to it.
     confidence_level : float, default 0.95
         Level of the intervals in ``fix.comparison``.
     rng : int, numpy Generator or None, default 0
@@ -70,20 +71,28 @@ def recalibrate(
     -------
     Recalibration
         ``fix(p_new)`` recalibrates; ``fix.comparison`` has the scores before and after; ``fix.to_json()`` and
-        ``fix.to_sql()`` take it elsewhere. Prints in words.
+        ``fix.to_sql()`` take it elsewhere. Print it.
 
     Notes
     -----
-    Fits equal those of scikit-learn. With log-odds l = ln(p / (1 - p)), temperature scaling is the logistic
-    regression of the outcome on l without an intercept, Platt scaling that on l, and beta calibration that on ln(p)
-    and -ln(1 - p). Isotonic regression is the best non-decreasing function, with ends moved inwards to 1 / (n + 2). No
-    map decreases. None of them but "identity" returns 0 or 1.
+    With log-odds l = ln(p / (1 - p)), temperature scaling is the logistic regression of the outcome on l without an
+    intercept, Platt scaling that on l, and beta calibration that on ln(p) and -ln(1 - p). These fits equal those of
+    scikit-learn's LogisticRegression without a penalty (C=inf) on these features. Isotonic regression is the
+    non-decreasing function with the smallest squared error, that of scikit-learn's IsotonicRegression, with ends then
+    moved inwards to 1 / (n + 2). scikit-learn's CalibratedClassifierCV differs: its Platt scaling smooths the outcomes.
+    No map decreases. None of them but "identity" returns 0 or 1.
 
     "auto" keeps "identity" unless the calibration test finds miscalibration at level `alpha`. It then takes the
     simplest method whose cross-fitted log loss is within one standard error of the best, "identity" among them: rows
     are split at random into `n_splits` parts, and each part is recalibrated by maps fitted to the others. So a
-    calibrated model is left alone with a probability of at least 1 - `alpha`. The map that is returned is fitted to
-    all rows.
+    calibrated model is left alone with a probability of at least 1 - `alpha`, to the accuracy of the calibration test;
+    with `groups`, its level is approximate. Log losses that differ by less than 1e-9 of themselves are ties, and the
+    simplest of tied methods is the best one. The map that is returned is fitted to all rows.
+
+    A slope cannot be estimated from one prediction, nor two slopes from two. With a single distinct prediction, "auto"
+    tries neither temperature scaling nor beta calibration, and the others add a number to the log-odds ("platt",
+    "beta": slopes are 1) or are constant ("isotonic"). With two, it does not try beta calibration, which equals Platt
+    scaling then. Predictions whose log-odds differ by less than 1e-6 count as one.
 
     "auto" also keeps "identity" if there are fewer than 10 events or 10 non-events, if predictions and outcomes are
     negatively correlated (the column of the wrong class, probably: no map that does not decrease can help), or if
@@ -116,16 +125,16 @@ def recalibrate(
     rows = _Rows.of(y_true, y_proba, sample_weight, pos_label, groups)
     whole = rows.assess(rows.p, alpha, level, hard=check_flag(hard, "hard"))
     folds, thirds = rows.split(n_splits, rng), rows.split(_SCORED, rng)
-    sums, sums_of_thirds = (CellSums.of(rows.p, rows.y, rows.w, part) for part in (folds, thirds))
-    tried = {name: _cross_fit(name, rows.p, sums, folds) for name in _wanted(method)}
-    two_thirds = sums_of_thirds.without(0)
-    fitted = {name: p for name, p in tried.items() if p is not None and (name == "identity" or two_thirds.fits)}
+    cells = CellRows.of(rows.p, rows.y, rows.w, folds)
+    two_thirds = cells._replace(part=thirds).without(0)
+    wanted = _wanted(method, cells.p) if two_thirds.fits else ("identity",)
+    fitted = _cross_fit(wanted, rows.p, cells)
     candidates = rank_methods({name: rows.log_loss(p) for name, p in fitted.items()}, rows.w, rows.groups)
     doubts = doubts_about(whole, int(np.sum(rows.y)))
     chosen, reason = method, "This method was requested."
     if method == "auto":
         chosen, reason = choose_method(candidates, whole, alpha, doubts)
-    final, scored = fit_map(chosen, sums.without(None)), fit_map(chosen, two_thirds)
+    final, scored = fit_map(chosen, cells.without(None)), fit_map(chosen, two_thirds)
     if final is None or scored is None or chosen not in fitted:
         raise _cannot_fit(chosen)
     held_out = rows.part(thirds == 0)
@@ -153,6 +162,9 @@ class _Rows(NamedTuple):
     @classmethod
     def of(cls, y_true: object, y_proba: object, sample_weight: object, pos_label: object, groups: object) -> Self:
         """Check the arguments of the public function."""
+        if given_sketch(y_true, y_proba, sample_weight, pos_label, groups) is not None:
+            cure = "`recalibrate` needs the rows: recalibrate(y_true, y_proba)."
+            raise invalid("y_true", f"is a Sketch, whose rows are summarized. {cure}", TypeError)
         if has_classes(y_proba):
             cure = "Pass one column, and `y_true == label` for its class."
             raise invalid("y_proba", f"must be one-dimensional: `recalibrate` handles one event. {cure}")
@@ -162,8 +174,10 @@ class _Rows(NamedTuple):
             problem = f"must have at least {_SCORED + 1} rows with positive weight, a third of them for scores"
             raise invalid("y_true", f"{problem}; got {len(rows.p)}.")
         numbers = None if groups is None else check_groups(groups, y_proba, sample_weight)
-        if numbers is not None and (found := int(numbers.max()) + 1) < _SCORED * FEWEST_GROUPS:
-            problem = f"must have at least {_SCORED * FEWEST_GROUPS} groups, a third of them for scores; got {found}."
+        if numbers is not None and (n_groups := int(numbers.max()) + 1) < _SCORED * FEWEST_GROUPS:
+            problem = (
+                f"must have at least {_SCORED * FEWEST_GROUPS} groups, a third of them for scores; got {n_groups}."
+            )
             raise invalid("groups", problem)
         w = np.ones(len(rows.p)) if rows.w is None else rows.w / np.mean(rows.w)
         return cls(rows.p.astype(np.float64), rows.y.astype(np.float64), w, numbers, rows.w is not None)
@@ -180,9 +194,9 @@ class _Rows(NamedTuple):
 
     def assess(self, p: _Array, alpha: float, level: float, hard: bool = True) -> Assessment:
         """Assess predictions of these rows."""
-        found = assess(self.y, p, alpha=alpha, confidence_level=level, **{**self.options, "hard": hard})
-        assert isinstance(found, Assessment)  # one column of predictions
-        return found
+        result = assess(self.y, p, alpha=alpha, confidence_level=level, **{**self.options, "hard": hard})
+        assert isinstance(result, Assessment)  # one column of predictions
+        return result
 
     def split(self, n_splits: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Return the part of each row: at random and of equal sizes, groups as a whole."""
@@ -196,21 +210,23 @@ class _Rows(NamedTuple):
         return -np.where(self.y > 0.0, np.log(p), np.log1p(-p))
 
 
-def _wanted(method: str) -> tuple[str, ...]:
-    """Return the methods to try."""
-    return tuple(METHODS) if method == "auto" else ("identity",) if method == "identity" else ("identity", method)
+def _wanted(method: str, p: _Array) -> tuple[str, ...]:
+    """Return the methods to try for these distinct predictions."""
+    return methods_for(p) if method == "auto" else tuple(dict.fromkeys(("identity", method)))
 
 
-def _cross_fit(method: str, p: _Array, sums: CellSums, folds: NDArray[np.intp]) -> _Array | None:
-    """Recalibrate each part by the map fitted to the others; None if a map cannot be fitted."""
-    result = np.empty(len(p))
-    for part in range(int(folds.max()) + 1):
-        held_out = folds == part
-        fitted = fit_map(method, sums.without(part))
-        if fitted is None:
-            return None
-        result[held_out] = fitted(p[held_out])
-    return result
+def _cross_fit(methods: tuple[str, ...], p: _Array, cells: CellRows) -> dict[str, _Array]:
+    """Recalibrate each part by maps fitted to the others; methods that cannot be fitted are left out."""
+    recalibrated = {name: np.empty(len(p)) for name in methods}
+    for part in range(int(cells.part.max()) + 1):
+        held_out, others = cells.part == part, cells.without(part)
+        for name in tuple(recalibrated):
+            fitted = fit_map(name, others)
+            if fitted is None:
+                del recalibrated[name]
+            else:
+                recalibrated[name][held_out] = fitted(p[held_out])
+    return recalibrated
 
 
 def _cannot_fit(method: str) -> Exception:

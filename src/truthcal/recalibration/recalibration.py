@@ -4,7 +4,7 @@ import json
 import math
 import numbers
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,16 +13,24 @@ import numpy as np
 
 from truthcal.core.checks import check_proba, invalid
 from truthcal.core.file_format import write_atomically
-from truthcal.core.params import check_choice, shown
-from truthcal.recalibration.maps import METHODS, IdentityMap, RecalibrationMap
+from truthcal.core.params import check_choice, check_level, shown
+from truthcal.recalibration.maps import METHODS, IdentityMap, RecalibrationMap, read_map
 from truthcal.recalibration.sql import map_sql
+from truthcal.recalibration.stored_fields import read_stored
 from truthcal.results.assessment import Assessment
 from truthcal.results.base import PageResult
 from truthcal.results.recalibration import METHOD_NAMES, Candidate, RecalibrationComparison, candidate_table
-from truthcal.results.text import Page
+from truthcal.results.text import Page, number, percent, upper_limit
 
 _FORMAT, _VERSION = "truthcal recalibration", 1
 _NOT_STORED = ("assessment", "before", "after")
+# Stored entries beside method and map, and their types.
+_STORED: dict[str, Any] = {
+    "reason": str,
+    "comparison": RecalibrationComparison,
+    "candidates": tuple[Candidate, ...],
+    "warnings": tuple[str, ...],
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,8 +50,8 @@ class Recalibration(PageResult):
     candidates : tuple of Candidate
         The methods that were tried, and their log losses.
     warnings : tuple of str
-        Reasons to doubt a method that was requested; or, if "auto" leaves predictions as they are although
-        miscalibration is significant, that it does.
+        Reasons to doubt a method that was requested; or one that says that "auto" leaves predictions as they are
+        although miscalibration is significant.
     assessment : Assessment or None
         Assessment of all predictions as they were: the reason for a recalibration. None if it was read from a file, as
         are the next two.
@@ -66,9 +74,10 @@ class Recalibration(PageResult):
 
         Returns a numpy array of the same length, or one number.
         """
-        if isinstance(y_proba, numbers.Real) and not isinstance(y_proba, bool):
+        is_number = isinstance(y_proba, numbers.Real) and not isinstance(y_proba, bool)
+        if is_number or getattr(y_proba, "ndim", None) == 0:  # such as numpy.array(0.5), or a tensor
             return self([y_proba])[0]
-        if hasattr(y_proba, "__len__") and len(y_proba) == 0:
+        if _is_empty_column(y_proba):
             return np.zeros(0)
         p = check_proba(y_proba, "y_proba")
         return np.array(self.map(p.astype(np.float64)))  # a copy, also if nothing changes
@@ -80,10 +89,21 @@ class Recalibration(PageResult):
 
     @property
     def verdict(self) -> str:
-        """The decision, its reason and its effect in words."""
+        """The decision, its reason, the error before and the effect in words."""
         if not self.changes:
             return f"Predictions stay as they are.\n{self.reason}"
-        return f"Recalibrate by {METHOD_NAMES[self.method]}.\n{self.reason}\n{self.comparison.verdict}"
+        lines = [f"Recalibrate by {METHOD_NAMES[self.method]}.", self.reason, *self._error_before()]
+        return "\n".join([*lines, self.comparison.verdict])
+
+    def _error_before(self) -> list[str]:
+        """Say how large the error of all rows is without the map; nothing if the assessment is not known."""
+        if self.assessment is None or math.isnan(self.assessment.error.low):
+            return []
+        error, rows = self.assessment.error, f"all {self.assessment.n:,} rows"
+        level = percent(error.confidence_level)
+        if error.low == 0.0:
+            return [f"Before: the error of {rows} is at most {upper_limit(error.high)} ({level} confidence)."]
+        return [f"Before: the error of {rows} is about {number(error.estimate, 3)} ({level}: {error.ends()})."]
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Plot the map, with matplotlib: `RecalibrationDisplay.plot` with these arguments. Returns the Display."""
@@ -120,25 +140,24 @@ class Recalibration(PageResult):
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Self:
         """Read the text that `to_json` returned, or the file that it wrote."""
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        is_text = isinstance(source, str) and source.lstrip()[:1] in ("", "{", "[")
         name = "text" if is_text else str(source)
         try:
             content = json.loads(str(source) if is_text else Path(source).read_text(encoding="utf-8-sig"))
         except ValueError as error:
-            raise _unreadable(name, f"not valid JSON: {error}") from None
+            raise _unreadable(name, f"is not valid JSON: {error}") from None
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise _unreadable(name, "written by something else than `Recalibration.to_json`")
+            raise _unreadable(name, "was not written by `Recalibration.to_json`")
         if content.get("version") != _VERSION:
-            raise _unreadable(name, f"of version {shown(content.get('version'))}, which needs a newer truthcal")
+            raise _unreadable(name, f"has version {shown(content.get('version'))}, which needs a newer truthcal")
         method = check_choice(content.get("method"), "method", tuple(METHODS))
         try:
-            entries = _with_nan(content)
-            comparison = RecalibrationComparison.from_dict(entries["comparison"])
-            candidates = tuple(Candidate(**candidate) for candidate in entries["candidates"])
-            reason, stored, warnings = str(entries["reason"]), entries["map"], tuple(entries["warnings"])
-        except (KeyError, TypeError) as error:
-            raise _unreadable(name, f"incomplete: {error}") from None
-        return cls(method, METHODS[method].from_dict(stored), reason, comparison, candidates, warnings)
+            parts = [read_stored(kind, content.get(part), part) for part, kind in _STORED.items()]
+        except ValueError as error:
+            raise _unreadable(name, f"{error}. Store the recalibration again with `to_json`") from None
+        reason, comparison, candidates, warnings = parts
+        check_level(comparison.scores.confidence_level, "comparison.scores.confidence_level")
+        return cls(method, read_map(method, content.get("map", {})), reason, comparison, candidates, warnings)
 
     def table(self) -> dict[str, list[Any]]:
         """Return the rows of `comparison` as columns of equal length."""
@@ -150,9 +169,16 @@ class Recalibration(PageResult):
         return replace(self.comparison._page(), heading=self.verdict, warnings=self.warnings)
 
 
+def _is_empty_column(values: Any) -> bool:
+    """Whether a value is a column without rows. Text, mappings, sets and tables are no columns."""
+    if isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__len__"):
+        return False
+    return len(getattr(values, "shape", (0,))) == 1 and len(values) == 0
+
+
 def _unreadable(name: str, problem: str) -> Exception:
     """Build the error for a file that is not a recalibration."""
-    return invalid("source", f"cannot be read: {name} is {problem}.", subject="the recalibration")
+    return invalid("source", f"cannot be read: {name} {problem}.", subject="the recalibration")
 
 
 def _without_nan(value: Any) -> Any:
@@ -164,19 +190,3 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
-
-
-def _with_nan(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Restore the numbers that `_without_nan` replaced; counts of groups stay None."""
-    counts = ("n_groups", "n_effective_groups", "neighbour_z")
-
-    def restore(name: str, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: restore(key, item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [restore(name, item) for item in value]
-        if value is None:
-            return None if name in counts else math.nan
-        return float(value) if value in ("inf", "-inf") else value
-
-    return {key: restore(key, value) for key, value in content.items()}

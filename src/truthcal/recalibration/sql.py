@@ -34,24 +34,23 @@ def map_sql(recalibration: RecalibrationMap, dialect: str, column: str) -> str:
     return "\n".join(["CASE", outside, *nonfinite, *whens, f"    ELSE {last}", "END"])
 
 
-def _logistic_branches(found: LogisticMap, rules: Dialect, p: str) -> tuple[list[_Branch], str]:
+def _logistic_branches(logistic: LogisticMap, rules: Dialect, p: str) -> tuple[list[_Branch], str]:
     """Write the ends, beyond which the map is constant, and the formula between them."""
-    low, high = (_end_of_formula(found, sign) for sign in (-1.0, 1.0))
-    ends = found(np.array([low, high]))
-    terms = [f"{rules.double(found.a)} * {rules.ln}({p})", f"{rules.double(found.b)} * {rules.ln}(1 - {p})"]
-    formula = f"1 / (1 + EXP(-({terms[0]} - {terms[1]} + {rules.double(found.c)})))"
-    branches = [
-        (f"{p} <= {rules.double(low)}", rules.double(float(ends[0]))),
-        (f"{p} >= {rules.double(high)}", rules.double(float(ends[1]))),
-    ]
+    low, high = (_end_of_formula(logistic, sign) for sign in (-1.0, 1.0))
+    # not those at `low` and `high`, whose rounding errors a steep map would multiply
+    lowest, highest = logistic(np.array([0.0, 1.0])).tolist()
+    terms = [f"{rules.double(logistic.a)} * {rules.ln}({p})", f"{rules.double(logistic.b)} * {rules.ln}(1 - {p})"]
+    formula = f"1 / (1 + EXP(-({terms[0]} - {terms[1]} + {rules.double(logistic.c)})))"
+    branches = [(f"{p} <= {rules.double(low)}", rules.double(lowest))]
+    branches.append((f"{p} >= {rules.double(high)}", rules.double(highest)))
     return branches, formula
 
 
-def _end_of_formula(found: LogisticMap, sign: float) -> float:
+def _end_of_formula(logistic: LogisticMap, sign: float) -> float:
     """Return the smallest (sign -1) or largest prediction at which the logistic formula is not clipped."""
 
     def log_odds(x: float) -> float:  # of the prediction with log-odds x
-        return float(found.b * np.logaddexp(0.0, x) - found.a * np.logaddexp(0.0, -x) + found.c)
+        return float(logistic.b * np.logaddexp(0.0, x) - logistic.a * np.logaddexp(0.0, -x) + logistic.c)
 
     last = sign * LARGEST_LOG_ODDS
     if sign * (log_odds(last) - last) <= 0.0:

@@ -35,7 +35,7 @@ def build_recalibration(fix: Recalibration, figures: Figures) -> RecalibrationPa
     words, comparison = fix.verdict.splitlines(), fix.comparison
     if not fix.changes:
         return RecalibrationPart(words, [], [], None)
-    rows = [row.cells(3) for row in comparison.rows()]
+    rows = [row.cells(3) for row in comparison.printed_rows()]
     return RecalibrationPart(
         [*words, *comparison.notes()], comparison.scores.header(), rows, figures.recalibration(fix)
     )

@@ -1,13 +1,12 @@
 """Parts of the result of `recalibrate`: the methods that were tried, and scores before and after."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from truthcal.results.base import PageResult, Result, columns
 from truthcal.results.comparison import Comparison, ComparisonRow
-from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.text import Page, Table, interval, number, percent, rows_in_groups
 
 # Method -> its name in text.
@@ -48,8 +47,8 @@ class Candidate(Result):
 def candidate_table(candidates: Sequence[Candidate]) -> Table:
     """Return the table of the methods that were tried."""
     rows = [
-        [found.method, number(found.log_loss), number(found.difference), number(found.standard_error)]
-        for found in candidates
+        [each.method, number(each.log_loss), number(each.difference), number(each.standard_error)]
+        for each in candidates
     ]
     return Table(("method", "log loss", "minus the best", "standard error"), rows, right=[1, 2, 3], indent=2)
 
@@ -79,9 +78,16 @@ class RecalibrationComparison(PageResult):
         return self.log_loss, *scores, replace(before, measure="error before"), replace(after, measure="error after")
 
     def table(self) -> dict[str, list[Any]]:
-        """Return `rows` as columns of equal length."""
-        names = {"a": "before", "b": "after"}
-        return columns({names.get(name, name): value for name, value in asdict(row).items()} for row in self.rows())
+        """Return `rows` as columns of equal length, with the number of rows that each score is of."""
+        names, rows = {"a": "before", "b": "after"}, self.rows()
+        named = columns({names.get(name, name): value for name, value in asdict(row).items()} for row in rows)
+        return named | {"n": [self.n, *[self.scores.n] * (len(rows) - 1)]}
+
+    def printed_rows(self) -> tuple[ComparisonRow, ...]:
+        """Return `rows` with labels that say which rows each score is of."""
+        log_loss, *scores = self.rows()
+        third = (replace(row, measure=f"{row.measure} (third)") for row in scores)
+        return replace(log_loss, measure=f"{log_loss.measure} (all)"), *third
 
     @property
     def verdict(self) -> str:
@@ -102,26 +108,16 @@ class RecalibrationComparison(PageResult):
         rows = rows_in_groups(self.scores.n, self.scores.n_groups)
         return [
             "Lower is better; a positive difference is an improvement.",
-            f"Log losses are of all {self.n:,} rows, each recalibrated by a map that was fitted to other rows.",
-            f"Other scores are of {rows}, a random third; for them, the map was fitted to the others.",
+            f"All: {self.n:,} rows, each recalibrated by a map that was fitted to other rows.",
+            f"Third: {rows}, drawn at random; for them, the map was fitted to the others.",
         ]
 
     def _page(self) -> Page:
         table = Table(
-            self.scores.header(), [row.cells() for row in self.rows()], right=[1, 2, 3], indent=2, widths=(12, 10, 10)
+            self.scores.header(),
+            [row.cells() for row in self.printed_rows()],
+            right=[1, 2, 3],
+            indent=2,
+            widths=(20, 10, 10),
         )
         return Page(self.verdict, table, self.notes())
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild what `to_dict` returned."""
-        scores = _known(Comparison, content["scores"])
-        for name in ("error_a", "error_b"):
-            scores[name] = ConfidenceInterval(**_known(ConfidenceInterval, scores[name]))
-        scores["names"] = tuple(scores["names"])
-        return cls(Comparison(**scores), ComparisonRow(**_known(ComparisonRow, content["log_loss"])), content["n"])
-
-
-def _known(kind: type[Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries that are fields of a dataclass of this kind."""
-    return {field.name: content[field.name] for field in fields(kind) if field.name in content}
