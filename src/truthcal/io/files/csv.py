@@ -74,6 +74,11 @@ def _csv_batches(source: Source, text: TextInput, **options: Any) -> Batches:
     text.on_read = quotes.feed
     for batch in _open_csv(text, source.delimiter, options):
         yield batch, text.share()
+    refuse_open_quotes(source, quotes)
+
+
+def refuse_open_quotes(source: Source, quotes: QuoteCheck) -> None:
+    """Raise if a quote of a CSV file swallows lines. The quotes of the whole file were checked before."""
     if not quotes.are_in_order():
         with TextInput(source) as again:
             if swallows_lines(iter(lambda: again.read(source.BLOCK), b""), source.delimiter):
