@@ -371,7 +371,7 @@ def test_integers_of_json_may_be_followed_by_fractions(tmp_path):
 def test_errors_name_the_row_of_the_file(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text("y,p,x\n0,0.5,1\n1,7,1\n1,0.5,2\n0,9,2\n")
-    with pytest.raises(ValueError, match=r"found 9.0 at row 3 of .*f.csv \(1 of 2 rows in this batch\)"):
+    with pytest.raises(ValueError, match=r"found 9.0 at row 3 of .*f.csv \(1 of 4 rows read\)"):
         loaded(path, "x = 2")
 
 

@@ -123,7 +123,7 @@ def _refuse_text_fields(source: Source, numbers: dict[str, str], point: str, rol
                 if column.null_count:
                     missing = BadRows(column.null_count, row=first + column.is_null().index(True).as_py())
                     model = roles.for_model(name) if role == "y_proba" else roles
-                    refuse_bad_rows({code_of(role, "missing"): missing}, len(batch), model, where)
+                    refuse_bad_rows({code_of(role, "missing"): missing}, first + len(batch), model, where)
             first += len(batch)
 
 
