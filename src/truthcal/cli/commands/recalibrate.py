@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_recalibration_report
 from truthcal.cli.inputs import Data, open_inputs, read_inputs
-from truthcal.cli.output import print_formatted, print_message, print_result
+from truthcal.cli.output import print_exactly, print_formatted, print_message
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.file_format import open_atomically
@@ -73,7 +73,7 @@ def _fit(request: Request) -> None:
     )
     sql = None if request.sql is None else fix.to_sql(request.sql, y_proba=name)
     if sql is not None:
-        print_result(sql)
+        print_exactly(sql)
     else:
         print_formatted(request, fix, {"input": data.to_dict(), "recalibration": fix.to_dict()})
     if request.output is not None:
@@ -165,11 +165,11 @@ def _write_sql(request: Request, stored: _Stored, dialect: str) -> None:
     refuse_unwritable(request, request.output)
     sql = stored.recalibration.to_sql(dialect, y_proba=stored.name_in(request) or "p")
     if request.output is None or request.output == STDOUT:
-        print_result(sql)
+        print_exactly(sql)
         return
     write_file(request.output, f"{sql}\n".encode())
     print_message(request, f"wrote {request.output}: the correction as an SQL expression")
-    print_result(request.output)
+    print_exactly(request.output)
 
 
 def _apply(request: Request, stored: _Stored) -> None:
@@ -191,7 +191,7 @@ def _apply(request: Request, stored: _Stored) -> None:
         print_message(request, f"{without}; {new!r} is empty there")
     if request.output != STDOUT:
         print_message(request, f"wrote {request.output}: {count(rows, 'row')} with the column {new!r}")
-        print_result(request.output)
+        print_exactly(request.output)
 
 
 def _refuse_other_format(source: Source, path: str) -> None:
