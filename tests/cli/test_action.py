@@ -81,10 +81,12 @@ def test_several_files_and_patterns(data):
     assert "900" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["files", "label", "proba", "max-error", "alpha", "args", "accept-too-little-data"])
+@pytest.mark.parametrize(
+    "name", ["files", "label", "proba", "max-error", "alpha", "args", "accept-too-little-data", "version"]
+)
 def test_inputs_run_no_commands(data, name):
     attack = "$(touch pwned) `touch pwned` \"; touch pwned; \" '; touch pwned; ' & touch pwned"
-    run_step("check", data, **{"files": "few.csv", name: attack})
+    run_step("install" if name == "version" else "check", data, **{"files": "few.csv", name: attack})
     assert not (data / "pwned").exists()
 
 

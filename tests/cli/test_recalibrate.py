@@ -9,6 +9,9 @@ from scipy import special
 from support.cli import valid
 
 import truthcal as tc
+from truthcal.cli.options import _OPTIONS
+from truthcal.recalibration.maps import METHODS
+from truthcal.results.recalibration import METHOD_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +102,21 @@ def test_sql(quick, train, table, tmp_path):
     assert quick("recalibrate", train, "--sql", "duckdb").out == fix.to_sql("duckdb", y_proba="score") + "\n"
 
 
+_FIT_OPTIONS = (
+    "--report r.html",
+    "--method beta",
+    "--group user",
+    "--alpha 0.1",
+    "--label clicked",
+    "--hard",
+    "--seed 3",
+    "--markdown",
+    "--format lm-eval",
+    "--confidence-level 0.9",
+    "--pos-label 1",
+)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -122,9 +140,31 @@ def test_sql(quick, train, table, tmp_path):
             ["--apply", "fix.json", "train.csv", "-o", "x.csv", "--where", "score > 0.5"],
             "--where cannot be combined with --apply",
         ),
+        (["--apply", "train.csv", "train.csv", "-o", "x.csv"], "--apply train.csv: is not valid JSON ("),
         (
-            ["--apply", "train.csv", "train.csv", "-o", "x.csv"],
-            "the recalibration cannot be read: train.csv is not valid JSON",
+            ["--apply", "list.json", "train.csv", "-o", "x.csv"],
+            "--apply list.json: is not a JSON object, but [1]; name a",
+        ),
+        (["--apply", "null.json", "train.csv", "-o", "x.csv"], "--apply null.json: "),
+        (
+            ["--apply", "fix.json", "--sql", "duckdb", "-o", "fix.json"],
+            "fix.json: is the stored recalibration and would be overwritten; choose another output file.",
+        ),
+        (
+            ["--apply", "fix.json", "--sql", "duckdb", "--json"],
+            "--json cannot be combined with --apply, which fits and reports nothing; omit one of them.",
+        ),
+        (
+            ["train.csv", "--sql", "duckdb", "--json"],
+            "--sql prints an expression, which cannot be combined with --json",
+        ),
+        *(
+            (
+                ["--apply", "fix.json", "train.csv", "-o", "x.csv", *option.split()],
+                f"{flag} cannot be combined with --apply",
+            )
+            for option in _FIT_OPTIONS
+            for flag in [option.split()[0]]
         ),
         (["--apply", "fix.json", "*.csv", "-o", "x.csv"], "*.csv: matches 2 files; name one of them."),
         (["a.sketch"], "a.sketch: is a sketch; `recalibrate` needs the rows themselves."),
@@ -135,11 +175,15 @@ def test_wrong_usage(quick, train, table, tmp_path, monkeypatch, line, message):
     monkeypatch.chdir(tmp_path)
     tc.recalibrate([0, 1] * 20, [0.3] * 40).to_json("fix.json")
     (tmp_path / "more.csv").write_text("score\n0.5\n")
+    (tmp_path / "list.json").write_text("[1]")
+    stored = json.loads((tmp_path / "fix.json").read_text()) | {"method": "platt", "map": {"a": None, "b": 1, "c": 0}}
+    (tmp_path / "null.json").write_text(json.dumps(stored))
     tc.Sketch().update(*table[:2]).save("a.sketch")
     done = quick("recalibrate", *line)
     assert done.status == 2
     assert message in done.err
     assert not (tmp_path / "x.csv").exists()
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_missing_scores_are_left_empty_and_counted(quick, train, tmp_path):
@@ -158,3 +202,42 @@ def test_bad_rows_leave_no_file(quick, train, tmp_path):
     assert done.status == 2
     assert "new.csv: column 'score' must hold probabilities between 0 and 1, but row 1 is 12." in done.err
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_output_is_replaced_at_the_end_or_not_at_all(quick, train, tmp_path, monkeypatch):
+    monkeypatch.setattr("truthcal.io.files.add_column._ROWS", 2)
+    monkeypatch.chdir(tmp_path)
+    quick("recalibrate", train, "-o", "fix.json", check=0)
+    (tmp_path / "new.csv").write_text("score\n" + "0.5\n" * 6)
+    (tmp_path / "bad.csv").write_text("score\n" + "0.5\n" * 6 + "12\n")
+    (tmp_path / "out.csv").write_text("old")
+    files = sorted(tmp_path.iterdir())
+    quick("recalibrate", "--apply", "fix.json", "bad.csv", "-o", "out.csv", check=2)
+    assert (tmp_path / "out.csv").read_text() == "old"
+    quick("recalibrate", "--apply", "fix.json", "new.csv", "-o", "out.csv", check=0)
+    assert (tmp_path / "out.csv").read_text().startswith("score,score_recalibrated\n0.5,")
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_methods_are_written_alike():
+    """The parser must not import the library, which takes 0.2 s; results must not import maps, which use them."""
+    options = next(settings for flags, settings in [_OPTIONS["recalibration-method"]] if flags == ("--method",))
+    assert options["choices"] == ("auto", *METHODS)
+    assert list(METHOD_NAMES) == list(METHODS)
+
+
+def test_sql_in_a_file(quick, train, tmp_path):
+    quick("recalibrate", train, "-o", tmp_path / "fix.json", check=0)
+    line = ("recalibrate", "--apply", tmp_path / "fix.json", "--sql", "duckdb")
+    path = tmp_path / "fix.sql"
+    done = quick(*line, "-o", path, check=0)
+    assert done.out == f"{path}\n"
+    assert path.read_text() == quick(*line, check=0).out == quick(*line, "-o", "-", check=0).out
+
+
+def test_stored_file_with_a_byte_order_mark(quick, train, tmp_path):
+    """As an editor on Windows may save it."""
+    fix = tmp_path / "fix.json"
+    quick("recalibrate", train, "-o", fix, check=0)
+    fix.write_text(fix.read_text(), encoding="utf-8-sig")
+    assert '"score"' in quick("recalibrate", "--apply", fix, "--sql", "duckdb", check=0).out

@@ -45,6 +45,21 @@ def test_wrapped_verdict_is_coloured_as_a_whole(terminal, data):
     assert red.count("\n") >= 3
 
 
+@pytest.mark.parametrize("line", ["assess --plot", "assess --by BY", "compare", "assess --markdown"])
+def test_control_characters_of_names_do_not_reach_the_terminal(terminal, tmp_path, line):
+    """Otherwise a file could move the cursor, or set the title of the window."""
+    names = ["p\x1b[31mred", "q\x1b]0;title\x07", "by\x9b2J"]
+    rows = [f"{i % 2},{i % 10 / 10},0.5,a{i % 2}" for i in range(200)]
+    (tmp_path / "a.csv").write_text("\n".join([",".join(["y", *names]), *rows]) + "\n")
+    proba = [word for name in names[:2] for word in ("--proba", name)]
+    words = [names[2] if word == "BY" else word for word in line.split()]
+    done = terminal(words[0], tmp_path / "a.csv", "--label", "y", *proba, *words[1:])
+    shown = "\n".join(plain(done.out))
+    assert "red" in shown
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
+    assert "\x1b[31m" not in done.out
+
+
 # --- plot -------------------------------------------------------------------------------------------------------------
 
 

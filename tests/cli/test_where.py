@@ -149,7 +149,7 @@ def test_watch_keeps_the_condition_in_its_state(quick, write):
         ("seasn >= 2018", "--where names the column 'seasn', which all.csv does not have. Did you mean 'season'? It has 'hit', 'score'"),
         ("season >= 'a", "--where has a quote that is never closed."),
         ("season > 2030", "--where keeps none of the 900 rows of all.csv."),
-        ("region = north", "--where has the word 'north' here; put text in quotes: 'north'."),
+        ("region = north", "--where has 'north' in place of a value; put text in single quotes: 'north'."),
     ],
 )  # fmt: skip
 def test_errors_show_the_place(quick, both, condition, error):

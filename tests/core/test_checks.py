@@ -395,6 +395,15 @@ def test_pos_label_refused(y, pos_label, message):
             call(y, P, pos_label=pos_label)
 
 
+@pytest.mark.parametrize("convert", [list, tuple, lambda x: np.array(x, object)])
+def test_nan_in_a_list_of_text_is_missing(convert):
+    """Numpy makes the text 'nan' of it."""
+    with pytest.raises(ValueError, match=r"`y_true` has a missing value \(None or NA\) at row 1"):
+        tc.atb(convert(["yes", float("nan"), "no"]), [0.5] * 3, pos_label="yes")
+    with pytest.raises(ValueError, match="`groups` has a missing value"):
+        tc.assess([0, 1] * 20, [0.5] * 40, groups=convert([float("nan"), *[f"g{i}" for i in range(39)]]))
+
+
 def test_pos_label_may_be_absent_from_a_batch_of_one_class():
     assert tc.atb(["no"] * 4, P, pos_label="yes") == tc.atb([0] * 4, P)
 

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 from datetime import date
 
 import numpy as np
@@ -415,6 +416,22 @@ def test_table_of_several_columns_with_the_names_of_statistics():
     assert set(table["kind"]) == {"not significant"}
     assert result["b", None].name == "b, (missing)"
     assert str(result).splitlines()[2].startswith("kind, age")
+
+
+def test_verdict_separates_segments_of_several_columns():
+    sketches = {(g, "b"): sketch_of(500, TRUTHS["too high"], seed=g) for g in range(2)}
+    verdict = assess_segments(table_of(sketches, by=["kind", "age"])).verdict
+    assert re.search(r": [01], b \(too high\); [01], b \(too high\)\.$", verdict)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+@pytest.mark.parametrize("convert", [list, tuple, lambda x: np.array(x, object), pd.Series])
+def test_missing_values_are_a_segment_of_their_own(missing, convert):
+    """As in files; numpy would make the text 'nan' of a nan in a list."""
+    by = convert(["a", "b", missing] * 40)
+    result = tc.assess_segments([0, 1] * 60, [0.5] * 120, by=by)
+    assert sorted(segment.name for segment in result.segments) == ["(missing)", "a", "b"]
+    assert None in result
 
 
 def test_to_dict_is_json(found):

@@ -1,8 +1,10 @@
 """Monitors of segments: the same as one monitor each, e-BH, files, errors."""
 
+import dataclasses
 import itertools
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -71,6 +73,8 @@ def test_verdict_and_table():
     assert status.to_dict()["verdict"] == status.verdict
     assert filled(1).status().verdict == "None of 3 segments is shown to be miscalibrated."
     assert tc.MonitorTable("a").status().verdict == "There are no segments yet."
+    several = dataclasses.replace(status, names=("2020, a", "2019, b", "c, d"), by=("year", "team"), n_listed=2)
+    assert re.search(r": 2020, a \(.*\); 2019, b \(.*\)\.$", several.verdict)
 
 
 def test_files_and_merging(tmp_path):

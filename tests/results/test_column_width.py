@@ -147,3 +147,16 @@ def test_number_of_segments(segments):
     assert re.search(r"\.\.\. and \d more", str(segments))
     assert not re.search(r"\.\.\. and", segments.to_text(limit=None))
     assert segments.to_markdown(limit=3).count("\n| ") == 5  # with the header
+
+
+@pytest.mark.parametrize("width", [0, -1, 80.5, "80"])
+def test_width_must_be_positive(width):
+    y, p = [0, 1] * 50, [0.5] * 100
+    audit = tc.audit([0.2, 0.7], measures=["atb"])
+    for result in (tc.assess(y, p), tc.calibration_test(y, p), audit):
+        with pytest.raises(
+            ValueError, match=f"`width` must be a positive whole number of characters, .*; got {width!r}"
+        ):
+            result.to_text(width)
+    with pytest.raises(ValueError, match="`width` must be a positive"):
+        TABLE.lines(width)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -22,13 +23,20 @@ from truthcal.results.text import escape_control_characters, escape_markdown, mo
 SCHEMA = 1
 _COLOURS = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "unsure": "\x1b[1;33m", "odd": "\x1b[1;33m"}
 _RESET = "\x1b[0m"
+# Control characters other than tabs and the ends of lines; codes of colours are matched as a group, to keep them.
+_CONTROL = re.compile(f"({'|'.join(map(re.escape, [*_COLOURS.values(), _RESET]))})|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Columns of notes, and the narrowest terminal that text is fitted to.
 _NOTE_WIDTH, _NARROWEST = 100, 40
 _STATUS_MOODS = {"pass": "good", "fail": "bad", "too little data": "unsure"}
 
 
 def print_result(text: str) -> None:
-    """Print a result to stdout."""
+    """Print a result for people to stdout. Control characters are escaped: names of columns may contain any."""
+    print_exactly(_CONTROL.sub(lambda match: match[1] or repr(match[0])[1:-1], text))
+
+
+def print_exactly(text: str) -> None:
+    """Print a result for programs to stdout: JSON, SQL, or the name of a file."""
     sys.stdout.write(f"{text}\n")
 
 
@@ -73,7 +81,7 @@ def discard_output() -> None:
 def print_json(command: str, content: Mapping[str, Any]) -> None:
     """Print JSON of the documented schema; an unknown number is null."""
     whole = {"schema": f"truthcal/{command}/{SCHEMA}", "version": __version__, **content}
-    print_result(json.dumps(_null_unknown(to_plain(whole)), indent=2, allow_nan=False))
+    print_exactly(json.dumps(_null_unknown(to_plain(whole)), indent=2, allow_nan=False))
 
 
 def as_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ def terminal_plot(assessment: tc.Assessment | tc.MulticlassAssessment, name: str
         summary = assessment._summary
         band = consistency_band_of(summary, rng=SEED, simultaneous=True)
         display = ReliabilityDisplay(reliability_curve_of(summary), band, density_of(summary))
-        event = name
+        event = one_line(name) if name else ""
     title = ", ".join(filter(None, ["Reliability diagram", event, count(assessment.n, "row")]))
     return draw_reliability(display, title, width, _UNICODE if _is_encodable() else _ASCII)
 

@@ -143,7 +143,10 @@ def _column_to_numpy(values: Any, name: str) -> NDArray[Any]:
     if arrow and not hasattr(values, "__array__"):
         values = _column_from_arrow(values, name)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        if array.dtype.kind == "U" and isinstance(values, list | tuple) and any(value != value for value in values):
+            return np.fromiter(values, object, len(values))  # numpy makes the text 'nan' of a missing value
+        return array
     except Exception as error:
         cure = "Pass a flat list or array; for a torch tensor, .detach().cpu().float()."
         cause = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(".")

@@ -40,11 +40,14 @@ class BadRows:
         return self.value if not math.isnan(self.row) else self.high if self.high > 1 else self.low
 
     def place(self, total: int, where: str) -> str:
-        """Return the first row, counted from 0, if it is known, and how many there are."""
+        """Return the first row, counted from 0, if it is known, and how many there are of all rows.
+
+        If the row is known, rows are read in batches, and `total` are those of the file so far.
+        """
         rows = f"{self.n:,} of {total:,} row{'s' if total != 1 else ''}"
         if math.isnan(self.row):
             return f"in {where} ({rows})"
-        return f"at row {self.row:.0f} of {where} ({rows} in this batch)"
+        return f"at row {self.row:.0f} of {where} ({rows} read)"
 
 
 def refuse_invalid_rows(numbers: Mapping[str, NDArray[np.float64]], roles: ColumnRoles, where: str) -> None:

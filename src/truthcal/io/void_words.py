@@ -2,8 +2,10 @@
 
 from typing import Any
 
+# Text that stands for a missing number, date or truth value, without case and surrounding spaces.
+MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none")
 # Compared without case and surrounding spaces.
-_VOID_WORDS = {"", "-", "n/a", "na", "nan", "none", "null", "missing"}
+_VOID_WORDS = {*MISSING_WORDS, "-", "missing"}
 _VOID_WORDS |= {"void", "voided", "annulled", "cancelled", "canceled", "ambiguous", "unresolved", "pending"}
 _VOID_WORDS |= {"abandoned", "postponed", "suspended", "no contest", "no result"}
 # Words for an outcome that is neither of two.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.results.base import PageResult, Result, columns
+from truthcal.results.column_width import check_width
 from truthcal.results.text import Page, Table, count, join_words, number, plural
 
 _WIDTH = 110
@@ -195,6 +196,7 @@ class Audit(PageResult, Mapping[str, AuditRow]):
 
     def to_text(self, width: int | None = None) -> str:
         """Return the printed text, in lines of at most `width` characters where possible (default: 110)."""
+        check_width(width)
         width = min(width or _WIDTH, _WIDTH)
         choices = (self._table(lies, digits) for lies, digits in ((self.lies, 4), (self.lies, 3), ((), 4)))
         fitting = (lines for lines in (table.lines() for table in choices) if max(map(len, lines)) <= width)

@@ -12,8 +12,16 @@ _PHRASE, _GLUE = re.compile(r"(?:\([^()]*\)|[^\s(]|\()+"), "\x00"
 _DIGIT = re.compile("[0-9]")
 
 
+def check_width(width: int | None) -> None:
+    """Check the parameter `width` of a printed text."""
+    if width is not None and not (hasattr(width, "__index__") and width > 0):
+        rule = "must be a positive whole number of characters, or None to wrap nothing"
+        raise ValueError(f"`width` {rule}; got {width!r}.")
+
+
 def wrap_lines(text: str, width: int | None, indent: str = "") -> str:
     """Wrap each line of a text that is longer than `width`; further lines keep its indentation and get `indent`."""
+    check_width(width)
     if width is None:
         return text
     lines = []

@@ -172,7 +172,8 @@ class MonitorSegments(PageResult):
         named = [f"{name} ({status.error})" for name, status in pairs][: min(self.n_listed, _NAMED)]
         more = f" and {self.n_listed - _NAMED:,} more" if self.n_listed > _NAMED else ""
         are = plural(self.n_listed, "is", "are")
-        return f"{self.n_listed:,} of {count(n, 'segment')} {are} miscalibrated: {', '.join(named)}{more}."
+        separator = "; " if len(self.by) > 1 else ", "  # a name has commas between the values of several columns
+        return f"{self.n_listed:,} of {count(n, 'segment')} {are} miscalibrated: {separator.join(named)}{more}."
 
     def table(self) -> dict[str, Any]:
         """Return one row per segment, as columns: its name, the evidence, the kind of error, and the bias."""

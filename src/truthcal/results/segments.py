@@ -239,7 +239,8 @@ class SegmentTable(Plotted, RowOrderNote, PageResult, Mapping[Any, Segment]):
         if not wrong:
             start = f"No significant miscalibration in {'any of ' * (tested > 1)}{self.count_words(tested)}"
             return f"{start} ({self._promise(tested)}).{self._word_little_information()}{rest}"
-        names = ", ".join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
+        separator = "; " if len(self.by) > 1 else ", "  # a name has commas between the values of several columns
+        names = separator.join(f"{segment.name} ({segment.kind})" for segment in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
         start = f"{len(wrong):,} of {self.count_words(tested)} {plural(len(wrong), 'is', 'are')} miscalibrated"
         return f"{start} ({self._promise(tested)}): {names}{more}.{rest}"

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING as CEILING
 from decimal import ROUND_FLOOR as FLOOR
 from decimal import ROUND_HALF_EVEN, Context
 
-from truthcal.results.column_width import fit_columns, wrap_lines, wrap_row
+from truthcal.results.column_width import check_width, fit_columns, wrap_lines, wrap_row
 from truthcal.results.column_width import shorten as shorten
 
 # Smaller values are rounding errors of 0.
@@ -231,6 +231,7 @@ class Table:
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the lines for a terminal, with aligned columns. Cells are wrapped if the table exceeds `width`."""
+        check_width(width)
         if width is not None and self._natural_width() > width:
             for count in range(1, len(self.optional) + 1):
                 narrow = self._without(self.optional[:count])

@@ -4,16 +4,16 @@ import csv
 import gzip
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from truthcal.core.file_format import open_atomically
+from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.add_column import add_column
 from truthcal.io.files.find_files import find_sources
+from truthcal.io.files.preview import preview_columns
 
 P = [0.0, 0.1, 0.25, 1.0]
 
@@ -88,6 +88,13 @@ def test_rows_are_counted_across_batches(tmp_path, monkeypatch):
         ('p\n0.5\n""\n-1\n', r"but row 2 is -1\."),
         ("x\n0.5\n", r"a\.csv: has no column 'p'; it has x\. Name the column to use with --proba\."),
         ("p,q\n0.5,1\n", r"a\.csv: already has a column 'q'; rename it\."),
+        ("p,p\n0.5,1\n", r"a\.csv: has several columns 'p'; rename all but one\."),
+        ("p\n0.5\n1.0000000001\n", r"but row 1 is 1\.0000000001\."),
+        ("p\n0.5\n0.2_5\n", r"but row 1 is '0\.2_5'\."),
+        ("id,p,t\n1,0.5,a\n1,0.5\n", r"a\.csv: row 1 has 2 fields, but the header has 3\. Correct or remove such rows"),
+        ("id,p\n1,0.5\n1,0.5\n1,0.5,9\n", r"a\.csv: row 2 has 3 fields, but the header has 2\."),
+        ("id,p\n1,0.5\n1\n", r"a\.csv: row 1 has 1 field, but the header has 2\."),
+        ('p,s\n0.5,"a\n0.25,b\n', r"a\.csv: could not be read as CSV \(a quote is opened but never closed"),
     ],
 )
 def test_bad_rows_are_refused(tmp_path, text, message):
@@ -118,15 +125,60 @@ def test_a_missing_probability_stays_missing(tmp_path, kind):
     assert found == [0.5, None, (0.25 + 1.0) / 3.0]
 
 
-def test_file_is_replaced_at_the_end_or_not_at_all(tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("old")
-    with pytest.raises(RuntimeError, match="stop"), open_atomically(path) as file:  # noqa: PT012
-        file.write(b"new")
-        raise RuntimeError("stop")
-    assert path.read_text() == "old"
-    with open_atomically(path) as file:
-        file.write(b"new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert list(Path(tmp_path).iterdir()) == [path]
+@pytest.mark.parametrize("text", ["y,p,t\n0,0.5,a\n1,0.5\n", "y,p\n0,0.5\n1,0.5,9\n"])
+def test_ragged_rows_are_refused_as_when_they_are_assessed(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    source = preview_columns(find_sources([str(tmp_path / "a.csv")])[0]).source
+    with pytest.raises(ValueError, match=r"a\.csv: could not be read as CSV \(CSV parse error: .*Expected"):
+        list(source.batches(ColumnRoles("y", ("p",), None, (), None)))
+    with pytest.raises(ValueError, match=r"a\.csv: row 1 has"):
+        copy(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("word", ["NA", " nan ", "#N/A", "-nan", "void", "null"])
+def test_words_for_a_missing_value(tmp_path, word):
+    """As in `--missing drop` and --where."""
+    (tmp_path / "a.csv").write_text(f"p,x\n0.5,a\n{word},b\n")
+    out = io.BytesIO()
+    assert add_column(find_sources([str(tmp_path / "a.csv")])[0], "p", "q", lambda p: p, out) == (2, 1)
+    assert out.getvalue().decode() == f"p,x,q\n0.5,a,0.5\n{word},b,\n"
+
+
+def test_long_fields(tmp_path):
+    before, text = csv.field_size_limit(), "x" * 200_000
+    (tmp_path / "a.csv").write_text(f"p,prompt\n0.5,{text}\n")
+    assert copy(tmp_path / "a.csv")[1].decode() == f"p,prompt,q\n0.5,{text},0.5\n"
+    assert csv.field_size_limit() == before
+
+
+def test_empty_json_object(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"p": 0.5}\n{ }\n{}\n')
+    out = io.BytesIO()
+    assert add_column(find_sources([str(tmp_path / "a.jsonl")])[0], "p", "q", lambda p: p, out) == (3, 2)
+    assert [json.loads(line) for line in out.getvalue().splitlines()] == [
+        {"p": 0.5, "q": 0.5},
+        {"q": None},
+        {"q": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[1]", r"a\.jsonl: row 1 is not a JSON object, but \[1\]\. Each line must be one JSON object"),
+        ("7", r"a\.jsonl: row 1 is not a JSON object, but 7\."),
+        ('{"p": 0.5', r"a\.jsonl: row 1 could not be read as JSON \(.*\)\. Each line must be one JSON object"),
+        ('{"p": true}', r"a\.jsonl: column 'p' must hold probabilities between 0 and 1, but row 1 is True\."),
+        ('{"p": {"a": 1}}', r"but row 1 is \{'a': 1\}\."),
+    ],
+)
+def test_bad_json_lines(tmp_path, line, message):
+    (tmp_path / "a.jsonl").write_text(f'{{"p": 0.5}}\n{line}\n')
+    with pytest.raises(ValueError, match=message):
+        copy(tmp_path / "a.jsonl")
+
+
+def test_new_column_in_a_later_json_line(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"p": 0.5}\n' * 2000 + '{"p": 0.5, "q": 1}\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl: already has a column 'q', at row 2000; rename it\."):
+        copy(tmp_path / "a.jsonl")

@@ -116,7 +116,7 @@ def test_text_that_is_not_utf8_is_refused_only_where_it_is_read():
 
 
 def test_bad_rows_are_told_of_standard_input():
-    message = r"found 1\.5 at row 0 of standard input \(1 of 1 row in this batch\)"
+    message = r"found 1\.5 at row 0 of standard input \(1 of 1 row read\)"
     with spool_stdin(io.BytesIO(b"y,p\n0,1.5\n")) as source, pytest.raises(ValueError, match=message):
         load([source], ColumnRoles.of("y", "p", None, None, None))
 

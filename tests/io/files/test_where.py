@@ -3,7 +3,9 @@
 import datetime
 import json
 import sqlite3
+from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.find_files import find_sources
 from truthcal.io.files.formats import PARQUET
 from truthcal.io.files.load import load
+from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
 from truthcal.io.files.where import parse_where
 from truthcal.io.files.where_rows import rows_where
@@ -137,6 +140,63 @@ def test_times(column):
     assert rows_of("x in ('2024-06-01 12:00', '2024-06-01')", {"x": column}) == [3]
 
 
+@pytest.mark.parametrize(
+    "texts", [["2024-1-5", "2024-01-10", "2023-9-1 12:00", None], ["2024-01-05", "2024-1-10", "2023-9-01", ""]]
+)
+def test_months_and_days_with_one_digit(texts):
+    for literal in ("2024-1-5", "2024-01-05", "2024-1-05T00:00"):
+        assert rows_of(f"x >= '{literal}'", {"x": pa.array(texts)}) == [0, 1]
+        assert rows_of(f"x = '{literal}'", {"x": pa.array(texts)}) == [0]
+        assert rows_of(f"x < '{literal}'", {"x": pa.array(texts)}) == [2]
+        assert rows_of(f"x > '{literal}'", {"x": pa.array(DAYS)}) == [3]
+    assert rows_of("x = '2024-2-31'", {"x": pa.array(["2024-2-31", "a"])}) == [0]  # as text
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "=", "!=", "in"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_are_exact_in_every_unit(unit, operator, zone):
+    """Also where microseconds would overflow, or round: 10**13 s, and 1 ns before 1970."""
+    largest = 2**63 - 1
+    ticks = [-largest, -(10**13), -1, 0, 1, 1_704_067_200, 1_704_067_200_000, 10**13, largest, None]
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    compared = {
+        "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+        "=": lambda a, b: a == b, "!=": lambda a, b: a != b, "in": lambda a, b: a == b,
+    }[operator]  # fmt: skip
+    column = pa.array(ticks, pa.timestamp(unit, zone))
+    for literal in (
+        "1970-01-01",
+        "1970-01-01T00:00:00.000001",
+        "2024-01-01",
+        "9999-12-31T23:59:59.999999",
+        "1969-12-31",
+    ):
+        time = datetime.datetime.fromisoformat(literal) - datetime.datetime(1970, 1, 1)
+        wanted = Fraction(time // datetime.timedelta(microseconds=1), 10**6) * per_second
+        rows = [row for row, tick in enumerate(ticks) if tick is not None and compared(tick, wanted)]
+        text = f"('{literal}')" if operator == "in" else f"'{literal}'"
+        assert rows_of(f"x {operator} {text}", {"x": column}) == rows
+
+
+def test_dates_of_any_year():
+    column = pa.array([-(2**31), 0, 2**31 - 1], pa.date32())
+    assert rows_of("x >= '1970-01-01'", {"x": column}) == [1, 2]
+    assert rows_of("x < '1970-1-1'", {"x": column.cast(pa.date64())}) == [0]
+
+
+def test_text_in_double_quotes_is_no_column(tmp_path):
+    """In place of a value, double quotes mark text, too; but not if it is the name of a column."""
+    assert rows_of('"x" = "north"', {"x": pa.array(["north", "it's"])}) == [0]
+    (tmp_path / "f.csv").write_text("x,it's\na,b\n")
+    condition = 'x = "it\'s"'
+    source = replace(find_sources([str(tmp_path / "f.csv")])[0], where=parse_where(condition))
+    message = r"has \"it's\" in double quotes in place of a value, which is also a column of .*f.csv. Two columns"
+    with pytest.raises(ValueError, match=f"{message} cannot be compared; put text in single quotes: 'it''s'") as error:
+        preview_columns(source)
+    assert error.value.pointer == (condition, 4)
+
+
 def test_text_has_no_order_in_time_unless_it_is_iso():
     column = pa.array(["31/12/2023", "2024-01-01"])
     with pytest.raises(
@@ -179,6 +239,9 @@ def test_partition_columns_are_the_same_for_all_rows():
         ("x > 2024", pa.array(DAYS), "holds times; compare it with a date such as '2024-01-31'", 4),
         ("x > 'June'", pa.array(DAYS), "holds times; compare it with a date such as '2024-01-31'", 4),
         ("x > '2024-01-01T00:00Z'", pa.array(TIMES), "holds times without a time zone; omit that of this time", 4),
+        ("x > '2024-2-31'", pa.array(["2024-02-01"]), "cannot be compared with '2024-2-31', which is not a date; write a date such as '2024-01-31'", 4),
+        ("x < '2024-01-01 25:00'", pa.array(["a"]), "cannot be compared with '2024-01-01 25:00', which is not a date", 4),
+        ("x > '2024-01-01T00:00:00.0000001'", pa.array(TIMES), "is compared in microseconds; write at most 6 decimals of a second", 4),
         ("x = 1", pa.array([[1]]), "holds values of type list<item: int64>, which cannot be compared", 0),
     ],
 )  # fmt: skip
@@ -198,7 +261,17 @@ def test_columns_that_cannot_be_compared(text, column, message, at):
         ("x", "needs =, !=, <, <=, >, >=, in, or is null after 'x'", 1),
         ("home team = 1", "needs =, .* after 'home'; put names with spaces or signs in double quotes", 5),
         ("x >=", "needs a number, text in quotes, true or false here", 4),
-        ("x = north", "has the word 'north' here; put text in quotes: 'north'", 4),
+        ("x = north", "has 'north' in place of a value; put text in single quotes: 'north'. Two columns cannot be compared.", 4),
+        ("\"x\" = `it's`", "has \"`it's`\" in place of a value; put text in single quotes: 'it''s'.", 6),
+        ("x >= 2024-1-5", "has a date without quotes; write '2024-01-05'", 5),
+        ("x >= 2024-13-5", "has '2024-13-5', which is not a date; write dates as in '2024-01-31'", 5),
+        ("x = 1_000", "has '1_000', which is not a number here; write 1000.", 4),
+        ("x = -0x10", "has '-0x10', which is not a number here; write -16.", 4),
+        ("x > 1.5.2", "has '1.5.2', which is neither a number nor a name", 4),
+        ("x = - 1", "has an unexpected character '-'; put names with spaces or signs in double quotes", 4),
+        ("x not like 'a%'", "does not know `not like`; compare the whole text, or list texts: `x not in", 2),
+        ("x NOT BETWEEN 1 AND 2", "does not know `NOT BETWEEN`; write `x < 1 or x > 2`", 2),
+        ("x not 5", "needs =, !=, <, <=, >, >=, in, or is null after 'x'", 2),
         ("x = null", "compares with null; write `is null` or `is not null`", 4),
         ("x = 'a", "has a quote that is never closed", 4),
         ("x >= 2024-01-31", "has a date without quotes; write '2024-01-31'", 5),
@@ -214,8 +287,8 @@ def test_columns_that_cannot_be_compared(text, column, message, at):
         ("1 = 2", "needs the name of a column here, since there is none on the left", 4),
         ("= 2", "needs the name of a column here", 0),
         ("x = 1 and", "needs the name of a column here", 9),
-        ("x # 1", "does not know '#'; put names with spaces or signs in double quotes", 2),
-        ("5x > 1", "does not know '5'; put names with spaces or signs in double quotes", 0),
+        ("x # 1", "has an unexpected character '#'; put names with spaces or signs in double quotes", 2),
+        ("5x > 1", "has '5x', which is neither a number nor a name; put names that start with a digit in double quotes", 0),
     ],
 )  # fmt: skip
 def test_errors_point_at_the_place(text, message, at):
@@ -298,7 +371,7 @@ def test_integers_of_json_may_be_followed_by_fractions(tmp_path):
 def test_errors_name_the_row_of_the_file(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text("y,p,x\n0,0.5,1\n1,7,1\n1,0.5,2\n0,9,2\n")
-    with pytest.raises(ValueError, match=r"found 9.0 at row 3 of .*f.csv \(1 of 2 rows in this batch\)"):
+    with pytest.raises(ValueError, match=r"found 9.0 at row 3 of .*f.csv \(1 of 4 rows read\)"):
         loaded(path, "x = 2")
 
 

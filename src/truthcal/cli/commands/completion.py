@@ -1,6 +1,6 @@
 """`truthcal completion`: the completion script of a shell, made by shtab from the parser."""
 
-from truthcal.cli.output import print_result
+from truthcal.cli.output import print_exactly
 from truthcal.cli.parser import build_parser
 from truthcal.cli.request import Request
 
@@ -15,5 +15,5 @@ def run(request: Request) -> int:
     if request.shell == "zsh":  # a plain zsh has no compdef yet; `#compdef` must stay the first line
         first, newline, rest = script.partition("\n")
         script = f"{first}{newline}(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit; }}\n{rest}"
-    print_result(script)
+    print_exactly(script)
     return 0

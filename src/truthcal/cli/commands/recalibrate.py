@@ -1,23 +1,30 @@
 """`truthcal recalibrate`: fit and store a recalibration, apply a stored one to a file, or print it as SQL."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_recalibration_report
 from truthcal.cli.inputs import Data, open_inputs, read_inputs
-from truthcal.cli.output import print_formatted, print_message, print_result
+from truthcal.cli.output import print_exactly, print_formatted, print_message
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.file_format import open_atomically
+from truthcal.core.params import shown
 from truthcal.io.files.add_column import add_column
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source
 from truthcal.results.text import count, plural
+
+# Options that have a meaning together with --apply.
+_WITH_APPLY = ("command", "line", "files", "proba", "output", "apply", "sql", "quiet", "debug")
+# Fields of a request -> flags, where the names differ.
+_FLAGS = {"input_format": "--format"}
 
 
 def run(request: Request) -> int:
@@ -25,11 +32,11 @@ def run(request: Request) -> int:
     if request.apply is None:
         _fit(request)
         return 0
+    _refuse_beside_apply(request)
     stored = _Stored.read(request.apply)
+    _refuse_overwriting(request, request.apply)
     if request.sql is not None:
-        if request.files:
-            raise ValueError("--sql prints an expression and reads no rows; omit the files, or omit --sql.")
-        print_result(stored.recalibration.to_sql(request.sql, y_proba=stored.name_in(request) or "p"))
+        _write_sql(request, stored, request.sql)
     else:
         _apply(request, stored)
         _warn_if_uncorrected(request, stored.recalibration)
@@ -43,36 +50,45 @@ def _fit(request: Request) -> None:
     """Fit a recalibration to the rows of files, print it, and store it."""
     if not request.files:
         raise ValueError("name a file of rows to fit to, or a stored recalibration with --apply.")
+    if request.sql is not None and request.format != "text":
+        raise ValueError(
+            f"--sql prints an expression, which cannot be combined with --{request.format}; omit one of them."
+        )
     refuse_unwritable(request, request.output)
     prepare_report(request, request.report)
     data = read_inputs(request, exact_rows=None, digest=request.report is not None)
     loaded, name = data.only_model("recalibrate"), next(iter(data.models))
     if not loaded.exact:
         raise ValueError(f"{data.where}: is a sketch; `recalibrate` needs the rows themselves.")
+    levels: dict[str, Any] = {"alpha": request.alpha, "confidence_level": request.confidence_level}
     fix = tc.recalibrate(
         loaded.y,
         loaded.p,
         sample_weight=loaded.w,
         groups=loaded.groups,
         method=request.method,
-        alpha=0.05 if request.alpha is None else request.alpha,
-        confidence_level=request.confidence_level,
         hard=request.hard,
         rng=request.seed,
+        **levels,
     )
     sql = None if request.sql is None else fix.to_sql(request.sql, y_proba=name)
     if sql is not None:
-        print_result(sql)
+        print_exactly(sql)
     else:
         print_formatted(request, fix, {"input": data.to_dict(), "recalibration": fix.to_dict()})
     if request.output is not None:
-        write_file(request.output, _with_origin(fix, data, name).encode())
-        command = f"truthcal recalibrate --apply {request.output} NEW -o OUT"
-        how = f"apply it with: {command}" if fix.changes else "it leaves predictions as they are"
-        print_message(request, f"wrote {request.output}; {how}")
+        _store(request, request.output, _with_origin(fix, data, name), changes=fix.changes)
     _warn_if_uncorrected(request, fix)
     if request.report is not None:
         write_recalibration_report(request, request.report, data, fix)
+
+
+def _store(request: Request, path: str, text: str, *, changes: bool) -> None:
+    """Store the JSON of a recalibration, and say how to apply it."""
+    write_file(path, text.encode())
+    command = f"truthcal recalibrate --apply {path} NEW -o OUT"
+    how = f"apply it with: {command}" if changes else "it leaves predictions as they are"
+    print_message(request, f"wrote {path}; {how}")
 
 
 def _warn_if_uncorrected(request: Request, fix: tc.Recalibration) -> None:
@@ -99,8 +115,20 @@ class _Stored:
 
     @classmethod
     def read(cls, path: str) -> "_Stored":
-        recalibration = tc.Recalibration.from_json(Path(path))
-        name = json.loads(Path(path).read_text(encoding="utf-8")).get("y_proba")
+        """Read the file once: it may be a pipe."""
+        cure = "name a file written by `truthcal recalibrate -o`."
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+            content = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"--apply {path}: is not valid JSON ({error}); {cure}") from None
+        if not isinstance(content, dict):
+            raise ValueError(f"--apply {path}: is not a JSON object, but {shown(content)}; {cure}")
+        try:
+            recalibration = tc.Recalibration.from_json(text)
+        except (ValueError, TypeError) as error:  # of the library, which does not know the file
+            raise ValueError(f"--apply {path}: {error}") from error
+        name = content.get("y_proba")
         return cls(recalibration, name if isinstance(name, str) else None)
 
     def name_in(self, request: Request) -> str | None:
@@ -110,16 +138,46 @@ class _Stored:
         return request.proba[0] if request.proba else self.name
 
 
+def _refuse_beside_apply(request: Request) -> None:
+    """Reject options that would have no effect together with --apply."""
+    for field in dataclasses.fields(request):
+        value = getattr(request, field.name)
+        if field.name in _WITH_APPLY or value == field.default:
+            continue
+        flag = f"--{value}" if field.name == "format" else _FLAGS.get(field.name, f"--{field.name.replace('_', '-')}")
+        if field.name in ("where", "missing", "fractional"):
+            problem = f"{flag} cannot be combined with --apply, which copies all rows"
+            raise ValueError(f"{problem}; remove rows from the file first.")
+        raise ValueError(f"{flag} cannot be combined with --apply, which fits and reports nothing; omit one of them.")
+
+
+def _refuse_overwriting(request: Request, path: str) -> None:
+    """Reject an output file that is the stored recalibration."""
+    output = request.output
+    if output not in (None, "", STDOUT) and Path(str(output)).is_file() and Path(str(output)).samefile(path):
+        raise ValueError(f"{output}: is the stored recalibration and would be overwritten; choose another output file.")
+
+
+def _write_sql(request: Request, stored: _Stored, dialect: str) -> None:
+    """Print a recalibration as SQL, or write it to a file."""
+    if request.files:
+        raise ValueError("--sql prints an expression and reads no rows; omit the files, or omit --sql.")
+    refuse_unwritable(request, request.output)
+    sql = stored.recalibration.to_sql(dialect, y_proba=stored.name_in(request) or "p")
+    if request.output is None or request.output == STDOUT:
+        print_exactly(sql)
+        return
+    write_file(request.output, f"{sql}\n".encode())
+    print_message(request, f"wrote {request.output}: the correction as an SQL expression")
+    print_exactly(request.output)
+
+
 def _apply(request: Request, stored: _Stored) -> None:
     """Copy a file with a recalibrated column."""
     if len(request.files) != 1 or request.output is None:
         example = "truthcal recalibrate --apply fix.json new.csv -o out.csv"
         raise ValueError(f"--apply needs one file of rows, and -o with the name of the output: {example}")
     refuse_unwritable(request, request.output)
-    for flag, value in (("where", request.where), ("missing", request.missing), ("fractional", request.fractional)):
-        if value is not None:
-            problem = f"--{flag} cannot be combined with --apply, which copies all rows"
-            raise ValueError(f"{problem}; remove rows from the file first.")
     with open_inputs(request) as (source, *others):
         if others:
             raise ValueError(f"{request.files[0]}: matches {1 + len(others)} files; name one of them.")
@@ -133,7 +191,7 @@ def _apply(request: Request, stored: _Stored) -> None:
         print_message(request, f"{without}; {new!r} is empty there")
     if request.output != STDOUT:
         print_message(request, f"wrote {request.output}: {count(rows, 'row')} with the column {new!r}")
-        print_result(request.output)
+        print_exactly(request.output)
 
 
 def _refuse_other_format(source: Source, path: str) -> None:
@@ -146,11 +204,11 @@ def _refuse_other_format(source: Source, path: str) -> None:
 
 def _only_probability(source: Source) -> str:
     """Return the only column of a file that holds probabilities."""
-    found = [c.name for c in preview_columns(source).columns if c.in_unit and c.many]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(f"{source}: columns that may hold probabilities: {', '.join(found)}. Name one with --proba.")
+    names = [c.name for c in preview_columns(source).columns if c.in_unit and c.many]
+    if len(names) == 1:
+        return names[0]
+    if names:
+        raise ValueError(f"{source}: columns that may hold probabilities: {', '.join(names)}. Name one with --proba.")
     cure = "Divide percentages by 100, and correct or drop rows with text; or name a column with --proba."
     raise ValueError(f"{source}: no column holds numbers between 0 and 1 only. {cure}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import truthcal as tc
 from truthcal.cli.inputs import STDIN, Data, read_inputs
 from truthcal.cli.model_result import ModelResult, assess_models
-from truthcal.cli.output import print_message, print_result
+from truthcal.cli.output import print_exactly, print_message
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.kernels.jit import load_cached
@@ -22,7 +22,7 @@ def run(request: Request) -> int:
     data = read_inputs(request, digest=True)
     write_report(request, path, data, assess_models(request, data))
     if path != STDOUT:
-        print_result(path)
+        print_exactly(path)
     return 0
 
 

@@ -1,7 +1,7 @@
 """`truthcal sketch`: reduce rows to a small file that can be merged later."""
 
 from truthcal.cli.inputs import read_inputs
-from truthcal.cli.output import print_message, print_result
+from truthcal.cli.output import print_exactly, print_message
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
@@ -28,4 +28,4 @@ def write_sketch(request: Request, sketch: Sketch | SketchTable, description: st
     write_file(path, sketch.to_bytes())
     if path != STDOUT:
         print_message(request, f"wrote {path}: {description}")
-        print_result(path)
+        print_exactly(path)

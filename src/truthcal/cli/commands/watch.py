@@ -229,7 +229,7 @@ def _with_option(name: str, value: Any) -> str:
 
 
 def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
-    """Tell if closed windows have other rows now: they are final, so these rows are not scored."""
+    """Warn if the rows of a closed window have changed: it is final, so the difference is not scored."""
     for record in watch.history:
         rows = windows.get(record.start)
         if rows is None:
@@ -253,7 +253,7 @@ def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
 
 
 def _refuse_missing_rows(watch: Watch, windows: Windows, latest: int) -> None:
-    """Raise if a window would be closed without most rows that an earlier run saw; if only some are gone, tell."""
+    """Raise if a window would be closed without most rows that an earlier run saw; warn if only some are missing."""
     for start, seen in sorted(watch.open.items()):
         now = windows.get(start, WindowRows()).n_until(seen.last)
         if start >= latest or now >= seen.n:
@@ -267,7 +267,7 @@ def _refuse_missing_rows(watch: Watch, windows: Windows, latest: int) -> None:
 
 
 def _refuse_other_rows(watch: Watch, label: str) -> None:
-    """Tell, or raise for windows of rows, that a closed window has other predictions now."""
+    """Warn that the predictions of a closed window have changed; raise for windows of rows."""
     if watch.window.kind == "rows":
         problem = f"the rows from row {label} on are not those of earlier runs, so it is not known which rows are new"
         raise ValueError(f"{problem}. With windows of rows, pass all files in every run; or use --window with a time.")

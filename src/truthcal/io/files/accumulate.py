@@ -260,7 +260,7 @@ def _raise_for_batch(y: _Rows, p: _Rows, w: _Rows | None, numbers: RowNumbers, r
             low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
             row = int(numbers[int(np.argmax(rows))])
             bad_rows[rule.code] = BadRows(len(values), low, high, row, float(values[0]))
-    refuse_bad_rows(bad_rows, len(p), roles, where)
+    refuse_bad_rows(bad_rows, int(numbers[-1]) + 1, roles, where)
 
 
 # The rules of `row_codes` for arrays, where a missing number is nan.

@@ -1,5 +1,6 @@
 """Copy a file of rows with one more column, which is computed from a column of probabilities."""
 
+import contextlib
 import csv
 import io
 import itertools
@@ -11,14 +12,20 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from truthcal.core.params import shown
+from truthcal.io.files.csv import refuse_open_quotes
+from truthcal.io.files.csv_quotes import QuoteCheck
 from truthcal.io.files.preview import preview_columns
 from truthcal.io.files.source import Source, arrow, errors_naming
 from truthcal.io.files.text_input import UTF8_MARK, TextInput
+from truthcal.io.void_words import is_void
+from truthcal.results.text import count
 
 _Array = NDArray[np.float64]
 _Function = Callable[[_Array], _Array]
 
 _ROWS = 1 << 16  # rows that are computed at a time
+_LONGEST_FIELD = (1 << 31) - 1  # characters of a CSV field; Python's limit is 131,072 unless it is set
 
 
 def add_column(source: Source, name: str, new: str, function: _Function, out: BinaryIO) -> tuple[int, int]:
@@ -31,6 +38,8 @@ def add_column(source: Source, name: str, new: str, function: _Function, out: Bi
     if name not in source.header:
         known = ", ".join(source.header)
         raise ValueError(f"{source}: has no column {name!r}; it has {known}. Name the column to use with --proba.")
+    if source.header.count(name) > 1:
+        raise ValueError(f"{source}: has several columns {name!r}; rename all but one.")
     if new in source.header:
         raise ValueError(f"{source}: already has a column {new!r}; rename it.")
     compute = _Computer(str(source), name, function)
@@ -52,7 +61,7 @@ class _Computer:
         bad = ~missing & ~((p >= 0.0) & (p <= 1.0))
         if bad.any():
             first = int(bad.argmax())
-            raise self._refuse(first, f"{p[first]:g}")
+            raise self._refuse(first, repr(float(p[first])).removesuffix(".0"))
         self.rows += len(p)
         self.missing += int(missing.sum())
         result = np.full(len(p), np.nan)
@@ -61,11 +70,11 @@ class _Computer:
         return result
 
     def parse(self, fields: list[Any], point: str = ".") -> _Array:
-        """Convert fields of text or JSON to numbers; a missing one becomes nan."""
+        """Convert fields of text or JSON to numbers; a missing one (null, nan, or a word such as NA) becomes nan."""
         p = np.empty(len(fields))
         for i, field in enumerate(fields):
             try:
-                p[i] = np.nan if field in (None, "") else float(str(field).replace(point, "."))
+                p[i] = np.nan if is_void(field) else _parse_number(str(field).replace(point, "."))
             except ValueError:
                 raise self._refuse(i, repr(field)) from None
         return p
@@ -75,20 +84,52 @@ class _Computer:
         return ValueError(f"{place}, but row {self.rows + row} is {shown}. Correct or remove such rows.")
 
 
+def _parse_number(text: str) -> float:
+    """Parse a number. Raises for Python's underscores, as in 0.2_5, which other readers refuse."""
+    return float("" if "_" in text else text)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
 def _copy_csv(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
-    with TextInput(source) as stream:
+    quotes = QuoteCheck(source.delimiter)
+    with TextInput(source) as stream, _long_fields():
+        stream.on_read = quotes.feed
         reader = csv.reader(_text_lines(stream), delimiter=source.delimiter)
         header = next(line for line in reader if line)
         place, point = header.index(name), "."
         out.write(_csv_lines([[*header, new]], source.delimiter))
         for lines in _chunks(line for line in reader if line):
-            fields = [_field(line, place) for line in lines]
+            _refuse_ragged(lines, len(header), source, compute.rows)
+            fields = [line[place].strip() for line in lines]
             if source.delimiter != "," and any("," in field for field in fields):
                 point = ","
             numbers = compute(compute.parse(fields, point)).tolist()
             results = ["" if math.isnan(x) else repr(x).replace(".", point) for x in numbers]
             rows = ([*line, result] for line, result in zip(lines, results, strict=True))
             out.write(_csv_lines(rows, source.delimiter))
+    refuse_open_quotes(source, quotes)
+
+
+@contextlib.contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let Python's csv module read fields of any length."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _refuse_ragged(lines: list[list[str]], n_columns: int, source: Source, first: int) -> None:
+    """Reject rows with fewer or more fields than the header, as the reader of CSV does. `first` is the first row."""
+    for row, line in enumerate(lines, first):
+        if len(line) != n_columns:
+            problem = f"{source}: row {row} has {count(len(line), 'field')}, but the header has {n_columns}"
+            raise ValueError(
+                f"{problem}. Correct or remove such rows; a quote that is never closed has this effect, too."
+            )
 
 
 def _csv_lines(rows: Iterable[list[str]], delimiter: str) -> bytes:
@@ -97,19 +138,32 @@ def _csv_lines(rows: Iterable[list[str]], delimiter: str) -> bytes:
     return text.getvalue().encode()
 
 
-def _field(line: list[str], place: int) -> str:
-    """Return a field of a CSV line, empty if the line is too short."""
-    return line[place].strip() if place < len(line) else ""
-
-
 def _copy_json(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:
     with TextInput(source) as stream:
         for lines in _chunks(line for line in _text_lines(stream) if line.strip()):
-            results = compute(compute.parse([json.loads(line).get(name) for line in lines])).tolist()
-            for line, result in zip(lines, results, strict=True):
-                body = line.rstrip()[:-1].rstrip()  # without the closing brace
+            rows = [_parse_json_row(line, row, source, new) for row, line in enumerate(lines, compute.rows)]
+            results = compute(compute.parse([row.get(name) for row in rows])).tolist()
+            for line, row, result in zip(lines, rows, results, strict=True):
+                start = line.rstrip()[:-1].rstrip() + (", " if row else "")  # without the closing brace
                 value = "null" if math.isnan(result) else repr(result)
-                out.write(f"{body}, {json.dumps(new, ensure_ascii=False)}: {value}}}\n".encode())
+                out.write(f"{start}{json.dumps(new, ensure_ascii=False)}: {value}}}\n".encode())
+
+
+def _parse_json_row(line: str, row: int, source: Source, new: str) -> dict[str, Any]:
+    """Parse a line of JSON; raise if it is not one object, or has the new column."""
+    cure = "Each line must be one JSON object; correct or remove such rows."
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{source}: row {row} could not be read as JSON ({error}). {cure}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{source}: row {row} is not a JSON object, but {shown(content)}. {cure}")
+    if new in content:
+        raise ValueError(f"{source}: already has a column {new!r}, at row {row}; rename it.")
+    return content
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def _copy_parquet(source: Source, name: str, new: str, compute: _Computer, out: BinaryIO) -> None:

@@ -102,8 +102,8 @@ def _class_codes(rows: RowBatch, column: str, matcher: LabelMatcher) -> NDArray[
     y = np.array([matcher.code(value) for value in values], np.int64)[index]
     if (y < 0).any():
         row = int(np.argmax(y < 0))
-        value, n = str(values[index[row]]), np.count_nonzero(y < 0)
-        problem = f"has the label {shown(value)} at row {rows.numbers[row]} ({n:,} of {len(y):,} rows in this batch)"
+        value, n, read = str(values[index[row]]), np.count_nonzero(y < 0), rows.numbers[-1] + 1
+        problem = f"has the label {shown(value)} at row {rows.numbers[row]} ({n:,} of {read:,} rows read)"
         known = f"but there are columns only for {list_shown(matcher.classes)}. Add its column, or drop these rows."
         reason = matcher.conflict(value) or known
         raise invalid("y_true", f"{problem}, {reason}", subject=f"{rows.source}: column {column!r}")

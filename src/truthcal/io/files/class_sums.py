@@ -73,7 +73,7 @@ class RowSums:
         unit, tolerance = 100.0 if self._percent else 1.0, _tolerance(normalize=self._normalize)
         bad = np.abs(sums - 1.0) > tolerance
         row = int(np.argmax(bad))
-        place = f"at row {numbers[row]} ({np.count_nonzero(bad):,} of {len(bad):,} rows in this batch)"
+        place = f"at row {numbers[row]} ({np.count_nonzero(bad):,} of {numbers[-1] + 1:,} rows read)"
         rule = f"must add up to {unit:g} in each row (within {unit * tolerance:g})"
         cure = suggest_options(sums) or _OTHERS
         if self._percent and are_sums(100.0 * sums, percent=False, normalize=True):

@@ -74,6 +74,11 @@ def _csv_batches(source: Source, text: TextInput, **options: Any) -> Batches:
     text.on_read = quotes.feed
     for batch in _open_csv(text, source.delimiter, options):
         yield batch, text.share()
+    refuse_open_quotes(source, quotes)
+
+
+def refuse_open_quotes(source: Source, quotes: QuoteCheck) -> None:
+    """Raise if a quote of a CSV file swallows lines. The quotes of the whole file were checked before."""
     if not quotes.are_in_order():
         with TextInput(source) as again:
             if swallows_lines(iter(lambda: again.read(source.BLOCK), b""), source.delimiter):
@@ -118,7 +123,7 @@ def _refuse_text_fields(source: Source, numbers: dict[str, str], point: str, rol
                 if column.null_count:
                     missing = BadRows(column.null_count, row=first + column.is_null().index(True).as_py())
                     model = roles.for_model(name) if role == "y_proba" else roles
-                    refuse_bad_rows({code_of(role, "missing"): missing}, len(batch), model, where)
+                    refuse_bad_rows({code_of(role, "missing"): missing}, first + len(batch), model, where)
             first += len(batch)
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ from truthcal.core.params import shown
 _TOKENS = re.compile(
     r"""(?P<space>\s+)
     | (?P<date>[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})
-    | (?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!\w))
+    | (?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))
+    | (?P<malformed>[+-]?[0-9][\w.]*)
     | (?P<text>'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")*"|`[^`]+`)
     | (?P<operator><=|>=|<>|!=|==|&&|\|\||[=<>(),&|!~])
@@ -27,10 +29,13 @@ _KEYWORDS = ("and", "or", "not", "in", "is", "null", "true", "false")
 _OTHERS = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not", "~": "not"}
 _UNSUPPORTED = {
     "between": "write `x >= 1 and x <= 2`",
+    "not between": "write `x < 1 or x > 2`",
     "like": "compare the whole text, or list texts: `x in ('a', 'b')`",
+    "not like": "compare the whole text, or list texts: `x not in ('a', 'b')`",
 }
 _VALUE = "a number, text in quotes, true or false"
 _NAME = re.compile(r"[^\W\d]\w*")
+_DATE = re.compile(r"^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?![0-9])")
 _DEEPEST = 100  # parentheses within each other
 EXACT = 2**53  # below it, all integers are floats
 
@@ -205,12 +210,11 @@ class _Parser:
         while at < len(self._text):
             match = _TOKENS.match(self._text, at)
             if match is None:
-                letter, unknown = self._text[at], "put names with spaces or signs in double quotes."
-                is_quote = letter in "'\"`"
-                problem = "has a quote that is never closed." if is_quote else f"does not know {letter!r}; {unknown}"
-                raise self._error(at, problem)
-            if match.lastgroup == "date":
-                raise self._error(at, f"has a date without quotes; write '{match[0]}'.")
+                letter, cure = self._text[at], "put names with spaces or signs in double quotes."
+                unexpected = f"has an unexpected character {letter!r}; {cure}"
+                raise self._error(at, "has a quote that is never closed." if letter in "'\"`" else unexpected)
+            if match.lastgroup in ("date", "malformed"):
+                raise self._error(at, (_date_problem if match.lastgroup == "date" else _number_problem)(match[0]))
             if match[0] in _OTHERS:
                 raise self._error(at, f"has {match[0]!r} here; write `{_OTHERS[match[0]]}`.")
             if match.lastgroup != "space":
@@ -283,13 +287,13 @@ class _Parser:
             return self._parse_parentheses()
         first = self._next
         if first.is_column:
-            return self._after_column(_column_name(self._take()), first.at)
+            return self._after_column(_without_quotes(self._take()), first.at)
         value = self._parse_value("the name of a column")
         operator = self._parse_operator(first.text)
         column = self._take()
         if not column.is_column:
             raise self._error(column.at, "needs the name of a column here, since there is none on the left.")
-        return Comparison(_column_name(column), column.at, _FLIPPED[operator], (value,))
+        return Comparison(_without_quotes(column), column.at, _FLIPPED[operator], (value,))
 
     def _after_column(self, name: str, at: int) -> Condition:
         """Parse what follows a column: a comparison, a list, or null."""
@@ -308,8 +312,9 @@ class _Parser:
         token = self._take()
         if token.text in _OPERATORS:
             return _OPERATORS[token.text]
-        if cure := _UNSUPPORTED.get(token.text.lower()):
-            raise self._error(token.at, f"does not know `{token.text}`; {cure}.")
+        words = f"{token.text} {self._next.text}" if token.keyword == "not" else token.text
+        if cure := _UNSUPPORTED.get(words.lower()):
+            raise self._error(token.at, f"does not know `{words}`; {cure}.")
         expected = f"needs =, !=, <, <=, >, >=, in, or is null after {shown(after)}"
         hint = "; put names with spaces or signs in double quotes" if token.kind in ("word", "operator") else ""
         raise self._error(token.at, f"{expected}{hint}.")
@@ -330,9 +335,8 @@ class _Parser:
 
     def _parse_value(self, expected: str) -> Value:
         token = self._take()
-        if token.kind in ("text", "quoted"):
-            quote = token.text[0]
-            return Value(token.text[1:-1].replace(2 * quote, quote), token.at)
+        if token.kind in ("text", "quoted") and token.text[0] != "`":
+            return Value(_without_quotes(token), token.at)
         if token.kind == "number":
             number = exact_number(token.text)
             whole = token.text.lstrip("+-").isdecimal() and math.isfinite(number)
@@ -341,11 +345,37 @@ class _Parser:
             return Value(token.keyword == "true", token.at)
         if token.keyword == "null":
             raise self._error(token.at, "compares with null; write `is null` or `is not null`.")
-        if token.kind == "word" and not token.keyword:
-            raise self._error(token.at, f"has the word {token.text!r} here; put text in quotes: '{token.text}'.")
+        if token.is_column:
+            text = "'" + _without_quotes(token).replace("'", "''") + "'"
+            problem = f"has {token.text!r} in place of a value; put text in single quotes: {text}."
+            raise self._error(token.at, f"{problem} Two columns cannot be compared.")
         raise self._error(token.at, f"needs {expected} here.")
 
 
-def _column_name(token: _Token) -> str:
+def _without_quotes(token: _Token) -> str:
+    """Return the text or the name that a token stands for."""
     quote = token.text[0]
-    return token.text[1:-1].replace(2 * quote, quote) if token.kind == "quoted" else token.text
+    return token.text[1:-1].replace(2 * quote, quote) if token.kind in ("text", "quoted") else token.text
+
+
+def pad_date(text: str) -> str:
+    """Write the month and day at the start of a text with two digits, as in 2024-01-05 for 2024-1-5."""
+    return _DATE.sub(lambda match: f"{match[1]}-{match[2]:0>2}-{match[3]:0>2}", text)
+
+
+def _date_problem(text: str) -> str:
+    """Describe a date without quotes, for an error."""
+    try:
+        return f"has a date without quotes; write '{date.fromisoformat(pad_date(text))}'."
+    except ValueError:
+        return f"has {text!r}, which is not a date; write dates as in '2024-01-31'."
+
+
+def _number_problem(text: str) -> str:
+    """Describe a word that starts with a digit, for an error."""
+    try:
+        return f"has {text!r}, which is not a number here; write {int(text, 0)}."
+    except ValueError:
+        return (
+            f"has {text!r}, which is neither a number nor a name; put names that start with a digit in double quotes."
+        )

@@ -6,9 +6,8 @@ from typing import Any, NoReturn
 from truthcal.io.files.decode import decodes_to_text, storage
 from truthcal.io.files.source import Source, arrow
 from truthcal.io.files.where import Cell, TextFacts, Where, quote_name
+from truthcal.io.void_words import MISSING_WORDS
 
-# Text that stands for a missing number, date or truth value, without case and surrounding spaces.
-_MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none")
 _FUNCTIONS = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _SHOWN = 40  # characters of a text in an error
 EQUALITIES = ("=", "!=", "in")  # all other operators need an order
@@ -89,7 +88,7 @@ def _without_missing_words(texts: Any) -> Any:
     import pyarrow.compute
 
     words = pyarrow.compute.utf8_trim_whitespace(texts)
-    missing = pyarrow.compute.is_in(pyarrow.compute.utf8_lower(words), value_set=arrow().array(_MISSING))
+    missing = pyarrow.compute.is_in(pyarrow.compute.utf8_lower(words), value_set=arrow().array(MISSING_WORDS))
     return pyarrow.compute.if_else(missing, None, words)
 
 

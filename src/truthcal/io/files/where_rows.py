@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from truthcal.core.params import closest_name, list_shown, shown
 from truthcal.io.files.decode import decodes_to_numbers, decodes_to_text
 from truthcal.io.files.source import Source, arrow
-from truthcal.io.files.where import Comparison, Condition, Joined, Not
+from truthcal.io.files.where import Comparison, Condition, Joined, Not, Where
 from truthcal.io.files.where_batch import WhereBatch, is_number
 from truthcal.io.files.where_numbers import compare_numbers, compare_texts_as_numbers
 from truthcal.io.files.where_texts import compare_bools, compare_texts, compare_texts_as_bools, is_missing
-from truthcal.io.files.where_times import compare_texts_as_times, compare_times, parse_time
+from truthcal.io.files.where_times import compare_texts_as_times, compare_times, parse_time, refuse_impossible_dates
 
 
 def rows_where(record: Any, source: Source, first: int = 0) -> NDArray[np.int64]:
@@ -59,6 +59,19 @@ def require_where_columns(source: Source, names: Sequence[str]) -> None:
             suggestion = f" Did you mean {shown(close)}?" if close else ""
             problem = f"names the column {comparison.column!r}, which {source} does not have."
             raise where.error(comparison.at, f"{problem}{suggestion} It has {list_shown(known)}.")
+        if where is not None:
+            _refuse_second_column(where, comparison, known, source)
+
+
+def _refuse_second_column(where: Where, comparison: Comparison, known: Sequence[str], source: Source) -> None:
+    """Reject text in double quotes that is the name of a column: as in SQL, it may be meant as the column."""
+    for value in comparison.values:
+        if where.text[value.at] == '"' and value.value in known:
+            text = "'" + str(value.value).replace("'", "''") + "'"
+            problem = (
+                f"has {shown(value.value)} in double quotes in place of a value, which is also a column of {source}."
+            )
+            raise where.error(value.at, f"{problem} Two columns cannot be compared; put text in single quotes: {text}.")
 
 
 def _evaluate(condition: Condition, batch: WhereBatch) -> Any:
@@ -103,4 +116,5 @@ def _compare_text_column(comparison: Comparison, batch: WhereBatch) -> Any:
         return compare_texts_as_numbers(comparison, batch)
     if any(parse_time(value.value) is not None for value in comparison.values):
         return compare_texts_as_times(comparison, batch)
+    refuse_impossible_dates(comparison, batch)
     return compare_texts(comparison, batch)

@@ -1,19 +1,26 @@
 """Comparisons of columns of times, or of texts that may be times, with dates."""
 
 import contextlib
+import dataclasses
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from truthcal.io.files.decode import decode_to_dictionary
 from truthcal.io.files.source import arrow
-from truthcal.io.files.where import Comparison, Value
+from truthcal.io.files.where import Comparison, Value, pad_date
 from truthcal.io.files.where_batch import EQUALITIES, WhereBatch, compare, shown_cell, without_word
+from truthcal.io.files.where_numbers import compare_numbers
 
 _DATE = "a date such as '2024-01-31' or '2024-01-31T12:00'"
 # Times that pyarrow parses, if month and day exist; Python parses the same, and some more.
 _USUAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?$"
 _EPOCH = datetime(1970, 1, 1)
+# Text that is meant as a date, whether or not the day exists.
+_LIKE_A_DATE = re.compile(r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*([ T][0-9:]+.*)?")
+_FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}  # in a unit of times
 _EARLIEST, _LATEST = ((end - _EPOCH) // timedelta(microseconds=1) for end in (datetime.min, datetime.max))
 
 
@@ -26,19 +33,43 @@ class _ParsedTexts(NamedTuple):
 
 
 def parse_time(text: object) -> datetime | None:
-    """Parse a text as a time; None if it is none. Digits alone are no date: they may be a year or a number."""
+    """Parse a text as a time; None if it is none. Digits alone are no date: they may be a year or a number.
+
+    Months and days may have one digit: as text, 2024-1-10 would come before 2024-1-5.
+    """
     with contextlib.suppress(ValueError, OverflowError):
         if isinstance(text, str) and "-" in text:
-            time = datetime.fromisoformat(text.strip())
+            time = datetime.fromisoformat(pad_date(text.strip()))
             return time if time.tzinfo is None else time.astimezone(UTC)
     return None
 
 
 def compare_times(column: Any, comparison: Comparison, batch: WhereBatch) -> Any:
-    """Compare a column of dates or times with literals, in microseconds."""
-    zoned = getattr(column.type, "tz", None) is not None
-    times = column.cast(arrow().timestamp("us", "UTC" if zoned else None), safe=False)
-    return compare(times, comparison.operator, _literal_times(comparison, comparison.values, zoned, batch))
+    """Compare a column of dates or times with literals, exactly: as integers in the unit of the column."""
+    types = arrow().types
+    if types.is_date(column.type):
+        column = column.cast(arrow().timestamp("s" if types.is_date32(column.type) else "ms"))
+    unit, zoned = column.type.unit, column.type.tz is not None
+    times = _literal_times(comparison, comparison.values, zoned, batch)
+    ticks = [Value(_ticks(time, unit), value.at) for time, value in zip(times, comparison.values, strict=True)]
+    return compare_numbers(column.cast(arrow().int64()), dataclasses.replace(comparison, values=tuple(ticks)))
+
+
+def _ticks(time: datetime, unit: str) -> int | float:
+    """Return a time as a number of units since 1970; between two of them, the number in their middle."""
+    microseconds = (time.replace(tzinfo=None) - _EPOCH) // timedelta(microseconds=1)
+    if unit == "ns":
+        return 1000 * microseconds
+    ticks, rest = divmod(microseconds, _MICROSECONDS[unit])
+    return ticks + 0.5 if rest else ticks
+
+
+def refuse_impossible_dates(comparison: Comparison, batch: WhereBatch) -> None:
+    """Reject literals that are meant as dates and are none, such as 2024-02-31: the order of text would decide."""
+    for literal in comparison.values:
+        if comparison.operator not in EQUALITIES and _LIKE_A_DATE.fullmatch(str(literal.value)):
+            problem = f"cannot be compared with {literal.value!r}, which is not a date; write {_DATE}, in quotes."
+            batch.refuse(literal.at, comparison.column, problem)
 
 
 def _literal_times(comparison: Comparison, literals: Sequence[Value], zoned: bool, batch: WhereBatch) -> list[datetime]:
@@ -48,6 +79,10 @@ def _literal_times(comparison: Comparison, literals: Sequence[Value], zoned: boo
         time = parse_time(literal.value)
         if time is None:
             batch.refuse(literal.at, comparison.column, f"holds times; compare it with {_DATE}, in quotes.")
+        if _FINER_THAN_MICROSECONDS.search(str(literal.value)):
+            batch.refuse(
+                literal.at, comparison.column, "is compared in microseconds; write at most 6 decimals of a second."
+            )
         if time.tzinfo is not None and not zoned:
             batch.refuse(literal.at, comparison.column, "holds times without a time zone; omit that of this time.")
         times.append(time.replace(tzinfo=UTC) if zoned else time)
