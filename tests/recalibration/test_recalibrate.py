@@ -393,7 +393,7 @@ def test_one_number_and_no_numbers():
         assert np.ndim(fix(one)) == 0
     for wrong, message in (
         ("", r"`y_proba` must be one-dimensional; got str\. Pass a list"),
-        ({}, r"`y_proba` must be one-dimensional; got dict\. Pass a list"),
+        ({}, r"`y_proba` must be one-dimensional; got a mapping\. Pass one column"),
         (np.zeros((0, 3)), r"`y_proba` must be one-dimensional; got shape \(0, 3\)\. Pass one column\."),
         (True, r"`y_proba` must be one-dimensional; got bool\."),
     ):
@@ -680,3 +680,17 @@ def test_gains_are_as_large_as_reported(slope, shift):
     assert_covered(hits, changed, "gain", coverage=0.93)
     assert_covered(changed - too_good, changed, "too good", coverage=0.99)
     assert_covered(changed - wrong, changed, "calibrated after", coverage=0.88)
+
+
+def test_an_improvement_whose_interval_includes_0_is_called_not_significant():
+    doubt = "This is not significant by itself: the true improvement is probably smaller, and may be a loss."
+    rng = np.random.default_rng(75)
+    truth = rng.beta(2, 2, 600)
+    by_chance = tc.recalibrate(rng.random(600) < truth, truth)
+    assert by_chance.comparison.log_loss.low < 0.0 < by_chance.comparison.log_loss.difference
+    assert doubt in str(by_chance)
+    rng = np.random.default_rng(0)
+    truth = rng.random(3000)
+    clear = tc.recalibrate(rng.random(3000) < truth, truth**2 / (truth**2 + (1 - truth) ** 2))
+    assert clear.comparison.log_loss.low > 0.0
+    assert doubt not in str(clear)
