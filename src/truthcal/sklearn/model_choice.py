@@ -1,7 +1,6 @@
 """Choose a model by a proper score among those that are not shown to be miscalibrated."""
 
 import itertools
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from truthcal.core.checks import invalid
 from truthcal.core.params import check_level, check_number, shown
 from truthcal.inference.segments import holm
 from truthcal.results.text import percent
+from truthcal.sklearn.misuse import refuse_uncalled, warn_caller
 from truthcal.sklearn.scorers import BrierScorer, ConstantScorer, LogLossScorer, PvalueScorer, atb_scorer
 
 _Array = NDArray[np.float64]
@@ -23,6 +23,7 @@ _PROPER = (_BRIER, "neg_log_loss")
 _RECALIBRATE = "Recalibrate it: truthcal.sklearn.RecalibratedClassifier"
 
 
+@refuse_uncalled
 def calibration_scoring(
     score: str = _BRIER, *, pos_label: object = None, sample_weight: bool | str | None = None
 ) -> dict[str, Any]:
@@ -47,13 +48,14 @@ def calibration_scoring(
         as in scikit-learn: twice those of `assess`.
     """
     _check_proper(score)
-    own = {
+    scorers: dict[str, Any] = {
         _BRIER: BrierScorer(pos_label),
         "neg_atb": atb_scorer(pos_label=pos_label),
         _PVALUE: PvalueScorer(pos_label),
         _CONSTANT: ConstantScorer(pos_label),
     }
-    scorers = own if score == _BRIER else {score: LogLossScorer(pos_label)} | own
+    if score != _BRIER:
+        scorers = {score: LogLossScorer(pos_label)} | scorers
     if sample_weight is not None:
         for scorer in scorers.values():
             scorer.set_score_request(sample_weight=sample_weight)
@@ -156,8 +158,11 @@ class CalibratedRefit:
         if not scored.any():
             problem = "has no candidate with finite scores in all folds"
             raise invalid("cv_results", f"{problem}. Pass error_score='raise' to the search to see why.")
-        most = float(skill[scored].max())  # negative if no candidate is better than a constant: then none is left out
-        useful = np.flatnonzero(scored & (skill >= self.min_skill * most)) if most > 0.0 else np.flatnonzero(scored)
+        largest = float(skill[scored].max())
+        if largest > 0.0:  # otherwise no candidate is better than a constant, and none is left out
+            useful = np.flatnonzero(scored & (skill >= self.min_skill * largest))
+        else:
+            useful = np.flatnonzero(scored)
         miscalibrated = np.zeros(len(scores), np.bool_)
         miscalibrated[scored] = holm(pvalues[scored]) <= self.alpha
         allowed = useful[~miscalibrated[useful]]
@@ -167,7 +172,7 @@ class CalibratedRefit:
         some = "" if miscalibrated[scored].all() else f" with at least {percent(self.min_skill)} of the largest skill"
         chosen = shown(cv_results["params"][best]) if "params" in cv_results else f"candidate {best}"
         problem = f"All candidates{some} are shown to be miscalibrated; chose the best {self.score}: {chosen}"
-        warnings.warn(f"{problem}. {_RECALIBRATE}.", UserWarning, stacklevel=2)
+        warn_caller(f"{problem}. {_RECALIBRATE}.")
         return best
 
     def pvalues(self, cv_results: Mapping[str, Any]) -> _Array:
