@@ -213,6 +213,19 @@ def test_refuses_estimators(estimator, y, options, error, message):
         calibration_scorer(**options)(estimator, X, y)
 
 
+def test_refuses_shuffled_frames():
+    """Reordering one of them, for example by a join, is not noticed by scikit-learn."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    x, y = pandas.DataFrame(X), pandas.Series(TEXT)
+    for scorer in (atb_scorer(), *calibration_scoring().values()):
+        if "constant" in repr(scorer):  # it has no predictions
+            continue
+        with pytest.raises(ValueError, match="`X` and `y` have the same index labels in a different order"):
+            scorer(MODEL, x[::-1], y)
+    other = pandas.Series(TEXT, index=np.arange(len(Y)) + 1000)
+    assert atb_scorer()(LogisticRegression().fit(x, y), x, other) == atb_scorer()(MODEL, X, TEXT)
+
+
 def test_brier_scores():
     scorers = calibration_scoring()
     w = np.random.default_rng(3).uniform(0.2, 3.0, len(Y))
