@@ -50,6 +50,7 @@ bench: $(VENV)/.dev  ## measure, and write docs/benchmarks/*.md
 	$(BIN)/python benchmarks/multiclass.py
 	$(BIN)/python benchmarks/recalibration.py
 	$(BIN)/python benchmarks/bands.py
+	$(BIN)/python benchmarks/sklearn_models.py
 	$(BIN)/python benchmarks/cli.py
 
 bench-peers: $(PEERS)/.installed  ## compare with other packages, and write docs/benchmarks/peers.md, goals.md, monitor.md and training.md; PEERS_ARGS=--quick to try

@@ -1,5 +1,7 @@
 """`assess_estimator`: the verdict of `assess` on pooled out-of-fold predictions."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -55,11 +57,11 @@ TEXT = np.where(Y == 1, "yes", "no")
 )
 def test_pools_out_of_fold_predictions(model):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    found = assess_estimator(model, pandas.DataFrame(X), pandas.Series(TEXT, index=np.arange(400)[::-1]))
+    result = assess_estimator(model, pandas.DataFrame(X), pandas.Series(TEXT, index=np.arange(400) + 1000))
     proba = cross_val_predict(model, X, Y, cv=FOLDS, method="predict_proba")[:, 1]
     expected = tc.assess(Y, proba)
-    assert found.kind == expected.kind
-    assert (found.atb, found.pvalue, found.brier) == pytest.approx((expected.atb, expected.pvalue, expected.brier))
+    assert result.kind == expected.kind
+    assert (result.atb, result.pvalue, result.brier) == pytest.approx((expected.atb, expected.pvalue, expected.brier))
 
 
 def test_a_number_of_folds_is_not_stratified():
@@ -71,8 +73,43 @@ def test_options_weights_and_labels():
     w = np.random.default_rng(1).uniform(0.2, 3.0, 400)
     proba = cross_val_predict(GaussianNB(), X, Y, cv=FOLDS, method="predict_proba", params={"sample_weight": w})
     options = {"sample_weight": w, "alpha": 0.01, "confidence_level": 0.9}
-    found = assess_estimator(GaussianNB(), X, TEXT, params={"sample_weight": w}, pos_label="no", n_jobs=2, **options)
-    assert found.to_dict() == tc.assess(1 - Y, proba[:, 0], **options).to_dict()
+    result = assess_estimator(GaussianNB(), X, TEXT, params={"sample_weight": w}, pos_label="no", n_jobs=2, **options)
+    assert result.to_dict() == tc.assess(TEXT, proba[:, 0], pos_label="no", **options).to_dict()
+    assert result.atb == tc.atb(1 - Y, proba[:, 0], sample_weight=w)
+
+
+@pytest.mark.parametrize("cv", ["prefit", None])
+def test_names_the_event_if_labels_are_not_0_and_1(cv):
+    event = r"\n *event +{} +the outcome whose probability is predicted"
+    text, numbers = GaussianNB().fit(X, TEXT), GaussianNB().fit(X, Y)
+    assert re.search(event.format("yes"), str(assess_estimator(text, X, TEXT, cv=cv)))
+    assert re.search(event.format("no"), str(assess_estimator(text, X, TEXT, cv=cv, pos_label="no")))
+    assert not re.search(event.format(".*"), str(assess_estimator(numbers, X, Y, cv=cv)))
+
+
+@pytest.mark.parametrize("cv", ["prefit", None])
+def test_refuses_shuffled_frames(cv):
+    """Reordering one of them, for example by a join, is not noticed by scikit-learn."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    x, y, model = pandas.DataFrame(X), pandas.Series(TEXT), GaussianNB().fit(X, TEXT)
+    with pytest.raises(ValueError, match=r"`X` and `y` have the same index labels in a different order\. Align them"):
+        assess_estimator(model, x[::-1], y, cv=cv)
+    other = assess_estimator(model, x, pandas.Series(TEXT, index=np.arange(400) + 1000), cv=cv)
+    assert other.to_dict() == assess_estimator(model, X, TEXT, cv=cv).to_dict()
+
+
+def test_columns_of_pandas():
+    """scikit-learn cannot take rows of an array of pandas."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    expected = assess_estimator(GaussianNB(), X, TEXT).to_dict()
+    for column in (pandas.array(TEXT, dtype="string"), pandas.Series(TEXT, dtype="category")):
+        assert assess_estimator(GaussianNB(), X, column).to_dict() == expected
+
+
+def test_groups_may_be_tuples():
+    pairs = [(k // 8, "ab"[k // 4 % 2]) for k in range(400)]
+    result = assess_estimator(GaussianNB(), X, Y, groups=pairs)
+    assert result.atb == assess_estimator(GaussianNB(), X, Y, groups=np.arange(400) // 4).atb
 
 
 def test_estimators_see_the_labels():
@@ -110,9 +147,10 @@ def test_own_folds_must_not_split_groups():
 
 def test_fitted_estimator():
     model = GaussianNB().fit(X[:200], TEXT[:200])
-    found = assess_estimator(model, X[200:], TEXT[200:], cv="prefit", groups=np.arange(200) // 2)
-    expected = tc.assess(Y[200:], model.predict_proba(X[200:])[:, 1], groups=np.arange(200) // 2)
-    assert found.to_dict() == expected.to_dict()
+    groups = np.arange(200) // 2
+    result = assess_estimator(model, X[200:], TEXT[200:], cv="prefit", groups=groups)
+    expected = tc.assess(TEXT[200:], model.predict_proba(X[200:])[:, 1], groups=groups, pos_label="yes")
+    assert result.to_dict() == expected.to_dict()
 
 
 class Shuffled(ClassifierMixin, BaseEstimator):
@@ -159,6 +197,14 @@ def test_warns_of_stratified_folds(cv, groups):
         (lambda: assess_estimator(GaussianNB(), X, Y, cv=TimeSeriesSplit(3)), ValueError, r"`cv` must have each row in exactly one test fold; row 0 is in 0 \(100 such rows\)\. Use KFold .*cv='prefit'"),
         (lambda: assess_estimator(GaussianNB(), X, Y, cv=RepeatedKFold(n_splits=2, n_repeats=3)), ValueError, r"row 0 is in 3 \(400 such rows\)"),
         (lambda: assess_estimator(GaussianNB(), X, np.arange(400) // 100, cv=KFold(4)), ValueError, "`cv` has no training rows of class 0 in fold 0. Use more folds"),
+        (lambda: assess_estimator(GaussianNB().fit(X, Y), X, Y, cv="prefit", params={"sample_weight": Y}), ValueError, '`params` are arguments of `fit`, but cv="prefit" fits nothing. Omit one of them'),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv=[(np.arange(399), [-1])]), ValueError, r"`cv` has the row number -1 in the test rows of fold 0; rows are numbered from 0 to 399\. Use np\.arange\(400\)\[rows\]"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv=[([400], np.arange(400))]), ValueError, "`cv` has the row number 400 in the training rows of fold 0"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, cv=[([0], [1.0])]), TypeError, "`cv` must hold row numbers or masks; the test rows of fold 0 are of type float64"),
+        (lambda: assess_estimator(GaussianNB(), X, np.where(np.arange(400) == 3, np.nan, Y)), ValueError, r"`y` has a missing value \(nan or None\) at row 3 \(1 of 400 rows\)\. Drop those rows\."),
+        (lambda: assess_estimator(GaussianNB(), X, np.where(np.arange(400) == 3, None, TEXT)), ValueError, r"`y` has a missing value \(nan or None\) at row 3"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, groups=np.where(np.arange(400) == 3, np.nan, 1.0)), ValueError, r"`groups` has a missing value \(nan\) at row 3 \(1 of 400 rows\)\. Every row needs a group"),
+        (lambda: assess_estimator(GaussianNB(), X, Y, groups=np.arange(399)), ValueError, "`groups` has 399 rows but `y` has 400"),
         (lambda: assess_estimator(GaussianNB(), X, X[:, 0]), ValueError, "`y` must hold the class of each row; scikit-learn takes it for 'continuous'"),
         (lambda: assess_estimator(GaussianNB(), X, np.full(400, "no")), ValueError, "`y` must have rows of two or more classes; all are 'no'"),
         (lambda: assess_estimator(GaussianNB(), X, np.stack([Y, Y], axis=1)), ValueError, r"`y` must be one-dimensional; got shape \(400, 2\)"),

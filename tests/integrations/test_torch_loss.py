@@ -175,6 +175,22 @@ def test_function_transforms_and_compilation():
     np.testing.assert_allclose(leaf.grad, 2 * expected, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # of torch, about itself
+def test_forward_mode_and_vmap_are_as_documented():
+    p, y = random_rows(6)
+    leaf = p.clone().requires_grad_()
+    gradient = torch.autograd.grad(atb_loss(leaf, y), leaf, create_graph=True)[0]
+    rows_of_hessian = [torch.autograd.grad(entry, leaf, retain_graph=True)[0] for entry in gradient]
+    hessian = torch.autograd.functional.hessian(lambda q: atb_loss(q, y), p)
+    np.testing.assert_allclose(hessian, torch.stack(rows_of_hessian), rtol=1e-12)
+    with pytest.raises(NotImplementedError):
+        torch.func.jvp(lambda q: atb_loss(q, y), (p,), (p,))
+    with pytest.raises(RuntimeError, match="vmap"):
+        torch.func.hessian(lambda q: atb_loss(q, y))(p)
+    with pytest.raises(RuntimeError, match="vmap"):
+        torch.vmap(lambda q: atb_loss(q, y))(torch.stack([p, p]))
+
+
 def test_training_lowers_the_loss():
     torch.manual_seed(0)
     x = torch.randn(400, 1)

@@ -337,3 +337,9 @@ def test_nan_logits_are_refused(build):
 def test_invalid_parameters_are_refused(build, arguments, error, message):
     with pytest.raises(error, match=message):
         build(**arguments)
+
+
+def test_logits_by_position_are_refused(build):
+    message = r"`logits` must be given by name: write ATBMetric\(logits=True\) for log-odds, ATBMetric\(logits=False\)"
+    with pytest.raises(TypeError, match=message):
+        build(True)

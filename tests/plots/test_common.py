@@ -186,6 +186,41 @@ def test_refuses_what_is_no_axes(kind, figure, data):
     assert not plt.get_fignums()
 
 
+ROWS = np.array([0, 1, 1]), np.array([0.2, 0.7, 0.9])
+
+
+@models
+def test_rows_in_place_of_a_result_are_refused(kind):
+    display = MODELS[kind]
+    message = rf"must be a \w+; got array\(\[0, 1, 1\]\)\. Pass outcomes and predictions to {display.__name__}\.from_predictions\("
+    with pytest.raises(TypeError, match=message):
+        display(*ROWS)
+
+
+@models
+@pytest.mark.parametrize(
+    ("option", "cure"),
+    [
+        ("title", r"Set it afterwards: display\.ax_\.set_title"),
+        ("figsize", r"Pass axes of a figure of this size: ax="),
+        ("legends", r"Did you mean `legend`\?"),
+        ("names", r"Did you mean `name`\?"),
+        ("zzz", r"Options of plot: ax, name, legend"),
+    ],
+)
+def test_unknown_options_name_the_class(kind, option, cure):
+    display = MODELS[kind]
+    with pytest.raises(TypeError, match=f"`{option}` is not an option of {display.__name__}. {cure}"):
+        display.from_predictions(*ROWS, **{option: 5})
+
+
+@pytest.mark.parametrize("option", ["n_bins", "strategy"])
+def test_bins_are_those_of_another_display(option):
+    message = f"`{option}` is not an option of ReliabilityDisplay. Bins are those of BinnedReliabilityDisplay"
+    with pytest.raises(TypeError, match=message):
+        plots.ReliabilityDisplay.from_predictions(*ROWS, **{option: 5})
+
+
 # --- rare events ------------------------------------------------------------------------------------------------------
 
 
@@ -271,8 +306,8 @@ def test_rows_a_sketch_and_an_estimator_show_the_same(kind, figure, data, artist
     for other in drawn[1:]:
         for column, values in drawn[0].table().items():
             np.testing.assert_allclose(other.table()[column], values, rtol=1e-6, atol=1e-9)
-    assert drawn[2].name == "Model"
-    assert texts(drawn[2].ax_.get_legend())[0] == "Model"
+    assert drawn[2].name == "Model, P(yes)"
+    assert texts(drawn[2].ax_.get_legend())[0] == "Model, P(yes)"
     turned = MODELS[kind].from_estimator(Model(), p, labels, pos_label="no", name="no", ax=Figure().subplots(), **seed)
     expected = draw(kind, 1 - y, 1 - p, ax=Figure().subplots())
     np.testing.assert_allclose(
@@ -311,7 +346,13 @@ def test_estimators_that_wrap_others(figure):
         shown = plots.ReliabilityDisplay.from_estimator(model, x, y, ax=figure.subplots(), rng=0, n_resamples=99)
         expected = tc.reliability_curve(y == "yes", model.predict_proba(x)[:, 1])
         np.testing.assert_array_equal(shown.curve.mean_true, expected.mean_true)
-        assert shown.name == type(model).__name__
+        assert shown.name == f"{type(model).__name__}, P(yes)"
+        with pytest.raises(ValueError, match="`X` and `y` have the same index labels in a different order"):
+            plots.ReliabilityDisplay.from_estimator(model, x[::-1], y, ax=figure.subplots())
+        other = plots.ReliabilityDisplay.from_estimator(
+            model, x, y.set_axis(np.arange(80) + 500), ax=figure.subplots(), rng=0, n_resamples=99
+        )
+        np.testing.assert_array_equal(other.curve.mean_true, expected.mean_true)
 
 
 class Two:

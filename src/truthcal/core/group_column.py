@@ -20,7 +20,7 @@ def check_groups(groups: object, y_proba: object, sample_weight: object = None) 
 
     Values may be of any hashable type; none may be missing. At least 20 groups must have rows of positive weight.
     """
-    column = _check_column(groups, y_proba)
+    column = check_group_column(groups, y_proba, "y_proba")
     if sample_weight is not None:
         column = column[as_vector(sample_weight, "sample_weight") > 0]
     numbers, values = number_values(column)
@@ -30,18 +30,18 @@ def check_groups(groups: object, y_proba: object, sample_weight: object = None) 
 
 def hash_groups(groups: object, y_proba: object) -> Hashes:
     """Check the groups of rows and return their hashes, for a sketch. None may be missing; there may be few."""
-    column = _check_column(groups, y_proba)
+    column = check_group_column(groups, y_proba, "y_proba")
     numbers, values = number_values(column)
     hashes, missing = hash_values(values, "groups")
     _refuse_missing_groups(missing[numbers], column)
     return hashes[numbers]
 
 
-def _check_column(groups: object, y_proba: object) -> NDArray[Any]:
-    """Convert groups to a vector with a value for each prediction."""
+def check_group_column(groups: object, other: object, name: str) -> NDArray[Any]:
+    """Convert groups to a vector with a value for each row of another column, the parameter `name`."""
     column = _as_column(groups)
-    refuse_unlike(groups, column, "groups", as_vector(y_proba, "y_proba"), "y_proba", y_proba)
-    _refuse_missing_groups(_is_missing(column), column)
+    refuse_unlike(groups, column, "groups", as_vector(other, name), name, other)
+    _refuse_missing_groups(missing_values(column), column)
     return column
 
 
@@ -60,7 +60,8 @@ def _as_column(groups: object) -> NDArray[Any]:
     return as_vector(groups, "groups")
 
 
-def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_values(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a column of any type has no value."""
     if column.dtype.kind == "O":
         return is_missing_object(column)
     if column.dtype.kind in "fc":

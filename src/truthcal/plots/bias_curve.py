@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from truthcal.core.summarize import summarize
 from truthcal.measures.bias_curve import bias_band_of, cumulative_bias_curve_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ProbabilityDisplay, Rows, own_band
+from truthcal.plots.display import ProbabilityDisplay, Rows, own_band, refuse_rows
 from truthcal.plots.probability_axes import Predictions, ProbabilityAxis
 from truthcal.results.curves import BiasBand, BiasCurve
 from truthcal.results.text import percent
@@ -44,6 +44,7 @@ class BiasCurveDisplay(ProbabilityDisplay):
     _KIND, _SIZE, _ALONE = "bias", (6.4, 4.4), "cumulative bias"
 
     def __init__(self, curve: BiasCurve, band: BiasBand | None = None, name: str | None = None) -> None:
+        refuse_rows(curve, "curve", BiasCurve, type(self))
         self.curve, self.band, self.name = curve, band, name
 
     @classmethod

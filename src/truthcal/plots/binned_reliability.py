@@ -12,7 +12,7 @@ from truthcal.core.summarize import summarize
 from truthcal.measures.binned import DEFAULT_BINS
 from truthcal.measures.reliability import reliability_curve_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ProbabilityDisplay, own_band
+from truthcal.plots.display import ProbabilityDisplay, own_band, refuse_rows
 from truthcal.plots.probability_axes import Predictions, prepare_square
 from truthcal.results.curves import ReliabilityCurve
 from truthcal.results.text import count, percent, plural
@@ -48,6 +48,7 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
     _KIND, _SIZE, _MARKERS, _ALONE = "binned", (_WIDTH, 5.6), True, "observed"
 
     def __init__(self, curve: ReliabilityCurve, name: str | None = None) -> None:
+        refuse_rows(curve, "curve", ReliabilityCurve, type(self))
         if curve.low is None or curve.high is None:
             rule = f'must have strategy "quantile" or "uniform"; got "{curve.strategy}"'
             raise invalid("curve", f"{rule}. Plot it with ReliabilityDisplay.")
@@ -87,6 +88,7 @@ class BinnedReliabilityDisplay(ProbabilityDisplay):
         BinnedReliabilityDisplay
             With `ax_` and `figure_`.
         """
+        cls._refuse_unknown(options)
         check_choice(strategy, "strategy", ("quantile", "uniform"))
         summary = summarize(y_true, y_proba, sample_weight, pos_label)
         if n_bins is None:

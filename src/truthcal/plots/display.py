@@ -1,12 +1,13 @@
 """Base classes of all Displays: plotting several models into one axes, and data frames of the plotted numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
-from truthcal.core.checks import refuse_other_order
+from truthcal.core.checks import invalid, refuse_other_order
 from truthcal.core.estimators import PredictedClasses
 from truthcal.core.frame_columns import named_columns_of_method
-from truthcal.core.params import check_choice, check_flag, check_rng
+from truthcal.core.params import check_choice, check_flag, check_rng, closest_name, shown
 from truthcal.plots import drawing as draw
 from truthcal.plots.probability_axes import SCALES, Predictions, ProbabilityAxis
 from truthcal.results.base import data_frame
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 # y_true, y_proba, sample_weight and pos_label.
 Rows = tuple[object, object, object, object]
+# Options of other libraries and classes, and what takes their place.
+_BINS = "Bins are those of BinnedReliabilityDisplay."
+_CURES = {
+    "title": "Set it afterwards: display.ax_.set_title(...).",
+    "n_bins": _BINS,
+    "strategy": _BINS,
+    "figsize": "Pass axes of a figure of this size: ax=plt.figure(figsize=...).subplots().",
+}
 _NO_PROBA = "Wrap it in CalibratedClassifierCV, or pass its probabilities to from_predictions."
 _NOT_TWO = "For one class against the rest pass `y == that_class` and its column to from_predictions."
 
@@ -96,10 +105,23 @@ class ModelDisplay(Display):
         Display
             With `ax_` and `figure_`.
         """
+        cls._refuse_unknown(options)
         rows, generator = (y_true, y_proba, sample_weight, pos_label), check_rng(rng)
         display = cls._of(rows, confidence_level, n_resamples, generator)
         display.name = name
         return display.plot(ax, **options)
+
+    @classmethod
+    def _refuse_unknown(cls, options: Mapping[str, object]) -> None:
+        """Reject options that `plot` does not have, and name the class: `plot` may be that of a base class."""
+        of_plot = tuple(signature(cls.plot).parameters)[1:]
+        unknown = [name for name in options if name not in of_plot]
+        if not unknown:
+            return
+        known = [name for name in (*signature(cls.from_predictions).parameters, *of_plot) if name != "options"]
+        close = closest_name(unknown[0], known)
+        cure = f"Did you mean `{close}`?" if close else f"Options of plot: {', '.join(of_plot)}."
+        raise TypeError(f"`{unknown[0]}` is not an option of {cls.__name__}. {_CURES.get(unknown[0], cure)}")
 
     @classmethod
     def _of(cls, rows: Rows, confidence_level: float, n_resamples: int, rng: Any) -> Self:
@@ -272,6 +294,13 @@ class ProbabilityDisplay(ModelDisplay):
 
     def _notes_on_axes(self) -> draw.Entries:
         return self._axis.notes
+
+
+def refuse_rows(result: object, name: str, kind: type, display: type) -> None:
+    """Reject anything but the result that a Display stores as its parameter `name`, such as outcomes."""
+    if not isinstance(result, kind):
+        cure = f"Pass outcomes and predictions to {display.__name__}.from_predictions(y_true, y_proba)."
+        raise invalid(name, f"must be a {kind.__name__}; got {shown(result)}. {cure}", TypeError)
 
 
 def own_band(area: str, levels: Iterable[float | None], by_chance: str = "") -> str:

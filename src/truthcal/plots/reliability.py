@@ -9,7 +9,7 @@ from truthcal.core.checks import invalid
 from truthcal.core.summarize import summarize
 from truthcal.measures.reliability import consistency_band_of, density_of, reliability_curve_of
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ProbabilityDisplay, Rows, own_band
+from truthcal.plots.display import ProbabilityDisplay, Rows, own_band, refuse_rows
 from truthcal.plots.probability_axes import Predictions, ProbabilityAxis, prepare_square
 from truthcal.results.curves import ConsistencyBand, ReliabilityCurve
 from truthcal.results.text import percent
@@ -74,6 +74,7 @@ class ReliabilityDisplay(ProbabilityDisplay):
         density: ReliabilityCurve | None = None,
         name: str | None = None,
     ) -> None:
+        refuse_rows(curve, "curve", ReliabilityCurve, type(self))
         if curve.strategy != "isotonic":
             cure = "Plot it with BinnedReliabilityDisplay."
             raise invalid("curve", f'must have strategy "isotonic"; got "{curve.strategy}". {cure}')

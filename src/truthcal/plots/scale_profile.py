@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from truthcal.inference.scale_profile import scale_profile
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay, Rows, own_band
+from truthcal.plots.display import ModelDisplay, Rows, own_band, refuse_rows
 from truthcal.results.curves import ScaleProfile
 from truthcal.results.text import percent
 
@@ -37,6 +37,7 @@ class ScaleProfileDisplay(ModelDisplay):
     _KIND, _SIZE, _MARKERS, _ALONE = "scales", (6.4, 4.4), True, "error"
 
     def __init__(self, profile: ScaleProfile, name: str | None = None) -> None:
+        refuse_rows(profile, "profile", ScaleProfile, type(self))
         self.profile, self.name = profile, name
 
     @classmethod

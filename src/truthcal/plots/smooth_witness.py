@@ -9,7 +9,7 @@ from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_whole
 from truthcal.measures.smooth import smcal_witness
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import ModelDisplay
+from truthcal.plots.display import ModelDisplay, refuse_rows
 from truthcal.plots.probability_axes import ProbabilityAxis
 from truthcal.results.measures import SmoothWitness
 
@@ -51,6 +51,7 @@ class SmoothWitnessDisplay(ModelDisplay):
     _KIND, _SIZE, _ALONE = "witness", (6.0, 3.8), "weight function of smCal"
 
     def __init__(self, witness: SmoothWitness, name: str | None = None, *, n_thresholds: int = 0) -> None:
+        refuse_rows(witness, "witness", SmoothWitness, type(self))
         self.witness, self.name = witness, name
         self.n_thresholds = check_whole(n_thresholds, "n_thresholds", 0)
 
@@ -84,6 +85,7 @@ class SmoothWitnessDisplay(ModelDisplay):
         SmoothWitnessDisplay
             With `ax_` and `figure_`.
         """
+        cls._refuse_unknown(options)
         witness = smcal_witness(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label)
         return cls(witness, name, n_thresholds=n_thresholds).plot(ax, **options)
 

@@ -1,6 +1,5 @@
 """Assess an estimator by cross-validation: one verdict on its predictions for rows that it was not fitted on."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,16 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 
-from truthcal.core.checks import as_vector, invalid
+from truthcal.core.checks import as_vector, invalid, refuse_missing_values
 from truthcal.core.estimators import PredictedClasses
+from truthcal.core.group_column import check_group_column, missing_values
 from truthcal.core.params import check_whole, shown
 from truthcal.inference.assess import assess
 from truthcal.results.assessment import Assessment
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.sklearn.estimator_rows import predict_rows, refuse_shuffled, refuse_without_proba, rows_of
 from truthcal.sklearn.folds import are_stratified, most_frequent
+from truthcal.sklearn.misuse import warn_caller
 
 _Rows = NDArray[np.intp]
 _Splits = list[tuple[_Rows, _Rows]]
@@ -39,6 +40,10 @@ def assess_estimator(
 ) -> Assessment | MulticlassAssessment:
     """Can the probabilities of this classifier be trusted? Assesses its predictions for rows it was not fitted on.
 
+    With two classes, the event is the second of the sorted labels, which is the second of the estimator's ``classes_``:
+    1 of 0 and 1, "yes" of "no" and "yes". `pos_label` chooses the other one. If the labels are not 0 and 1, the result
+    names the event.
+
     Parameters
     ----------
     estimator : object
@@ -59,9 +64,10 @@ def assess_estimator(
     pos_label : optional
         The class that is the event; the second one by default. Only for two classes.
     params : dict, optional
-        Arguments of `fit`, such as ``{"sample_weight": w}``, as for `cross_validate`.
+        Arguments of `fit`, such as ``{"sample_weight": w}``, as for `cross_validate`. Not with ``cv="prefit"``.
     n_jobs : int, optional
-        Number of folds that are fitted at the same time, as in scikit-learn.
+        Number of folds that are fitted at the same time, as in scikit-learn. Nothing is fitted with ``cv="prefit"``,
+        which ignores it.
     **options
         Passed to `assess`: `alpha`, `confidence_level`, `n_resamples`, `rng` and `hard`.
 
@@ -79,11 +85,13 @@ def assess_estimator(
     Notes
     -----
     The model of each fold is fitted to the outcomes of all others, so that pooled predictions are slightly closer to
-    the outcomes than independent ones. In 300 simulations with 1,000 rows, a logistic regression with five features and
-    the right form had a p-value of at most 0.05 in 0.3% (nominal: 5%), and was called too good in 4% (nominal: 1%); the
-    true probabilities in 6% and 1%. So the verdict "miscalibrated" is conservative, and "too good" is no reason to
-    worry for a model with few parameters. It is assessed how well models of this kind do; the model that you fit to
-    all rows in the end is not assessed by itself.
+    the outcomes than independent ones. In 400 simulations with 1,000 rows (docs/benchmarks/sklearn.md), a logistic
+    regression with five features and the right form had a p-value of at most 0.05 in 0.7% (nominal: 5%), and one
+    of the other tail, "too good", of at most 0.01 in 2% (nominal: 1%). So the verdict "miscalibrated" is conservative,
+    and "too good" is no reason to worry for a model with few parameters.
+
+    The assessed models are fitted to parts of the rows. The model that you fit to all rows in the end is not one of
+    them.
 
     Examples
     --------
@@ -99,11 +107,13 @@ def assess_estimator(
     """
     refuse_without_proba(estimator)
     if isinstance(cv, str) and cv == "prefit":
+        if params:
+            raise invalid("params", 'are arguments of `fit`, but cv="prefit" fits nothing. Omit one of them.')
         rows = predict_rows(estimator, X, y, sample_weight, pos_label)
         return assess(**rows, groups=groups, **options)
     outcomes = _check_labels(y)
     refuse_shuffled(X, y)
-    splits = splits_of(cv, X, outcomes, groups)
+    splits = splits_of(cv, X, outcomes, None if groups is None else check_group_column(groups, y, "y"))
     predicted = predict_out_of_fold(estimator, X, y, outcomes, splits, params, n_jobs)
     return assess(**rows_of(predicted, outcomes, sample_weight, pos_label), groups=groups, **options)
 
@@ -111,6 +121,7 @@ def assess_estimator(
 def _check_labels(y: Any) -> NDArray[Any]:
     """Check that outcomes are the labels of two or more classes."""
     labels = as_vector(y, "y")
+    refuse_missing_values(missing_values(labels), "y", "nan or None")
     kind = type_of_target(labels, input_name="y")
     if kind not in ("binary", "multiclass"):
         raise invalid("y", f"must hold the class of each row; scikit-learn takes it for {kind!r}.")
@@ -119,7 +130,7 @@ def _check_labels(y: Any) -> NDArray[Any]:
     return labels
 
 
-def splits_of(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> _Splits:
+def splits_of(cv: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> _Splits:
     """Divide the rows into training and test rows, and check that each row is tested once."""
     if isinstance(cv, str):
         raise invalid("cv", f'must be a number of folds, a splitter, an iterable or "prefit"; got {shown(cv)}.')
@@ -127,23 +138,34 @@ def splits_of(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> _Splits:
     if not hasattr(folds, "split") and not hasattr(folds, "__iter__"):
         n_folds = check_whole(folds, "cv", 2)
         folds = GroupKFold(n_folds) if groups is not None else KFold(n_folds, shuffle=True, random_state=0)
-    splits = [(_indices(train), _indices(test)) for train, test in check_cv(folds).split(X, y, groups)]
+    splits = [
+        (_indices(train, len(y), f"training rows of fold {k}"), _indices(test, len(y), f"test rows of fold {k}"))
+        for k, (train, test) in enumerate(check_cv(folds).split(X, y, groups))
+    ]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
     if (times != 1).any():
-        found = f"row {int((times != 1).argmax())} is in {times[times != 1][0]} ({int((times != 1).sum())} such rows)"
+        example = f"row {int((times != 1).argmax())} is in {times[times != 1][0]} ({int((times != 1).sum())} such rows)"
         cure = "Use KFold or GroupKFold; to assess later rows by a model of earlier ones, fit it and pass cv='prefit'."
-        raise invalid("cv", f"must have each row in exactly one test fold; {found}. {cure}")
+        raise invalid("cv", f"must have each row in exactly one test fold; {example}. {cure}")
     if groups is not None:
-        _refuse_split_groups(np.asarray(groups), splits)
+        _refuse_split_groups(groups, splits)
     _refuse_unknown_classes(y, splits)
     _warn_if_stratified(folds, y, splits)
     return splits
 
 
-def _indices(rows: Any) -> _Rows:
-    """Return the numbers of rows, which may be given as a mask."""
+def _indices(rows: Any, n: int, where: str) -> _Rows:
+    """Return the numbers of rows, which may be given as a mask, and check them."""
     array = np.asarray(rows)
-    return np.flatnonzero(array) if array.dtype == np.bool_ else array
+    if array.dtype == np.bool_:
+        array = np.flatnonzero(array)
+    if array.size and array.dtype.kind not in "iu":
+        raise invalid("cv", f"must hold row numbers or masks; the {where} are of type {array.dtype}.", TypeError)
+    outside = (array < 0) | (array >= n)
+    if outside.any():
+        problem = f"has the row number {array[outside][0]} in the {where}"
+        raise invalid("cv", f"{problem}; rows are numbered from 0 to {n - 1}. Use np.arange({n})[rows] for others.")
+    return array.astype(np.intp)
 
 
 def _refuse_split_groups(groups: NDArray[Any], splits: _Splits) -> None:
@@ -173,7 +195,7 @@ def _warn_if_stratified(folds: Any, y: NDArray[Any], splits: _Splits) -> None:
         problem = "`cv` is stratified: test folds have equal numbers of events, so that outcomes are not independent"
         effect = "The test of calibration is then conservative, and 'too good' is found too often"
         cure = "Pass cv=KFold(5, shuffle=True, random_state=0), or GroupKFold with groups"
-        warnings.warn(f"{problem}. {effect}. {cure}.", UserWarning, stacklevel=4)
+        warn_caller(f"{problem}. {effect}. {cure}.")
 
 
 def predict_out_of_fold(
@@ -193,7 +215,7 @@ def predict_out_of_fold(
     fitted = cross_validate(
         estimator,
         X,
-        y,
+        y if hasattr(y, "iloc") else outcomes,  # scikit-learn cannot index all arrays, such as pandas' own
         cv=splits,
         scoring=_no_score,
         params=params,

@@ -52,10 +52,10 @@ def refuse_unknown_labels(predicted: PredictedClasses, y: Any) -> None:
         return
     unknown = set(labels.tolist()).difference(predicted.classes)
     if unknown:
-        found = f"the label {min(unknown, key=repr)!r}, which {predicted.estimator} was not fitted on"
+        problem = f"has the label {min(unknown, key=repr)!r}, which {predicted.estimator} was not fitted on"
         classes = list_shown(predicted.classes)
         cure = "If the training rows of a fold lack a class, shuffle the folds, or drop or merge rare classes."
-        raise invalid("y_true", f"has {found} (its classes: {classes}). {cure}")
+        raise invalid("y_true", f"{problem} (its classes: {classes}). {cure}")
 
 
 def _cure_of(estimator: Any) -> str:

@@ -57,25 +57,28 @@ class FoldHistory:
     label: Any = None
     sizes: list[int] = field(default_factory=list)
     events: list[int] = field(default_factory=list)
-    restarts: int = 0
+    restarts: int = -1
     warned: bool = False
 
     def notice(self, X: Any, y: Any) -> bool:
-        """Add a test fold. Returns True, once, if the folds so far are stratified.
+        """Add a test fold. Returns True, once for each data set, if the folds so far are stratified.
 
-        A fold that was seen before, for another candidate, is not added again.
+        A fold that was seen before, for another candidate or in another search, is not added again.
         """
         outcomes = np.asarray(y)
-        if self.warned or outcomes.ndim != 1 or len(outcomes) == 0 or (key := _key_of(X, outcomes)) in self.seen:
+        if outcomes.ndim != 1 or len(outcomes) == 0 or (key := _key_of(X, outcomes)) in self.seen:
             return False
         self.seen.add(key)
-        if self.label is None:
-            self.label = most_frequent(outcomes)
+        if self.label is None or not np.any(outcomes == self.label):
+            self.label, self.sizes, self.events, self.warned = most_frequent(outcomes), [], [], False
+            self.restarts += 1
         self.sizes.append(len(outcomes))
         self.events.append(int(np.sum(outcomes == self.label)))
         if max(self.sizes) - min(self.sizes) > 1 or max(self.events) - min(self.events) > 1:
-            self.sizes, self.events = self.sizes[-1:], self.events[-1:]
+            self.sizes, self.events, self.warned = self.sizes[-1:], self.events[-1:], False
             self.restarts += 1
+        if self.warned:  # a repetition of these folds, or further ones
+            return False
         self.warned = are_stratified(self.sizes, self.events, _FALSE_ALARM / (1 + self.restarts) ** 2)
         return self.warned
 

@@ -1,7 +1,6 @@
 """Choose a model by a proper score among those that are not shown to be miscalibrated."""
 
 import itertools
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from truthcal.core.checks import invalid
 from truthcal.core.params import check_level, check_number, shown
 from truthcal.inference.segments import holm
 from truthcal.results.text import percent
+from truthcal.sklearn.misuse import refuse_uncalled, warn_caller
 from truthcal.sklearn.scorers import BrierScorer, ConstantScorer, LogLossScorer, PvalueScorer, atb_scorer
 
 _Array = NDArray[np.float64]
@@ -23,6 +23,7 @@ _PROPER = (_BRIER, "neg_log_loss")
 _RECALIBRATE = "Recalibrate it: truthcal.sklearn.RecalibratedClassifier"
 
 
+@refuse_uncalled
 def calibration_scoring(
     score: str = _BRIER, *, pos_label: object = None, sample_weight: bool | str | None = None
 ) -> dict[str, Any]:
@@ -47,13 +48,14 @@ def calibration_scoring(
         as in scikit-learn: twice those of `assess`.
     """
     _check_proper(score)
-    own = {
+    scorers: dict[str, Any] = {
         _BRIER: BrierScorer(pos_label),
         "neg_atb": atb_scorer(pos_label=pos_label),
         _PVALUE: PvalueScorer(pos_label),
         _CONSTANT: ConstantScorer(pos_label),
     }
-    scorers = own if score == _BRIER else {score: LogLossScorer(pos_label)} | own
+    if score != _BRIER:
+        scorers = {score: LogLossScorer(pos_label)} | scorers
     if sample_weight is not None:
         for scorer in scorers.values():
             scorer.set_score_request(sample_weight=sample_weight)
@@ -92,15 +94,17 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: flo
     Notes
     -----
     The p-value of a candidate combines those of its test folds by Fisher's method. Each row must therefore be tested at
-    most once: use `KFold` or `GroupKFold`, not a repeated or random split. If rows belong together (patients, matches),
-    call ``sklearn.set_config(enable_metadata_routing=True)`` and pass `groups` to `fit` of the search: test folds are
-    then tested by groups, of which each needs at least 20. Without it, rows are taken as independent, and most useful
+    most once: use `KFold` or `GroupKFold`, not `RepeatedKFold` or `ShuffleSplit`. This is not checked, since
+    ``cv_results_`` does not say which rows were tested. If rows belong together (patients, matches), call
+    ``sklearn.set_config(enable_metadata_routing=True)`` and pass `groups` to `fit` of the search: test folds are then
+    tested by groups, of which each needs at least 20. Without it, rows are taken as independent, and most useful
     candidates would be called miscalibrated. With stratified folds, the default of scikit-learn for classifiers, the
     test is conservative: fewer candidates are left out.
 
-    The test is one of the models that were fitted to the training rows of the folds. These few rows make them slightly
-    miscalibrated, even if their form is right: among 200 logistic regressions with five features and 300 to 1,000 rows,
-    6% had a p-value of at most 0.01, and 2% one of at most 0.01 / 5. The true probabilities have the nominal rates.
+    The tested models are those that were fitted to the training rows of the folds. These rows are few, so that models
+    are slightly miscalibrated, even if their form is right. In simulations (docs/benchmarks/sklearn.md), the p-value of
+    a logistic regression with five features was at most 0.01 in 12% of data sets with 300 rows and in 7% of those with
+    1,000, and at most 0.01 / 5 in 5% and 2%.
 
     With many rows, all useful models are shown to be miscalibrated, if only a little, and only constant ones are not.
     This is why `min_skill` is needed.
@@ -156,8 +160,11 @@ class CalibratedRefit:
         if not scored.any():
             problem = "has no candidate with finite scores in all folds"
             raise invalid("cv_results", f"{problem}. Pass error_score='raise' to the search to see why.")
-        most = float(skill[scored].max())  # negative if no candidate is better than a constant: then none is left out
-        useful = np.flatnonzero(scored & (skill >= self.min_skill * most)) if most > 0.0 else np.flatnonzero(scored)
+        largest = float(skill[scored].max())
+        if largest > 0.0:  # otherwise no candidate is better than a constant, and none is left out
+            useful = np.flatnonzero(scored & (skill >= self.min_skill * largest))
+        else:
+            useful = np.flatnonzero(scored)
         miscalibrated = np.zeros(len(scores), np.bool_)
         miscalibrated[scored] = holm(pvalues[scored]) <= self.alpha
         allowed = useful[~miscalibrated[useful]]
@@ -167,7 +174,7 @@ class CalibratedRefit:
         some = "" if miscalibrated[scored].all() else f" with at least {percent(self.min_skill)} of the largest skill"
         chosen = shown(cv_results["params"][best]) if "params" in cv_results else f"candidate {best}"
         problem = f"All candidates{some} are shown to be miscalibrated; chose the best {self.score}: {chosen}"
-        warnings.warn(f"{problem}. {_RECALIBRATE}.", UserWarning, stacklevel=2)
+        warn_caller(f"{problem}. {_RECALIBRATE}.")
         return best
 
     def pvalues(self, cv_results: Mapping[str, Any]) -> _Array:

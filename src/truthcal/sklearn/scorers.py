@@ -5,7 +5,6 @@ knows: a test fold may lack some of them.
 """
 
 import uuid
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from truthcal.measures.multiclass import multiclass_atb, multiclass_brier
 from truthcal.measures.registry import MEASURES
 from truthcal.sklearn.estimator_rows import predict_rows
 from truthcal.sklearn.folds import notice_fold
+from truthcal.sklearn.misuse import refuse_uncalled, warn_caller
 
 # Redraws of small folds. Those of all folds are combined, so that the p-value of a candidate can still be tiny.
 _RESAMPLES = 999
@@ -68,6 +68,9 @@ class ProbabilityScorer:
         if not sklearn.get_config()["enable_metadata_routing"]:
             cure = "Call sklearn.set_config(enable_metadata_routing=True) first."
             raise RuntimeError(f"set_score_request needs metadata routing. {cure}")
+        if not (sample_weight is None or isinstance(sample_weight, bool) or _is_parameter_name(sample_weight)):
+            rule = "must be True, False, None or the name under which weights are passed"
+            raise invalid("sample_weight", f"{rule}; got {shown(sample_weight)}.", TypeError)
         self._requests["sample_weight"] = sample_weight
         return self
 
@@ -148,7 +151,10 @@ class BrierScorer(ProbabilityScorer):
 
 
 class LogLossScorer(ProbabilityScorer):
-    """Scorer that returns the log loss times -1, also if a test fold lacks a class; scikit-learn's own refuses this."""
+    """Scorer that returns the log loss times -1, also if a test fold lacks a class; scikit-learn's own refuses this.
+
+    Like `sklearn.metrics.log_loss`, it clips predictions to [eps, 1 - eps], where eps is that of their type.
+    """
 
     def _score(self, rows: dict[str, Any]) -> float:
         labels = rows.get("labels")
@@ -159,8 +165,8 @@ class LogLossScorer(ProbabilityScorer):
         else:
             classes = check_class_rows(**rows)
             p, weight = classes.p[np.arange(classes.n), classes.y], classes.w
-        p = np.clip(p, np.finfo(np.float64).eps, 1.0)  # as scikit-learn does
-        return float(np.average(np.log(p), weights=weight))
+        eps = _resolution(rows["y_proba"])
+        return float(np.average(np.log(np.clip(p, eps, 1.0 - eps)), weights=weight))
 
     def __repr__(self) -> str:
         return f"<negative log loss{_option('pos_label', self.pos_label)}>"
@@ -180,6 +186,7 @@ class ConstantScorer(ProbabilityScorer):
         return "<negative Brier score of a constant>"
 
 
+@refuse_uncalled
 def calibration_scorer(measure: str = "atb", *, pos_label: object = None) -> MeasureScorer:
     """Make a scorer of scikit-learn from a truthful calibration measure.
 
@@ -203,11 +210,12 @@ def calibration_scorer(measure: str = "atb", *, pos_label: object = None) -> Mea
     Do not choose a model by calibration alone: predictions that are nearly constant are calibrated, too. Use
     `calibrated_refit`.
 
-    The scorer warns, once, if it sees stratified folds, which are the default of scikit-learn for classifiers. They fix
-    the number of events in each fold, so that outcomes are not independent and calibration measures are not truthful.
-    It notices them by the numbers of events in test folds, which are more equal than chance allows, with a probability
-    of a false alarm below 1%. This needs enough events: with five folds, about 400 rows of which 20 to 80% are events,
-    or 5,000 rows of which 5% are. With ``n_jobs``, each process counts the folds that it has seen.
+    The scorer warns if it sees stratified folds, which are the default of scikit-learn for classifiers. They fix the
+    number of events in each fold, so that outcomes are not independent and calibration measures are not truthful. It
+    notices them by the numbers of events in test folds, which are more equal than chance allows, with a probability of
+    a false alarm below 1%. This needs enough events: with five folds, about 400 rows of which 20 to 80% are events, or
+    5,000 rows of which 5% are. With ``n_jobs``, each process counts the folds that it has seen. The warning comes once
+    for each data set: a scorer cannot tell a second search from another candidate of the first one.
 
     Examples
     --------
@@ -229,6 +237,7 @@ def calibration_scorer(measure: str = "atb", *, pos_label: object = None) -> Mea
     return MeasureScorer(measure, pos_label)
 
 
+@refuse_uncalled
 def atb_scorer(*, pos_label: object = None) -> MeasureScorer:
     """Make a scorer of scikit-learn that returns ATB times -1; for more than two classes, that of `multiclass_atb`.
 
@@ -253,6 +262,16 @@ def atb_scorer(*, pos_label: object = None) -> MeasureScorer:
     return MeasureScorer("atb", pos_label)
 
 
+def _is_parameter_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier()
+
+
+def _resolution(y_proba: object) -> float:
+    """Return the eps of the type of predictions; that of float64 if they are no floats."""
+    kind = np.asarray(y_proba).dtype
+    return float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
+
+
 def _option(name: str, value: object) -> str:
     return "" if value is None else f", {name}={value!r}"
 
@@ -264,4 +283,4 @@ def _warn_of_stratified_folds(events: list[int]) -> None:
     cure = (
         "Pass cv=KFold(5, shuffle=True, random_state=0), and choose models with calibrated_refit(), not by this score."
     )
-    warnings.warn(f"{problem}: {effect}. {cure}", UserWarning, stacklevel=3)
+    warn_caller(f"{problem}: {effect}. {cure}")

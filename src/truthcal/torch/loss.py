@@ -37,14 +37,16 @@ def atb_loss(p: torch.Tensor, y: torch.Tensor, *, unbiased: bool = False) -> tor
     -----
     With c = p - y, ATB is the mean of ``c_i c_j (1 - |p_i - p_j|)`` over all pairs of rows. Its derivative in p_k is
     ``(2 / N^2) * (sum_j c_j (1 - |p_k - p_j|) - c_k sum_j c_j sign(p_k - p_j))``. At ties ATB has a kink, and with
-    sign(0) = 0 this is the mean of the derivatives on both sides. Value and derivatives of any order take
-    O(N log N), in float64 unless the device has none (mps).
+    sign(0) = 0 this is the mean of the derivatives on both sides. The value, and derivatives of any order by reverse
+    mode (``backward``, ``torch.autograd.grad``, ``torch.func.grad``), take O(N log N) each, in float64 unless the
+    device has none (mps). Forward mode (``torch.func.jvp``, ``jacfwd``) raises NotImplementedError or RuntimeError.
 
     Each process of a distributed run penalises its own batch: the mean of these losses is not the loss of all rows,
     except on average with ``unbiased=True``.
 
-    ``torch.compile`` works, with a graph break; ``torch.compile(fullgraph=True)`` and ``torch.vmap`` do not, because
-    invalid values raise an error.
+    ``torch.compile`` works, with a graph break. ``torch.compile(fullgraph=True)`` does not, because invalid values
+    raise an error. Neither does ``torch.vmap``, nor what uses it, such as ``torch.func.hessian``: the derivatives have
+    no rule for it. ``torch.autograd.functional.hessian`` works.
 
     Examples
     --------

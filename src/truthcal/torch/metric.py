@@ -44,7 +44,10 @@ class SketchMetric(torch.nn.Module):
     top: torch.Tensor  # largest weight
     from_logits: torch.Tensor  # 1 or 0, never changed: a MetricCollection shares the state of metrics with equal states
 
-    def __init__(self, *, logits: bool | None = None, n_buckets: int = 4096, **kwargs: Any) -> None:
+    def __init__(self, *positional: Any, logits: bool | None = None, n_buckets: int = 4096, **kwargs: Any) -> None:
+        if positional:
+            cure = "write ATBMetric(logits=True) for log-odds, ATBMetric(logits=False) for probabilities."
+            raise checks.invalid("logits", f"must be given by name: {cure}", TypeError)
         if logits is None:
             rule = "must be given: True if predictions are logits (log-odds), False if they are probabilities."
             raise checks.invalid("logits", rule, TypeError)

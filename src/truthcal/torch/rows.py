@@ -94,9 +94,9 @@ def refuse_outcomes(y: torch.Tensor, name: str) -> None:
     checks.refuse_missing_values(np.isnan(values), name, "nan")
     bad = (values != 0) & (values != 1)
     if bad.any():
-        found = checks.where_found(values, bad)
         cure = "For one class k against the rest pass `target == k`; drop rows without an outcome."
-        raise checks.invalid(name, f"must contain 0/1 or True/False; found {found}. {cure}")
+        rule = f"must contain 0/1 or True/False; found {checks.where_found(values, bad)}"
+        raise checks.invalid(name, f"{rule}. {cure}")
 
 
 def refuse_padding(p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> None:
@@ -104,9 +104,9 @@ def refuse_padding(p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> None:
     for name, values, valid in (("preds", p, (p >= 0) & (p <= 1)), ("target", y, is_binary(y))):
         bad = ~valid
         if bool(bad.any() & (w[bad] == 0).all()):
-            found = checks.where_found(to_numpy(values), bad.cpu().numpy())
+            value = checks.where_found(to_numpy(values), bad.cpu().numpy())
             cure = f"Padding must be valid, too: pass torch.where(sample_weight > 0, {name}, 0)."
-            raise checks.invalid(name, f"is invalid in a row of weight 0: found {found}. {cure}")
+            raise checks.invalid(name, f"is invalid in a row of weight 0: found {value}. {cure}")
 
 
 def refuse_weights(w: torch.Tensor) -> NoReturn:
