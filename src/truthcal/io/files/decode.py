@@ -242,7 +242,9 @@ def _numbers_of_text(column: Any, name: str, role: str, source: Source, rows: Ro
             except ValueError:
                 row, word = rows[int((_array(encoded.indices) == place).argmax())], text.strip()
                 refuse_column_type(name, role, f"text in {source} ({word[:40]!r} at row {row})", text=True, word=word)
-    return numbers[_array(encoded.indices)]
+    indices: _Rows = _array(encoded.indices)
+    values: _Rows = numbers[indices]
+    return values
 
 
 def _parse_texts(texts: Any, has_commas: bool) -> _Rows | None:
