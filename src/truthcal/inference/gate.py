@@ -241,11 +241,17 @@ def _gate_doubts(
     errors: dict[str, ConfidenceInterval],
 ) -> list[str]:
     """Reasons why passing the gate would mean nothing."""
-    doubts = [doubt for name, interval in errors.items() if (doubt := _word_wide_interval(limits, whole, name, interval))]
+    doubts = [
+        doubt for name, interval in errors.items() if (doubt := _word_wide_interval(limits, whole, name, interval))
+    ]
     if not doubts and whole.kind == "too few rows":
         doubts.append("too few rows to detect errors" if whole.n_groups is None else "too few groups to detect errors")
     if not doubts and whole.kind == "unclear" and limits.max_error is None:
-        size = f"the error is at least {lower_limit(whole.error.low)}" if whole.error.low > 0.0 else "the slope differs from 1"
+        size = (
+            f"the error is at least {lower_limit(whole.error.low)}"
+            if whole.error.low > 0.0
+            else "the slope differs from 1"
+        )
         cure = "a limit of the error (max_error=, --max-error) decides by its size"
         doubts.append(f"miscalibration is not significant, but {size}; {cure}")
     if segments is not None and not segments.tested:

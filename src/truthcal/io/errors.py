@@ -91,6 +91,7 @@ def _raise_row_error(rule: RowRule, rows: BadRows, name: str, place: str) -> NoR
     labels = ("pos_label",) if (rule.role, rule.check) == ("y_true", "outside_unit") else ()
     problem = rule.message.format(value=value, place=place, fix=fix)
     cause: Any = "missing" if rule.check == "missing" and rule.role != "sample_weight" else ""
+    cause = "percent" if fix.startswith("Percentages?") else cause
     raise invalid(rule.role, problem, subject=name, fix=labels, cause=cause)
 
 
@@ -143,7 +144,8 @@ def refuse_column_type(column: str, role: str, kind: str, *, text: bool, word: s
     if text and role == "y_true":
         fix_label = f"{problem} Name the label that counts as 1 with"
         raise invalid(role, fix_label, TypeError, subject=subject, fix=("pos_label",))
-    raise invalid(role, f"{problem} {fix}", TypeError, subject=subject)
+    is_percent = role == "y_proba" and fix.startswith("Percentages?")
+    raise invalid(role, f"{problem} {fix}", TypeError, subject=subject, cause="percent" if is_percent else "")
 
 
 def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, number: bool) -> None:

@@ -97,7 +97,11 @@ class Gate(Plotted, Result):
         """Word what decided if there is too little data, although the error is small enough."""
         whole = self.assessment
         if whole.kind == "unclear":
-            evidence = "the interval of the error excludes 0" if whole.error.low > 0.0 else "the interval of the slope excludes 1"
+            evidence = (
+                "the interval of the error excludes 0"
+                if whole.error.low > 0.0
+                else "the interval of the slope excludes 1"
+            )
             return f"{p_value(whole.pvalue)} is above {self.used_alpha:g}, but {evidence}"
         rows = "rows" if whole.n_groups is None else "groups"
         return f"too few {rows} to detect errors" if whole.kind == "too few rows" else "no segment was tested"

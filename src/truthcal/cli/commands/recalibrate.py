@@ -25,6 +25,8 @@ def run(request: Request) -> int:
     if request.apply is None:
         _fit(request)
         return 0
+    if request.percent:
+        raise ValueError("--percent cannot be combined with --apply; divide the column of probabilities by 100 first.")
     stored = _Stored.read(request.apply)
     if request.sql is not None:
         if request.files:

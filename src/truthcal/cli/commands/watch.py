@@ -15,6 +15,7 @@ from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_
 from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
 from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result, terminal_width
 from truthcal.cli.output_files import refuse_unwritable, write_file
+from truthcal.cli.percentages import NOTE, with_percentages
 from truthcal.cli.request import Request
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.times import Times, times_of
@@ -119,8 +120,10 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, None, request.by or None, guessed.pos_label)
         assert request.time is not None
         columns = TimedColumns(request.time, request.due, request.group, request.time_unit)
-        rows = read_timed_rows(sources, roles, columns)
+        rows = read_timed_rows(with_percentages(sources, request.percent), roles, columns)
         print_where(request, sources)
+        if request.percent:
+            print_message(request, NOTE)
     setup = _setup(request, label=guessed.y_true, proba=guessed.y_proba[0])
     window = parse_window(request.window, counter=rows.time.counter)
     window.check_kind(rows.time)
@@ -133,7 +136,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
     """Return the options that must be the same in all runs."""
     options = {name: getattr(request, name) for name in ("window", "time", "due", "group", "alpha", "where")}
-    return {**options, "by": list(request.by), **columns}
+    return {**options, "by": list(request.by), "percent": request.percent or None, **columns}
 
 
 def _windows_of_rows(request: Request, rows: TimedRows, window: Window) -> tuple[Windows, int]:
@@ -224,8 +227,9 @@ def _refuse_other_setup(request: Request, watch: Watch, setup: dict[str, Any]) -
 
 def _with_option(name: str, value: Any) -> str:
     """Name an option and its value, or say that it was not given."""
-    text = " ".join(value) if isinstance(value, list) else value
-    return f"with --{name} {text}" if text not in (None, "") else f"without --{name}"
+    if value in (None, "", []):
+        return f"without --{name}"
+    return f"with --{name}" + ("" if value is True else f" {' '.join(value) if isinstance(value, list) else value}")
 
 
 def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:

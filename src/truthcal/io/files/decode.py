@@ -61,6 +61,7 @@ class BatchDecoder:
             weight = roles.sample_weight
             w = None if weight is None else _decoded(batch, weight, "sample_weight", source, numbers).astype(np.float64)
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
+            ps = [p / p.dtype.type(100.0) for p in ps] if source.percent else ps
             segments = self._groups(batch, source) if roles.by else None
             return y, ps, w, segments, self._hashes(batch, roles.groups, source, numbers) if roles.groups else None
 
@@ -227,6 +228,8 @@ def _decoded(batch: Any, name: str, role: str, source: Source, numbers: RowNumbe
 
 def _may_be_text(role: str, source: Source) -> bool:
     """Whether a column of numbers may be read as text, since rows with words are or were left out."""
+    if role == "y_proba" and source.percent:
+        return True
     return source.where is not None or (source.void and role != "sample_weight")
 
 
@@ -234,9 +237,10 @@ def _numbers_of_text(column: Any, name: str, role: str, source: Source, rows: Ro
     """Decode text to numbers; nan for words such as "void". Raises for other words."""
     encoded = decode_to_dictionary(column)
     has_commas = source.format.name == "CSV" and source.delimiter != ","  # decimal commas
-    if (numbers := _parse_texts(encoded.dictionary, has_commas)) is None:
-        numbers = np.empty(len(encoded.dictionary))
-        for place, text in enumerate(encoded.dictionary.to_pylist()):
+    texts = _without_percent_signs(encoded.dictionary) if role == "y_proba" and source.percent else encoded.dictionary
+    if (numbers := _parse_texts(texts, has_commas)) is None:
+        numbers = np.empty(len(texts))
+        for place, text in enumerate(texts.to_pylist()):
             try:
                 numbers[place] = _parse_text(text, has_commas, source.void)
             except ValueError:
@@ -245,6 +249,12 @@ def _numbers_of_text(column: Any, name: str, role: str, source: Source, rows: Ro
     indices: _Rows = _array(encoded.indices)
     values: _Rows = numbers[indices]
     return values
+
+
+def _without_percent_signs(texts: Any) -> Any:
+    import pyarrow.compute
+
+    return pyarrow.compute.replace_substring_regex(texts.cast(arrow().string()), r"\s*%\s*$", "")
 
 
 def _parse_texts(texts: Any, has_commas: bool) -> _Rows | None:

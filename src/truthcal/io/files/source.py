@@ -60,6 +60,7 @@ class Source:
     table: Any = None  # rows in memory that are read in place of the file (`tables.py`)
     void: bool = False  # whether words such as "void" are missing outcomes
     where: Where | None = None  # the condition that rows must meet
+    percent: bool = False  # whether predictions are percentages, to be divided by 100
 
     def __str__(self) -> str:
         return self.name or str(self.path)
