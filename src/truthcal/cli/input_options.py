@@ -22,7 +22,7 @@ from truthcal.io.files.where_rows import require_where_columns, rows_where
 from truthcal.results.text import count, plural
 
 # Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
-_GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
+_GROUPED = ("assess", "test", "compare", "report", "check", "sketch", "recalibrate")
 _FRACTIONAL = ("measures", "sketch")
 # Names of columns that identify a question which several rows may answer, in lower case without punctuation.
 _QUESTIONS = ("question", "questionid", "qid", "docid", "marketid", "eventid", "matchid", "gameid", "promptid")
