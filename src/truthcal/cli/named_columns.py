@@ -18,11 +18,11 @@ _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 _BOOLS = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
 _BOTH = "--missing drop --fractional drop"
 _ACCEPTS = "`truthcal measures` accepts fractions."
-CLASSES = (
-    "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
-    "their names: --proba-prefix p_. Otherwise add a 0/1 column, of one class or of whether a decision was right, and "
-    "name it with --label."
+_CLASSES = (
+    "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept {how}. "
+    "Otherwise add a 0/1 column, of one class or of whether a decision was right, and name it with --label."
 )
+_FEWEST_CLASSES = 3  # columns of probabilities that may be those of classes
 DECISION = (
     "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with "
     "--label."
@@ -79,7 +79,10 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
             problem = f"{flag} names {name!r}, which is a partition column of {where}"
             raise ValueError(f"{problem}; only --by, --group and --time may name it.")
         if not is_group and name in flags:
-            raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")
+            by = f"by {flags[name]} and {flag}; name another column"
+            if flag == flags[name]:
+                by = f"by {flag}; name it once"
+            raise ValueError(f"the column {name!r} is named twice, {by}.")
         flags.setdefault(name, flag)
     return flags
 
@@ -113,16 +116,46 @@ def convert_label(column: Column, typed: str, where: str) -> str | int | float |
     return label
 
 
-def ask_label(column: Column, where: str) -> NoReturn:
+def classes_hint(columns: Sequence[Column]) -> str:
+    """Say how to name the columns of many classes: by what the names of these columns have in common, if they do."""
+    names = [column.name for column in columns if column.in_unit and column.many and not column.in_path]
+    prefix = _common_prefix(names)
+    starting = [column.name for column in columns if prefix and column.name.startswith(prefix)]
+    how = "the start of their names with --proba-prefix, or their names with --proba"
+    if len(names) >= _FEWEST_CLASSES and starting == names and prefix not in names:
+        how = f"the start of their names: {flagged('--proba-prefix', prefix)}"
+    elif len(names) >= _FEWEST_CLASSES:
+        how = f"their names: {flagged('--proba', ','.join(names[:_LISTED]))}" + ",..." * (len(names) > _LISTED)
+    return _CLASSES.format(how=how)
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    """Return the letters that all names start with."""
+    first, last = min(names, default=""), max(names, default="")  # the most different ones
+    return next((first[:i] for i, letter in enumerate(first) if letter != last[i : i + 1]), first)
+
+
+def ask_label(column: Column, where: str, columns: Sequence[Column] = ()) -> NoReturn:
     """Ask the user to name which of two labels counts as 1, or refuse more than two."""
     subject, values = f"{shown(column.name)} of {where}", list_shown(column.values, more=column.many)
     if column.many or len(column.values) > 2:
-        rule = "outcomes must be 0/1, True/False or two labels"
         tie = only_tie(column)
-        hint = void_hint(column) if column.void else tie_hint(column, tie) if tie else CLASSES
-        raise ValueError(f"{subject} holds more than two different labels ({values}); {rule}. {hint}")
+        hint = void_hint(column) if column.void else tie_hint(column, tie) if tie else classes_hint(columns)
+        raise ValueError(f"{word_many_labels(column, where)}. {hint}")
+    if len(column.values) == 1:
+        flag = flagged("--pos-label", column.values[0])
+        problem = f"the first rows of {subject} hold only {values}, and outcomes must be 0/1, True/False or two labels"
+        cure = f"If this label counts as 1 and the file has one other label, use {flag}; else name another column"
+        raise ValueError(f"{problem}. {cure}.")
     flags = " or ".join(flagged("--pos-label", value) for value in column.values)
     raise ValueError(f"Which label in {subject} counts as 1, the event? It holds {values}. Use {flags}.")
+
+
+def word_many_labels(column: Column, where: str) -> str:
+    """Say that a column has more than two labels."""
+    values = list_shown(column.values, more=column.many)
+    rule = "outcomes must be 0/1, True/False or two labels"
+    return f"{shown(column.name)} of {where} holds more than two different labels ({values}); {rule}"
 
 
 def void_hint(column: Column) -> str:

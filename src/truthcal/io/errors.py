@@ -110,13 +110,19 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
     """Raise an error if there is more than one label other than the positive one."""
     if len(set(others)) <= 1:
         return
-    listed = ", ".join(map(repr, sorted(set(others), key=str)[:4]))
+    listed = ", ".join(map(_shown_label, sorted(set(others), key=str)[:4]))
+    positive = _shown_label(roles.pos_label)
     if not positives:
-        problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {roles.pos_label!r}."
+        problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {positive}."
         raise invalid("pos_label", problem)
-    fix = f"for one class against the rest, create a column that is true where the label is {roles.pos_label!r}."
-    problem = f"has more than two different labels ({roles.pos_label!r}, {listed}); {fix}"
+    fix = f"for one class against the rest, create a column that is true where the label is {positive}."
+    problem = f"has more than two different labels ({positive}, {listed}); {fix}"
     raise invalid("y_true", problem, subject=column_and_role(roles.y_true, "y_true"))
+
+
+def _shown_label(label: Any) -> str:
+    """Format a label for an error: integers that were read as floats without the point."""
+    return f"{label:.0f}" if isinstance(label, float) and label.is_integer() else repr(label)
 
 
 def refuse_impossible_sums(where: str) -> NoReturn:

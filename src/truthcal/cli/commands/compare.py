@@ -74,6 +74,8 @@ def _print_comparisons(request: Request, data: Data, table: tc.ComparisonTable) 
 
 
 def _read_columns_to_compare(request: Request) -> Data:
+    if sketches_in(request.files):
+        raise ValueError(_NO_ROWS)
     models = split_names(request.proba) or request.proba_prefix
     if len(request.files) == 2 and len(models) < 2:
         raise ValueError(
