@@ -16,6 +16,7 @@ from truthcal.cli.named_columns import (
     classes_hint,
     convert_label,
     flagged,
+    flatten_hint,
     fraction_hint,
     only_tie,
     require_header,
@@ -148,6 +149,9 @@ def guess(
             unclear.ask("--proba", [c.name for c in probas or _other_candidates(free, event)])
         elif _is_doubtful(probas[0], event, in_file):
             unclear.lines.append(_ask_whether(probas[0], event, in_file, where))
+    if unclear.lines and (hint := flatten_hint(in_file, where)):
+        unclear.lines.append(hint)
+        unclear.flags.clear()
     if unclear.lines:
         require_columns([("", c.name) for c in labels + probas], [c.name for c in columns], where)  # refuse duplicates
         raise unclear.with_columns([c.name for c in columns], flags)

@@ -73,6 +73,7 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
     flags: dict[str, str] = {}
     for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
         # These come last: they may name columns of the path, or with another role.
+        _refuse_nested(flag, name, columns, where)
         is_group = flag in ("--by", "--group", "--key", "--time", "--question", "--close")
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
@@ -85,6 +86,25 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
             raise ValueError(f"the column {name!r} is named twice, {by}.")
         flags.setdefault(name, flag)
     return flags
+
+
+def _refuse_nested(flag: str, name: str, columns: Sequence[Column], where: str) -> None:
+    """Raise if a name is that of a column of objects or of a field of one: such a column is no suggestion."""
+    known = next((column for column in columns if column.name == name), None)
+    holders = [c for c in columns if known is None and (name in c.fields or name.rpartition(".")[0] == c.name)]
+    if known is not None and known.fields:
+        raise ValueError(f"{flag} names {name!r} of {where}, which holds objects. {flatten_hint(columns, where)}")
+    if holders and holders[0].fields:
+        problem = f"{where} has no column {name!r} (named by {flag}), but {shown(holders[0].name)} holds objects"
+        raise ValueError(f"{problem}. {flatten_hint(columns, where)}")
+
+
+def flatten_hint(columns: Sequence[Column], where: str) -> str:
+    """Return a command that makes columns of the fields of objects in JSON lines; "" if there are none."""
+    parts = [f".{c.name}" if c.name.isidentifier() else f'."{c.name}"' for c in columns if c.fields]
+    if not parts:
+        return ""
+    return f"Make columns of their fields: jq -c '. + {' + '.join(parts)}' {shlex.quote(where)} > flat.jsonl"
 
 
 def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) -> None:

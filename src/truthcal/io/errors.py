@@ -135,6 +135,8 @@ def refuse_impossible_sums(where: str) -> NoReturn:
 def refuse_column_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:
     """Raise an error for a column that holds no numbers; `word` is an example of its text."""
     fix = "Convert it to numbers first."
+    if kind.startswith("struct"):
+        fix = f"Make columns of its fields, for JSON lines with: jq -c '. + .{column}'"
     if text:
         fix = "Numbers written as text? Convert them first."
         if re.fullmatch(r"[0-9.,]+ ?%", word):

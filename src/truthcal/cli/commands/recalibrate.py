@@ -72,7 +72,8 @@ def _fit(request: Request) -> None:
         command = f"truthcal recalibrate --apply {request.output} NEW -o OUT"
         how = f"apply it with: {command}" if fix.changes else "it leaves predictions as they are"
         print_message(request, f"wrote {request.output}; {how}")
-    _warn_if_uncorrected(request, fix)
+    if request.format == "json" or sql is not None or not sys.stdout.isatty():  # the text on the terminal says it
+        _warn_if_uncorrected(request, fix)
     if request.report is not None:
         write_recalibration_report(request, request.report, data, fix)
 
