@@ -20,7 +20,7 @@ CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 
 
 
 # The error of pyarrow about a line of CSV with other columns than the header, which is row 1 for pyarrow.
-_RAGGED = re.compile(r"CSV parse error: (?:Row #([0-9]+): )?(Expected [0-9]+ columns, got [0-9]+.*)")
+_RAGGED = re.compile(r"CSV parse error: (?:Row #([0-9]+): )?(Expected ([0-9]+) columns, got ([0-9]+).*)")
 
 
 class Checksum(Protocol):
@@ -133,5 +133,6 @@ def _source_error(error: BaseException) -> str:
     if ragged := _RAGGED.search(reason):
         row = f"row {int(ragged[1]) - 2}: " if ragged[1] else ""
         cure = "A field with a delimiter in it must be in quotes, and the header must name all columns"
+        cure = "Add the missing fields, or drop this line" if int(ragged[4]) < int(ragged[3]) else cure
         return f"{row}{ragged[2][0].lower()}{ragged[2][1:]}. {cure}"
     return reason
