@@ -25,7 +25,9 @@ def assert_calibrated(
         The largest error, on the scale of a probability, that passes. Without it, the assertion fails if
         miscalibration is significant at the level `alpha`, default 0.05: one in 20 calibrated models fails by chance.
     too_little_data : {"fail", "pass"}, default "fail"
-        Result if there are too few rows to tell. Few rows prove nothing, so that they fail by default.
+        Result if there are too few rows to tell. Few rows prove nothing, so that they fail by default. "pass" fails
+        only what `check` fails. It also accepts an estimate of the error above `max_error`, as long as the interval of
+        the error includes values below it.
     **options
         Passed to `check`: `alpha`, `confidence_level`, `by`, `groups`, `sample_weight`, `pos_label`, ...
 

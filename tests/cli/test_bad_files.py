@@ -50,9 +50,12 @@ BAD = {
     "header.csv": (b"label,prob\n", "header.csv has no rows; at least one is needed"),
     "short.csv": (
         b"label,prob\n1,0.5\n0\n",
-        "short.csv: could not be read as CSV (CSV parse error: Row #3: Expected 2 columns, got 1",  # with one thread
+        "short.csv: could not be read as CSV (row 1: expected 2 columns, got 1: 0. Add the missing fields",  # with one thread
     ),
-    "long.csv": (b"label,prob\n1,0.5\n0,0.5,9\n", "Expected 2 columns, got 3"),
+    "long.csv": (
+        b"label,prob\n1,0.5\n0,0.5,9\n",
+        "row 1: expected 2 columns, got 3: 0,0.5,9. A field with a delimiter",
+    ),
     "open-quote.csv": (b'label,prob\n1,0.5\n0,"0.3\n1,0.2\n', "open-quote.csv"),
     "utf16.csv": (table().encode("utf-16"), "it is UTF-16 text). Save it as UTF-8"),
     "latin.csv": (table("{y},{p},x", "label,prob,größe").encode("latin-1"), "iconv -f latin1 -t utf-8"),
@@ -92,7 +95,7 @@ def test_files_that_cannot_be_used_get_a_short_error_with_the_cure(quick, tmp_pa
     (tmp_path / name).write_bytes(content)
     done = quick("assess", name, "-q", check=2)
     assert message in done.err
-    assert done.err.count("\n") == (2 if name == "three.csv" else 1)
+    assert done.err.count("\n") == (3 if name == "three.csv" else 1)
     assert done.out == ""
 
 

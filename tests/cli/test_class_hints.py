@@ -90,9 +90,6 @@ def test_percentages_and_rounded_rows_are_accepted_if_named(quick, classes, opti
 def test_options_of_classes_are_refused_for_one_event(quick, write, events, command):
     paths = [write(name, id=events["id"], hit=events["hit"], score=events["score"]) for name in ("a.csv", "b.csv")]
     arguments = [paths[0]] if command == "assess" else [*paths, "--key", "id"]
-    error = quick(command, *arguments, "--percent", check=2).err
-    assert "--percent applies only to --format confidence and inspect, and to many classes" in error
-    assert "For one event, divide the column by 100." in error
     error = quick(command, *arguments, "--normalize", check=2).err
     assert "--normalize applies only to the probabilities of many classes: see --proba-prefix. Omit it." in error
 

@@ -132,8 +132,8 @@ def test_what_is_taken_and_no_probability_is_refused_with_the_cure(tmp_path, nam
 
 CLASSES = (
     "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
-    "their names: --proba-prefix p_. Otherwise add a 0/1 column, of one class or of whether a decision was right, and "
-    "name it with --label."
+    "their names with --proba-prefix, or their names with --proba. Otherwise add a 0/1 column, of one class or of "
+    "whether a decision was right, and name it with --label."
 )
 DECISION = "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with --label."
 NO_LABEL = f"holds the outcomes (0/1, True/False or two labels)? Candidates for --label: none. {CLASSES} All columns: "
@@ -151,6 +151,13 @@ def not_binary(label):
     return f"two labels)? Candidates for --label: '{label}'. {CLASSES}"
 
 
+def too_many(label, values, candidates="none"):
+    """More than two labels are no candidate for --label, which would refuse them."""
+    problem = f"'{label}' of file.csv holds more than two different labels ({values})"
+    rule = "outcomes must be 0/1, True/False or two labels"
+    return f"two labels)? Candidates for --label: {candidates}. {problem}; {rule}. {CLASSES}"
+
+
 WHICH = "holds the predicted probabilities (in [0, 1])?"
 # fmt: off
 ASKED = {  # one case a line
@@ -162,7 +169,7 @@ ASKED = {  # one case a line
     "two events": ({"RainToday": YES, "RainTomorrow": YES, "p": PROBAS}, "Candidates for --label: 'RainToday', 'RainTomorrow'"),
     "two flags": ({"male": BITS, "smoker": BITS, "p": PROBAS}, "Candidates for --label: 'male', 'smoker'."),
     "decisions only": ({"y_true": BITS, "y_pred": HARD}, f"{WHICH} Candidates for --proba: none."),
-    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, "holds the outcomes (0/1, True/False or two labels)? Candidates for --label: 'label', 'member'."),
+    "three classes": ({"label": ["0", "1", "2", "0"], "member": BITS, "prob": PROBAS}, too_many("label", "0, 1, 2", "'member'")),
     "a submission without outcomes": ({"id": IDS, "target": PROBAS}, f"Candidates for --label: 'target'. Which column of file.csv {WHICH} Candidates for --proba: none. {CLASSES} All columns: 'id', 'target'."),
     "classes named like limits": ({"y": BITS, "RF high": PROBAS, "RF low": MORE, "weight": MORE}, f"{WHICH} Candidates for --proba: 'RF high', 'RF low'."),
     "soft labels beside an event": ({"churn": BITS, "target": PROBAS}, f"{WHICH} Candidates for --proba: none. All columns: 'churn', 'target'."),
@@ -186,11 +193,11 @@ ASKED = {  # one case a line
     "confidence called a probability": ({"label": BITS, "pred": HARD, "prob": SURE}, doubted("prob", "label")),
     "confidence called a score, in words": ({"gold": YES, "predicted": YES, "score": SURE}, doubted("score", "gold", "'Yes'", "No")),
     "confidence, one decision so far": ({"correct_label": BITS, "predicted": ["spam"] * 4, "confidence": SURE}, doubted("confidence", "correct_label")),
-    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, not_binary("gold")),
+    "confidence in one of three classes": ({"gold": SPECIES, "predicted": SPECIES, "confidence": PROBAS}, too_many("gold", "'setosa', 'virginica', 'versicolor'")),
     "three species": ({"species": SPECIES, "prob_setosa": PROBAS}, NO_LABEL),
     "many species": ({"species": WORDS, "prob_a": PROBAS, "note": ["s", "t", "u", "v"]}, NO_LABEL),
-    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, "Candidates for --label: 'result', 'neutral'. " + CLASSES),
-    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, not_binary("label")),
+    "three results, and something else": ({"result": ["H", "D", "A", "H"], "neutral": BITS, "prob_H": PROBAS}, too_many("result", "'H', 'D', 'A'", "'neutral'")),
+    "three numbers": ({"label": ["0", "1", "2", "0"], "prob": PROBAS}, too_many("label", "0, 1, 2")),
     "the opposite, of rain": ({"rain": BITS, "p_dry": PROBAS}, opposite("p_dry")),
     "the opposite, with a sign": ({"rain": BITS, "P(!rain)": PROBAS}, opposite("'P(!rain)'")),
     "the opposite, with a no": ({"churn": BITS, "p_no_churn": PROBAS}, opposite("p_no_churn")),
@@ -246,10 +253,35 @@ def test_a_named_label_of_three_classes_is_refused_with_both_cures(tmp_path, lab
     columns = {"kind": label, "pred": label, "conf": PROBAS}
     with pytest.raises(
         ValueError,
-        match=r"'kind' of file\.csv holds more than two different labels .* --proba-prefix p_\. Otherwise add a 0/1 column, "
+        match=r"'kind' of file\.csv holds more than two different labels .* --proba\. Otherwise add a 0/1 column, "
         r"of one class or of whether a decision was right, and name it with --label\.$",
     ):
         guessed(tmp_path, columns, label="kind", **given)
+
+
+@pytest.mark.parametrize(
+    ("names", "how"),
+    [
+        (("s0", "s1", "s2"), "the start of their names: --proba-prefix s. Otherwise"),
+        (("Prob A", "Prob B", "Prob C"), "the start of their names: --proba-prefix 'Prob '. Otherwise"),
+        (("a", "b", "c"), "their names: --proba a,b,c. Otherwise"),
+        (("p", "p_b", "p_c"), "their names: --proba p,p_b,p_c. Otherwise"),
+        (("a", "b"), "the start of their names with --proba-prefix, or their names with --proba. Otherwise"),
+    ],
+)
+def test_the_columns_of_classes_are_named_as_they_are(tmp_path, names, how):
+    columns = {"kind": SPECIES, **dict.fromkeys(names, PROBAS)}
+    with pytest.raises(ValueError, match=f"accept {re.escape(how)}"):
+        guessed(tmp_path, columns, label="kind")
+
+
+def test_one_label_in_the_first_rows_does_not_tell_the_other(quick, tmp_path):
+    (tmp_path / "f.csv").write_text("season,p\n" + "2022,0.3\n" * 1100 + "2016,0.4\n2017,0.6\n")
+    error = quick("assess", "f.csv", "--label", "season", "--proba", "p", check=2).err
+    assert "the first rows of 'season' of f.csv hold only 2022, and outcomes must be 0/1, True/False or two" in error
+    assert "If this label counts as 1 and the file has one other label, use --pos-label 2022; else name" in error
+    error = quick("assess", "f.csv", "--label", "season", "--proba", "p", "--pos-label", 2022, check=2).err
+    assert "more than two different labels (2022, 2016, 2017);" in error
 
 
 def test_classes_of_which_no_value_is_known_are_refused():

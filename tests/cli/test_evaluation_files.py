@@ -133,6 +133,19 @@ def test_answers_of_the_same_question_are_grouped(quick, tmp_path):
     assert "rows are grouped by" not in own.err
 
 
+def test_recalibrate_groups_the_answers_of_a_question(quick, tmp_path):
+    """The same fit as with --group; fewer questions than a test needs are an error, as in `assess`."""
+    rows = [{"question_id": i // 3, **row} for i, row in enumerate(answers(600))]
+    path = write_lines(tmp_path / "answers.jsonl", rows)
+    done = quick("recalibrate", path, "-o", "a.json", check=0)
+    assert "rows are grouped by 'question_id': 600 rows of 200 questions" in done.err
+    typed = quick("recalibrate", path, "--group", "question_id", "-o", "b.json", check=0)
+    assert typed.out.replace("b.json", "a.json") == done.out
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+    few = write_lines(tmp_path / "few.jsonl", rows[:45])
+    assert "several rows answer the same question" in quick("recalibrate", few, check=2).err
+
+
 def test_questions_cannot_be_grouped_over_time(quick, tmp_path):
     rows = [{"question_id": i // 3, "day": f"2026-01-{1 + i % 20:02d}", **row} for i, row in enumerate(answers(90))]
     done = quick("assess", write_lines(tmp_path / "a.jsonl", rows), "--time", "day", "--window", "week", check=0)

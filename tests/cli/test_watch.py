@@ -230,7 +230,7 @@ def test_until_closes_the_last_window(watch, quick, write, tmp_path, sketched):
 
 def test_until_is_a_time(watch, write):
     file = write("s.csv", **stream(30))
-    assert "`--until`" in watch(file, "--until", "Monday", check=WRONG).err
+    assert "--until must be a time such as 2024-03-31" in watch(file, "--until", "Monday", check=WRONG).err
     done = watch(file, "--until", "2026-03-16", window="100 rows", check=WRONG)
     assert "--until needs windows of time, such as --window week, not of rows." in done.err
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -57,7 +58,11 @@ def test_max_error_is_compared_with_the_interval():
     y, p = rows(3000, -0.1)
     interval = tc.assess(y, p).error
     assert tc.check(y, p, max_error=0.99 * interval.low).status == "fail"
-    assert tc.check(y, p, max_error=(interval.low + interval.high) / 2).status == "too little data"
+    unclear = tc.check(y, p, max_error=0.1)
+    assert interval.low < 0.1 < interval.high
+    assert unclear.status == "too little data"
+    pattern = r"the error is between 0\.0\d+ and 0\.1\d+ \(95%\), and the limit is 0\.1: more rows are needed to tell"
+    assert re.fullmatch(pattern, unclear.reasons[0])
     passed = tc.check(y, p, max_error=1.01 * interval.high)
     assert (passed.status, passed.alpha, passed.used_alpha) == ("pass", None, None)
     assert tc.check(y, p, max_error=1.01 * interval.high, alpha=0.05).status == "fail"
@@ -86,6 +91,9 @@ def test_unclear_predictions_pass_only_a_limit_on_their_error():
     gate = tc.check(y, p)
     assert (gate.status, gate.assessment.kind) == ("too little data", "unclear")
     assert gate.reasons[0].startswith("miscalibration is not significant, but the error is at least 0.00")
+    assert gate.reasons[0].endswith("; a limit of the error (max_error=, --max-error) decides by its size")
+    limit = dict(gate.summary())["limit"]
+    assert re.fullmatch(r"p = 0\.\d+ is above 0\.05, but the interval of the error excludes 0", limit)
     assert tc.check(y, p, max_error=0.06).status == "pass"
 
 
@@ -105,7 +113,7 @@ def test_weights_and_labels_are_passed_on():
     y, p = rows(1000, -0.1)
     words, weight = np.where(y == 1, "won", "lost"), np.arange(1000) % 3 + 1.0
     gate = tc.check(words, p, pos_label="won", sample_weight=weight)
-    assert gate.assessment.to_dict() == tc.assess(y, p, sample_weight=weight).to_dict()
+    assert gate.assessment.to_dict() == tc.assess(y, p, sample_weight=weight).to_dict() | {"event": "won"}
 
 
 def test_segments_share_the_level_with_all_rows():
@@ -166,3 +174,11 @@ def test_passing_says_which_segments_were_not_tested():
         assert gate.reasons[-1] == "1 of 3 segments was not tested (too few rows or groups)"
     few = " 1 more has fewer than 30 effective rows (or too few groups) and was not tested."
     assert gate.segments.verdict.endswith(few)
+
+
+def test_the_limit_line_names_what_decided():
+    """The size of the error is within its limit, and something else decides."""
+    y, p = rows(3000, seed=1)
+    few = tc.check(y, p, segments=table_of(y, p, np.arange(3000) // 10))
+    assert few.status == "too little data"
+    assert dict(few.summary())["limit"] == "no segment was tested"

@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from truthcal.cli.named_columns import (
-    CLASSES,
     DECISION,
     UnclearColumns,
     ask_label,
     check_named,
+    classes_hint,
     convert_label,
     flagged,
+    flatten_hint,
     fraction_hint,
     only_tie,
     require_header,
     tie_hint,
     void_hint,
+    word_many_labels,
 )
 from truthcal.core.frame_columns import require_columns
 from truthcal.core.params import list_shown, shown
@@ -137,16 +139,19 @@ def guess(
         labels = [outcome for _, outcome in pairs] or _label_candidates(free)
     is_known = len(labels) == 1 and (label is not None or _is_clear(labels[0], fractional))
     elsewhere = _Event(Column(label_elsewhere or "", "nothing"), "0" if pos_label == "-1" else pos_label)
-    event = _guess_event(labels[0], pos_label, where) if is_known else elsewhere
+    event = _guess_event(labels[0], pos_label, where, in_file) if is_known else elsewhere
     unclear = UnclearColumns(where)
     if is_needed and not is_known:
-        unclear.ask("--label", [c.name for c in labels], _way_out(labels))
+        unclear.ask("--label", [c.name for c in labels if not _is_impossible(c)], _way_out(labels, in_file, where))
     if not proba and not (unclear.lines and pairs):  # the outcome column decides between pairs
         probas = [c for c, _ in pairs] or [c for c in _proba_candidates(in_file, event) if c.name not in flags]
         if len(probas) != 1:
             unclear.ask("--proba", [c.name for c in probas or _other_candidates(free, event)])
         elif _is_doubtful(probas[0], event, in_file):
             unclear.lines.append(_ask_whether(probas[0], event, in_file, where))
+    if unclear.lines and (hint := flatten_hint(in_file, where)):
+        unclear.lines.append(hint)
+        unclear.flags.clear()
     if unclear.lines:
         require_columns([("", c.name) for c in labels + probas], [c.name for c in columns], where)  # refuse duplicates
         raise unclear.with_columns([c.name for c in columns], flags)
@@ -185,7 +190,13 @@ def _label_candidates(columns: list[Column]) -> list[Column]:
     return candidates or [c for c in others if _content(c) == "two labels"]
 
 
-def _way_out(labels: Sequence[Column]) -> str:
+def _is_impossible(column: Column) -> bool:
+    """Tell whether a column has more than two labels, and no option leaves out the others."""
+    options = column.void or only_tie(column) or column.fraction
+    return _content(column) == "other" and len(column.values) > 2 and not options
+
+
+def _way_out(labels: Sequence[Column], columns: Sequence[Column], where: str) -> str:
     """Name the way out if a column of outcomes has more than two: classes, fractions, or words such as "void"."""
     outcomes = [column for column in labels if _has(column.name, _OUTCOME)]
     hints = [void_hint(column) for column in outcomes if column.void]
@@ -193,7 +204,11 @@ def _way_out(labels: Sequence[Column]) -> str:
     # Without 0 and 1 these are rather soft labels, or predictions.
     hints += [fraction_hint(c) for c in outcomes if _content(c) == "unit" and (c.low, c.high) == (0.0, 1.0)]
     is_binary = bool(labels) and all(_content(c) in ("0/1", "two labels") for c in labels)
-    return hints[0] if hints else "" if is_binary else CLASSES
+    if hints or is_binary:
+        return hints[0] if hints else ""
+    many = next((c for c in labels if _is_impossible(c)), None)
+    problem = "" if many is None else f"{word_many_labels(many, where)}. "
+    return f"{problem}{classes_hint(columns)}"
 
 
 def _is_clear(column: Column, fractional: bool) -> bool:
@@ -223,12 +238,12 @@ def _other_candidates(columns: list[Column], event: _Event) -> list[Column]:
     return [c for c in others if _has(c.name, _STATISTIC - _WEIGHT) and not _has(c.name, _OUTCOME | _GROUP | _WEIGHT)]
 
 
-def _guess_event(column: Column, typed: str | None, where: str) -> _Event:
+def _guess_event(column: Column, typed: str | None, where: str, columns: Sequence[Column]) -> _Event:
     """Guess which label of the outcome column counts as 1; ask if that is unknown."""
     if typed is not None:
         return _Event(column, convert_label(column, typed, where))
     if column.kind in ("text", "number") and _content(column) not in ("0/1", "unit"):
-        ask_label(column, where)
+        ask_label(column, where, columns)
     return _Event(column, _known_positive(column))
 
 

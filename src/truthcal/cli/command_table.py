@@ -163,7 +163,7 @@ COMMANDS = (
             ),
             ("from sketches by day", "truthcal watch days.sketch --window week --state churn.tcm --report churn.html"),
         ),
-        "files label proba pos-label watch-time due watch-group by where watch-window until time-unit state "
+        "files label proba pos-label watch-time due watch-group by percent where watch-window until time-unit state "
         "monitor-alpha watch-report title json markdown",
     ),
     Command(

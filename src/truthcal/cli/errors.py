@@ -17,13 +17,14 @@ _FLAGS = {
     "rng": "--seed",
     "dialect": "--sql",
 }
-# Ways out of errors about rows that some commands can leave out, by the cause of the error.
-_WITHOUT_WAYS_OUT = ("watch", "audit", "merge")
+# Ways out of errors about rows, by the cause of the error; and the causes for which a command has no such option.
 _WAYS_OUT = {
+    "percent": "Or add --percent, which divides by 100.",
     "missing": "To leave out rows without a value and count them, add --missing drop.",
     "fractional": "To leave out rows with fractional outcomes (ties, partial resolution) and count them, add "
     "--fractional drop; `truthcal measures` accepts them.",
 }
+_WITHOUT_WAYS_OUT = {"watch": ("missing", "fractional")} | dict.fromkeys(("audit", "merge", "apply"), tuple(_WAYS_OUT))
 _NOT_DUE = "Outcomes that are not known yet: --due names the column with the time at which they are."
 # Characters of a text that are shown before the place of an error in it, and after.
 _POINTED = 60
@@ -50,7 +51,7 @@ def error_text(error: BaseException, command: str = "") -> str:
         text = f"{parts['subject'] or _flag(parts['parameter'])} {parts['problem']}{f' {fix}.' if name else ''}"
     if command == "watch" and (parts.get("cause"), parts.get("parameter")) == ("missing", "y_true"):
         text = f"{text} {_NOT_DUE}"
-    if command not in _WITHOUT_WAYS_OUT and parts.get("cause") in _WAYS_OUT:
+    if parts.get("cause") in _WAYS_OUT and parts["cause"] not in _WITHOUT_WAYS_OUT.get(command, ()):
         text = f"{text} {_WAYS_OUT[parts['cause']]}"
     return " ".join(text.split()) or type(error).__name__
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from truthcal.cli.named_columns import flagged
 from truthcal.cli.output import print_message
+from truthcal.cli.percentages import NOTE as PERCENT_NOTE
 from truthcal.cli.request import Request
 from truthcal.core.checks import invalid
 from truthcal.core.group_sums import FEWEST_GROUPS
@@ -21,7 +22,7 @@ from truthcal.io.files.where_rows import require_where_columns, rows_where
 from truthcal.results.text import count, plural
 
 # Commands whose results depend on which rows belong together, and those that accept fractional outcomes.
-_GROUPED = ("assess", "test", "compare", "report", "check", "sketch")
+_GROUPED = ("assess", "test", "compare", "report", "check", "sketch", "recalibrate")
 _FRACTIONAL = ("measures", "sketch")
 # Names of columns that identify a question which several rows may answer, in lower case without punctuation.
 _QUESTIONS = ("question", "questionid", "qid", "docid", "marketid", "eventid", "matchid", "gameid", "promptid")
@@ -96,9 +97,6 @@ def refuse_class_options(request: Request, prepared: Prepared) -> None:
     """Reject options for the probabilities of many classes if there is one event."""
     if request.normalize:
         raise ValueError("--normalize applies only to the probabilities of many classes: see --proba-prefix. Omit it.")
-    if request.percent and prepared.format is None:
-        formats = "--format confidence and inspect, and to many classes (see --proba-prefix)"
-        raise ValueError(f"--percent applies only to {formats}. For one event, divide the column by 100.")
 
 
 def _with_columns(request: Request, prepared: Prepared) -> Request:
@@ -164,6 +162,7 @@ def input_facts(
     used = [row_filter for row_filter in filters if row_filter is not None]
     where = next((source.where for source in prepared.sources if source.where is not None), None)
     lines = [*prepared.notes, *([] if where is None else [where.note]), *notes]
+    lines += [PERCENT_NOTE] if request.percent and any(source.percent for source in prepared.sources) else []
     lines += [note for row_filter in used for note in _filter_notes(request, row_filter)]
     dropped = {
         "missing_outcomes": sum(x.n_missing_outcomes for x in used),

@@ -26,6 +26,7 @@ from truthcal.cli.input_options import (
 from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
 from truthcal.cli.named_columns import refuse_missing_and_fractional
 from truthcal.cli.output import print_message
+from truthcal.cli.percentages import preview_as_probabilities, refuse_probabilities, with_percentages
 from truthcal.cli.request import Request
 from truthcal.core.sketch import Sketch
 from truthcal.core.sketch_table import SketchTable
@@ -126,6 +127,7 @@ def read_inputs(request: Request, *, exact_rows: int | None = EXACT_ROWS, digest
         except ValueError as error:
             reason = explain_classes(request, preview.columns, str(preview.source))
             raise (ValueError(reason) if reason else error) from None
+        sources[:] = with_percentages(sources, request.percent and prepared.format is None)
         warn_of_repeated_questions(request, preview.columns)
         by, positive = request.by or None, guessed.pos_label
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, request.weight, by, positive, request.group)
@@ -209,8 +211,9 @@ def print_where(request: Request, sources: Sequence[Source]) -> None:
 
 def guess_input_columns(request: Request, preview: Preview) -> Guess:
     """Find the columns of the inputs that were not named, by the content of the first file, and print the guess."""
+    columns = preview_as_probabilities(preview.columns, request.label) if request.percent else preview.columns
     guessed = guess(
-        preview.columns,
+        columns,
         label=request.label,
         proba=request.proba,
         weight=request.weight,
@@ -226,6 +229,8 @@ def guess_input_columns(request: Request, preview: Preview) -> Guess:
     )
     for message in guessed.messages:
         print_message(request, message)
+    if request.percent and preview.source.table is None:
+        refuse_probabilities(preview.columns, guessed.y_proba, str(preview.source))
     if request.missing is None and request.fractional is None and request.command in _NEED_BINARY:
         label = next(column for column in preview.columns if column.name == guessed.y_true)
         refuse_missing_and_fractional(label, str(preview.source))

@@ -106,7 +106,8 @@ def _run_command(request: Request) -> int:
         if request.debug:
             traceback.print_exc()
         elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-            print_error(error_text(error, request.command), lines_below(error, request.line))
+            command = "apply" if request.apply is not None else request.command
+            print_error(error_text(error, command), lines_below(error, request.line))
         else:
             cause = f"{type(error).__name__}: {error_text(error)}"
             print_error(f"internal error ({cause}); run again with --debug and report the traceback.")

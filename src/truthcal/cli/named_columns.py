@@ -18,11 +18,11 @@ _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 _BOOLS = {"true": True, "t": True, "1": True, "yes": True, "false": False, "f": False, "0": False, "no": False}
 _BOTH = "--missing drop --fractional drop"
 _ACCEPTS = "`truthcal measures` accepts fractions."
-CLASSES = (
-    "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept the start of "
-    "their names: --proba-prefix p_. Otherwise add a 0/1 column, of one class or of whether a decision was right, and "
-    "name it with --label."
+_CLASSES = (
+    "If the model has a column for each class, `assess`, `test`, `compare`, `report` and `check` accept {how}. "
+    "Otherwise add a 0/1 column, of one class or of whether a decision was right, and name it with --label."
 )
+_FEWEST_CLASSES = 3  # columns of probabilities that may be those of classes
 DECISION = (
     "If it is the confidence in a decision, add a 0/1 column of whether the decision was right, and name it with "
     "--label."
@@ -73,15 +73,38 @@ def check_named(columns: Sequence[Column], named: Mapping[str, Iterable[str | No
     flags: dict[str, str] = {}
     for flag, name in ((flag, name) for flag, names in named.items() for name in names if name is not None):
         # These come last: they may name columns of the path, or with another role.
+        _refuse_nested(flag, name, columns, where)
         is_group = flag in ("--by", "--group", "--key", "--time", "--question", "--close")
         require_columns([(flag, name)], [column.name for column in columns], where)
         if not is_group and any(column.name == name and column.in_path for column in columns):
             problem = f"{flag} names {name!r}, which is a partition column of {where}"
             raise ValueError(f"{problem}; only --by, --group and --time may name it.")
         if not is_group and name in flags:
-            raise ValueError(f"the column {name!r} is named twice, by {flags[name]} and {flag}; name another column.")
+            by = f"by {flags[name]} and {flag}; name another column"
+            if flag == flags[name]:
+                by = f"by {flag}; name it once"
+            raise ValueError(f"the column {name!r} is named twice, {by}.")
         flags.setdefault(name, flag)
     return flags
+
+
+def _refuse_nested(flag: str, name: str, columns: Sequence[Column], where: str) -> None:
+    """Raise if a name is that of a column of objects or of a field of one: such a column is no suggestion."""
+    known = next((column for column in columns if column.name == name), None)
+    holders = [c for c in columns if known is None and (name in c.fields or name.rpartition(".")[0] == c.name)]
+    if known is not None and known.fields:
+        raise ValueError(f"{flag} names {name!r} of {where}, which holds objects. {flatten_hint(columns, where)}")
+    if holders and holders[0].fields:
+        problem = f"{where} has no column {name!r} (named by {flag}), but {shown(holders[0].name)} holds objects"
+        raise ValueError(f"{problem}. {flatten_hint(columns, where)}")
+
+
+def flatten_hint(columns: Sequence[Column], where: str) -> str:
+    """Return a command that makes columns of the fields of objects in JSON lines; "" if there are none."""
+    parts = [f".{c.name}" if c.name.isidentifier() else f'."{c.name}"' for c in columns if c.fields]
+    if not parts:
+        return ""
+    return f"Make columns of their fields: jq -c '. + {' + '.join(parts)}' {shlex.quote(where)} > flat.jsonl"
 
 
 def require_header(columns: Sequence[Column], flags: Sequence[str], where: str) -> None:
@@ -113,16 +136,46 @@ def convert_label(column: Column, typed: str, where: str) -> str | int | float |
     return label
 
 
-def ask_label(column: Column, where: str) -> NoReturn:
+def classes_hint(columns: Sequence[Column]) -> str:
+    """Say how to name the columns of many classes: by what the names of these columns have in common, if they do."""
+    names = [column.name for column in columns if column.in_unit and column.many and not column.in_path]
+    prefix = _common_prefix(names)
+    starting = [column.name for column in columns if prefix and column.name.startswith(prefix)]
+    how = "the start of their names with --proba-prefix, or their names with --proba"
+    if len(names) >= _FEWEST_CLASSES and starting == names and prefix not in names:
+        how = f"the start of their names: {flagged('--proba-prefix', prefix)}"
+    elif len(names) >= _FEWEST_CLASSES:
+        how = f"their names: {flagged('--proba', ','.join(names[:_LISTED]))}" + ",..." * (len(names) > _LISTED)
+    return _CLASSES.format(how=how)
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    """Return the letters that all names start with."""
+    first, last = min(names, default=""), max(names, default="")  # the most different ones
+    return next((first[:i] for i, letter in enumerate(first) if letter != last[i : i + 1]), first)
+
+
+def ask_label(column: Column, where: str, columns: Sequence[Column] = ()) -> NoReturn:
     """Ask the user to name which of two labels counts as 1, or refuse more than two."""
     subject, values = f"{shown(column.name)} of {where}", list_shown(column.values, more=column.many)
     if column.many or len(column.values) > 2:
-        rule = "outcomes must be 0/1, True/False or two labels"
         tie = only_tie(column)
-        hint = void_hint(column) if column.void else tie_hint(column, tie) if tie else CLASSES
-        raise ValueError(f"{subject} holds more than two different labels ({values}); {rule}. {hint}")
+        hint = void_hint(column) if column.void else tie_hint(column, tie) if tie else classes_hint(columns)
+        raise ValueError(f"{word_many_labels(column, where)}. {hint}")
+    if len(column.values) == 1:
+        flag = flagged("--pos-label", column.values[0])
+        problem = f"the first rows of {subject} hold only {values}, and outcomes must be 0/1, True/False or two labels"
+        cure = f"If this label counts as 1 and the file has one other label, use {flag}; else name another column"
+        raise ValueError(f"{problem}. {cure}.")
     flags = " or ".join(flagged("--pos-label", value) for value in column.values)
     raise ValueError(f"Which label in {subject} counts as 1, the event? It holds {values}. Use {flags}.")
+
+
+def word_many_labels(column: Column, where: str) -> str:
+    """Say that a column has more than two labels."""
+    values = list_shown(column.values, more=column.many)
+    rule = "outcomes must be 0/1, True/False or two labels"
+    return f"{shown(column.name)} of {where} holds more than two different labels ({values}); {rule}"
 
 
 def void_hint(column: Column) -> str:

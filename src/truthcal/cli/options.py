@@ -138,11 +138,7 @@ _OPTIONS = {
         "--answers",
         choices=("all", "top"),
     ),
-    "percent": _option(
-        "confidences without a percent sign, or probabilities of many classes, are percentages",
-        "--percent",
-        action="store_true",
-    ),
+    "percent": _option("probabilities are percentages: divide them by 100", "--percent", action="store_true"),
     "normalize": _option(
         "many classes: divide each row by its sum, of rounded probabilities that add up to 0.99 or 1.01",
         "--normalize",

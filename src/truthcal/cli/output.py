@@ -43,7 +43,7 @@ def print_exactly(text: str) -> None:
 def print_message(request: Request, message: str) -> None:
     """Print a message to stderr, unless the user asked for none."""
     if not request.quiet:
-        sys.stderr.write(f"truthcal: {escape_control_characters(message)}\n")
+        sys.stderr.write(f"{_wrapped_for_stderr(f'truthcal: {escape_control_characters(message)}')}\n")
 
 
 def announce_compiling(request: Request) -> None:
@@ -59,7 +59,19 @@ def announce_compiling(request: Request) -> None:
 def print_error(message: str, lines: Sequence[str] = ()) -> None:
     """Print an error or a warning to stderr, and more lines below it."""
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed, too
-        sys.stderr.write("\n".join([f"truthcal: {escape_control_characters(message)}", *lines, ""]))
+        first = _wrapped_for_stderr(f"truthcal: {escape_control_characters(message)}")
+        # A command to copy stays on one line, and so do a text and the mark below it.
+        marked = bool(lines) and lines[-1].endswith("^")
+        others = [line if marked or "For example: truthcal" in line else _wrapped_for_stderr(line) for line in lines]
+        sys.stderr.write("\n".join([first, *others, ""]))
+
+
+def _wrapped_for_stderr(text: str) -> str:
+    """Wrap a message at spaces if it is shown on a terminal, which would break words; else leave it on one line."""
+    if not sys.stderr.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns, _NARROWEST)
+    return wrap_lines(text, width, "" if text.startswith(" ") else "  ")
 
 
 def print_warnings_as_messages(quiet: bool) -> None:

@@ -14,6 +14,9 @@ from truthcal.cli.request import Request
 _SIMILAR = 0.7  # of difflib: --lable and --label have 0.86, --proba-prefix and --proba 0.67
 
 
+_COMMANDS_WITH: dict[str, dict[str, None]] = {}  # the commands that have an option
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one line that names the help."""
 
@@ -30,6 +33,9 @@ class _Parser(argparse.ArgumentParser):
     def _suggestion(self, unknown: Sequence[str]) -> str:
         """Suggest the option most similar to the first unknown one; "" if there is none."""
         flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+        others = _COMMANDS_WITH.get(flag)
+        if others:
+            return f"; {flag} is an option of {', '.join(f'`{name}`' for name in others)}"
         close = difflib.get_close_matches(flag, self._option_string_actions, n=1, cutoff=_SIMILAR)
         return f"; did you mean {close[0]}?" if close else ""
 
@@ -60,7 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"truthcal {__version__}")
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        parser = commands.add_parser(
+        parser: _Parser = commands.add_parser(
             command.name,
             help=command.help,
             description=command.help[0].upper() + command.help[1:] + "." * (not command.help.endswith("?")),
@@ -69,4 +75,6 @@ def build_parser() -> argparse.ArgumentParser:
             argument_default=argparse.SUPPRESS,
         )
         add_options(parser, command.options.split())
+        for flag in parser._option_string_actions:
+            _COMMANDS_WITH.setdefault(flag, {})[command.name] = None
     return whole

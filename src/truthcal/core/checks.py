@@ -39,7 +39,7 @@ def invalid(
     *,
     subject: str | None = None,
     fix: tuple[object, ...] = (),
-    cause: Literal["", "missing", "fractional", "too few groups"] = "",
+    cause: Literal["", "missing", "fractional", "too few groups", "percent"] = "",
 ) -> Exception:
     """Build the error of a failed check: "`parameter` problem".
 

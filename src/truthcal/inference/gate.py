@@ -19,7 +19,7 @@ from truthcal.results.gate import Gate
 from truthcal.results.intervals import ConfidenceInterval
 from truthcal.results.multiclass import MulticlassAssessment
 from truthcal.results.segments import SegmentTable
-from truthcal.results.text import count, lower_limit, p_value, plural, upper_limit
+from truthcal.results.text import count, lower_limit, p_value, percent, plural, upper_limit
 
 _ALPHA = 0.05
 
@@ -241,20 +241,37 @@ def _gate_doubts(
     errors: dict[str, ConfidenceInterval],
 ) -> list[str]:
     """Reasons why passing the gate would mean nothing."""
-    allowed, limit = limits.max_error, f"above the limit of {limits.max_error:g}" if limits.max_error else ""
-    if allowed is None:
-        allowed = whole.notable_error
-        limit = f"and must be at most {allowed:.2g} to pass if no limit is given"
-    doubts = []
-    for name, interval in errors.items():
-        if math.isnan(interval.high):
-            doubts.append(f"{name} has no interval: {interval.why.rstrip('.')}")
-        elif interval.high > allowed:
-            doubts.append(f"{name} may be as large as {upper_limit(interval.high)}, {limit}")
+    doubts = [
+        doubt for name, interval in errors.items() if (doubt := _word_wide_interval(limits, whole, name, interval))
+    ]
     if not doubts and whole.kind == "too few rows":
         doubts.append("too few rows to detect errors" if whole.n_groups is None else "too few groups to detect errors")
     if not doubts and whole.kind == "unclear" and limits.max_error is None:
-        doubts.append(f"miscalibration is not significant, but the error is at least {lower_limit(whole.error.low)}")
+        size = (
+            f"the error is at least {lower_limit(whole.error.low)}"
+            if whole.error.low > 0.0
+            else "the slope differs from 1"
+        )
+        cure = "a limit of the error (max_error=, --max-error) decides by its size"
+        doubts.append(f"miscalibration is not significant, but {size}; {cure}")
     if segments is not None and not segments.tested:
         doubts.append(segments.verdict.rstrip("."))
     return doubts
+
+
+def _word_wide_interval(
+    limits: _Limits, whole: Assessment | MulticlassAssessment, name: str, interval: ConfidenceInterval
+) -> str:
+    """Word why an interval of the error does not allow a pass; empty if it does."""
+    allowed = whole.notable_error if limits.max_error is None else limits.max_error
+    if math.isnan(interval.high):
+        return f"{name} has no interval: {interval.why.rstrip('.')}"
+    if interval.high <= allowed:
+        return ""
+    unasked = "" if limits.max_error is not None else " to pass if no limit is given"
+    if interval.low > 0.0:
+        ends = f"between {lower_limit(interval.low)} and {upper_limit(interval.high)}"
+        limit = f"must be at most {allowed:.2g}{unasked}" if unasked else f"the limit is {allowed:g}"
+        return f"{name} is {ends} ({percent(interval.confidence_level)}), and {limit}: more rows are needed to tell"
+    limit = f"and must be at most {allowed:.2g}{unasked}" if unasked else f"above the limit of {allowed:g}"
+    return f"{name} may be as large as {upper_limit(interval.high)}, {limit}"

@@ -94,6 +94,7 @@ def _raise_row_error(rule: RowRule, rows: BadRows, name: str, place: str) -> NoR
     labels = ("pos_label",) if (rule.role, rule.check) == ("y_true", "outside_unit") else ()
     problem = rule.message.format(value=value, place=place, fix=fix)
     cause: Any = "missing" if rule.check == "missing" and rule.role != "sample_weight" else ""
+    cause = "percent" if fix.startswith("Percentages?") else cause
     raise invalid(rule.role, problem, subject=name, fix=labels, cause=cause)
 
 
@@ -112,13 +113,19 @@ def refuse_more_labels(others: list[Any], positives: bool, roles: ColumnRoles) -
     """Raise an error if there is more than one label other than the positive one."""
     if len(set(others)) <= 1:
         return
-    listed = ", ".join(map(repr, sorted(set(others), key=str)[:4]))
+    listed = ", ".join(map(_shown_label, sorted(set(others), key=str)[:4]))
+    positive = _shown_label(roles.pos_label)
     if not positives:
-        problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {roles.pos_label!r}."
+        problem = f"must be one of the labels in `{roles.y_true}` ({listed}, ...); got {positive}."
         raise invalid("pos_label", problem)
-    fix = f"for one class against the rest, create a column that is true where the label is {roles.pos_label!r}."
-    problem = f"has more than two different labels ({roles.pos_label!r}, {listed}); {fix}"
+    fix = f"for one class against the rest, create a column that is true where the label is {positive}."
+    problem = f"has more than two different labels ({positive}, {listed}); {fix}"
     raise invalid("y_true", problem, subject=column_and_role(roles.y_true, "y_true"))
+
+
+def _shown_label(label: Any) -> str:
+    """Format a label for an error: integers that were read as floats without the point."""
+    return f"{label:.0f}" if isinstance(label, float) and label.is_integer() else repr(label)
 
 
 def refuse_impossible_sums(where: str) -> NoReturn:
@@ -131,6 +138,8 @@ def refuse_impossible_sums(where: str) -> NoReturn:
 def refuse_column_type(column: str, role: str, kind: str, *, text: bool, word: str = "") -> NoReturn:
     """Raise an error for a column that holds no numbers; `word` is an example of its text."""
     fix = "Convert it to numbers first."
+    if kind.startswith("struct"):
+        fix = f"Make columns of its fields, for JSON lines with: jq -c '. + .{column}'"
     if text:
         fix = "Numbers written as text? Convert them first."
         if re.fullmatch(r"[0-9.,]+ ?%", word):
@@ -146,7 +155,8 @@ def refuse_column_type(column: str, role: str, kind: str, *, text: bool, word: s
     if text and role == "y_true":
         fix_label = f"{problem} Name the label that counts as 1 with"
         raise invalid(role, fix_label, TypeError, subject=subject, fix=("pos_label",))
-    raise invalid(role, f"{problem} {fix}", TypeError, subject=subject)
+    is_percent = role == "y_proba" and fix.startswith("Percentages?")
+    raise invalid(role, f"{problem} {fix}", TypeError, subject=subject, cause="percent" if is_percent else "")
 
 
 def refuse_other_type_of_label(roles: ColumnRoles, kind: str, *, text: bool, number: bool) -> None:

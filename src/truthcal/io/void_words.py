@@ -8,6 +8,7 @@ MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none")
 _VOID_WORDS = {*MISSING_WORDS, "-", "missing"}
 _VOID_WORDS |= {"void", "voided", "annulled", "cancelled", "canceled", "ambiguous", "unresolved", "pending"}
 _VOID_WORDS |= {"abandoned", "postponed", "suspended", "no contest", "no result"}
+_NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "nan", "-nan", "null", "none"}
 # Words for an outcome that is neither of two.
 _TIES = {"draw", "drawn", "tie", "tied", "push"}
 
@@ -17,6 +18,11 @@ def is_void(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().casefold() in _VOID_WORDS
     return value is None or bool(value != value)
+
+
+def is_null_word(text: str) -> bool:
+    """Whether a text stands for a missing number, as programs write it: an empty one, NA, nan, null."""
+    return text.strip().casefold() in _NULL_WORDS
 
 
 def first_tie(values: Any) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from truthcal.core.checks import check_proba, invalid
 from truthcal.core.file_format import write_atomically
 from truthcal.core.params import check_choice, check_level, shown
+from truthcal.recalibration.choice import UNCORRECTED
 from truthcal.recalibration.maps import METHODS, IdentityMap, RecalibrationMap, read_map
 from truthcal.recalibration.sql import map_sql
 from truthcal.recalibration.stored_fields import read_stored
@@ -165,7 +166,9 @@ class Recalibration(PageResult):
 
     def _page(self) -> Page:
         if not self.changes:
-            return Page(self.verdict, candidate_table(self.candidates), warnings=self.warnings)
+            is_said = "but is not corrected" in self.verdict
+            warnings = [warning for warning in self.warnings if not (is_said and warning == UNCORRECTED)]
+            return Page(self.verdict, candidate_table(self.candidates), warnings=warnings)
         return replace(self.comparison._page(), heading=self.verdict, warnings=self.warnings)
 
 

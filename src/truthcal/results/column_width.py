@@ -71,8 +71,15 @@ def _wrap_cell(cell: str, width: int) -> list[str]:
     if len(cell) <= width:
         return [cell]
     phrases = [phrase.replace(" ", _GLUE) if len(phrase) <= width else phrase for phrase in _PHRASE.findall(cell)]
-    words = [shorten(word, width) for phrase in phrases for word in phrase.split(" ")]
+    words = [part for phrase in phrases for word in phrase.split(" ") for part in _divided(word, width)]
     return [line.replace(_GLUE, " ") for line in _wrapped(" ".join(words), width)] or [""]
+
+
+def _divided(word: str, width: int) -> list[str]:
+    """Divide a word of letters that fits into two lines with a hyphen; shorten other long ones, such as names."""
+    if len(word) > width and word.isalpha() and word.islower() and len(word) < 2 * width:
+        return [f"{word[: width - 1]}-", word[width - 1 :]]
+    return [shorten(word, width)]
 
 
 def shorten(text: str, longest: int) -> str:

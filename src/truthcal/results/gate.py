@@ -89,7 +89,22 @@ class Gate(Plotted, Result):
             return f"{count(whole.test.impossible, 'outcome')} had a predicted probability of 0; one fails"
         if self.status == "pass" and level is not None and self.max_error is None:
             return f"{p_value(p)}{name}; above {level:g} passes"
+        if self.status == "too little data" and self.max_error is None and whole.error.high <= whole.notable_error:
+            return self._word_other_doubt()
         return self._word_largest_error()
+
+    def _word_other_doubt(self) -> str:
+        """Word what decided if there is too little data, although the error is small enough."""
+        whole = self.assessment
+        if whole.kind == "unclear":
+            evidence = (
+                "the interval of the error excludes 0"
+                if whole.error.low > 0.0
+                else "the interval of the slope excludes 1"
+            )
+            return f"{p_value(whole.pvalue)} is above {self.used_alpha:g}, but {evidence}"
+        rows = "rows" if whole.n_groups is None else "groups"
+        return f"too few {rows} to detect errors" if whole.kind == "too few rows" else "no segment was tested"
 
     def _word_largest_error(self) -> str:
         errors = [(self.assessment.error, "")]

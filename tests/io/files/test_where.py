@@ -391,3 +391,84 @@ def test_memory_does_not_keep_other_rows(tmp_path):
     pyarrow.parquet.write_table(table, path)
     assert loaded(path, "k < 1000")[0].exact
     assert not loaded(path, "k >= 0")[0].exact
+
+
+# --- missing values in rows that are left out -------------------------------------------------------------------------
+
+BROKEN = {"won": 7, "prob": 10, "w": 12}
+
+
+def write_with_na(path, n=300):
+    """Rows of which some miss an outcome, a prediction or a weight: as NA, also after the first batch."""
+    rows = []
+    for i in range(n):
+        row = {"won": i % 2, "prob": (i % 10) / 10, "w": 1 + i % 3, "x": i}
+        row |= {name: "NA" for name, k in BROKEN.items() if i % n in (k, n - k)}
+        rows.append(row)
+    if path.suffix == ".csv":
+        path.write_text("won,prob,w,x\n" + "".join(",".join(map(str, row.values())) + "\n" for row in rows))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl"])
+@pytest.mark.parametrize("n", [300, 200_000])
+@pytest.mark.parametrize(
+    ("text", "excluded"),
+    [
+        ("x > 20 and x < {end}", 41),
+        ("won is not null and prob is not null and w is not null", 6),
+        ("prob >= 0 and won in (0, 1) and w > 0", 6),
+        ("won != 'NA' and prob != 'NA' and w != 'NA'", 6),
+    ],
+)
+def test_missing_values_in_rows_that_are_left_out(tmp_path, format_, n, text, excluded):
+    path = write_with_na(tmp_path / f"f.{format_}", n)
+    where = text.format(end=n - 20)
+    sources = [replace(source, where=parse_where(where)) for source in find_sources(path)]
+    roles = ColumnRoles.of("won", "prob", "w", None, None)
+    rows = load(sources, roles, exact_rows=None)["prob"]
+    assert rows.n == n - excluded
+    assert all(np.isfinite(column).all() for column in (rows.y, rows.p, rows.w))
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x > 8 and x < 20", r"`prob` \(y_proba\) has a missing value \(null or nan\) at row 10"),
+        ("x > 5 and x != 10", r"`won` \(y_true\) has a missing value \(null or nan\) at row 7"),
+        ("won is not null and x != 290", r"`prob` \(y_proba\) has a missing value \(null or nan\) at row 10"),
+        (
+            "prob is not null and won is not null",
+            r"`w` \(sample_weight\) has a missing value \(null or nan\) at row 12",
+        ),
+    ],
+)
+def test_missing_values_in_rows_that_are_kept(tmp_path, format_, text, message):
+    path = write_with_na(tmp_path / f"f.{format_}")
+    sources = [replace(source, where=parse_where(text)) for source in find_sources(path)]
+    with pytest.raises(ValueError, match=message):
+        load(sources, ColumnRoles.of("won", "prob", "w", None, None))
+
+
+def test_missing_labels_in_rows_that_are_left_out(tmp_path):
+    """Labels that are numbers are read as text, too, and compared as numbers."""
+    path = tmp_path / "f.csv"
+    path.write_text("won,prob,x\n" + "".join(f"{'NA' if i == 250 else 1 + i % 2},0.5,{i}\n" for i in range(300)))
+    sources = [replace(source, where=parse_where("x < 100")) for source in find_sources(path)]
+    assert load(sources, ColumnRoles.of("won", "prob", None, None, 2))["prob"].y.sum() == 50
+    sources = [replace(source, where=parse_where("x > 100")) for source in find_sources(path)]
+    with pytest.raises(ValueError, match=r"`won` \(y_true\) has a missing value \(null or nan\) at row 250"):
+        load(sources, ColumnRoles.of("won", "prob", None, None, 2))
+
+
+def test_decimal_commas_with_a_condition(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("won;prob;x\n1;0,25;1\n0;0,5;2\n1;NA;3\n0; 0.75 ;1\n1;1_0;9\n")
+    sources = [replace(source, where=parse_where("x < 3")) for source in find_sources(path)]
+    assert load(sources, ColumnRoles.of("won", "prob", None, None, None))["prob"].p.tolist() == [0.25, 0.5, 0.75]
+    sources = [replace(source, where=parse_where("x != 3")) for source in find_sources(path)]
+    with pytest.raises(TypeError, match=r"its type is text in .*'1_0' at row 4"):
+        load(sources, ColumnRoles.of("won", "prob", None, None, None))

@@ -20,6 +20,7 @@ from truthcal.cli.model_result import assess_models
 from truthcal.cli.name_lists import expand_names, split_names
 from truthcal.cli.named_columns import UnclearColumns, flagged
 from truthcal.cli.output import print_formatted, print_message
+from truthcal.cli.percentages import preview_as_probabilities, refuse_probabilities, with_percentages
 from truthcal.cli.request import Request, refuse_unknown_measures
 from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.evals.prepare import Prepared
@@ -73,6 +74,8 @@ def _print_comparisons(request: Request, data: Data, table: tc.ComparisonTable) 
 
 
 def _read_columns_to_compare(request: Request) -> Data:
+    if sketches_in(request.files):
+        raise ValueError(_NO_ROWS)
     models = split_names(request.proba) or request.proba_prefix
     if len(request.files) == 2 and len(models) < 2:
         raise ValueError(
@@ -97,6 +100,8 @@ def _read_two_files_to_compare(request: Request) -> Data:
         names = [column.name for column in preview_columns(found[0], split_names(request.proba)).columns]
         request = dataclasses.replace(request, proba=expand_names(request.proba, names))
     request, sources, prepared = _prepare_two_files(request, found)
+    sources = with_percentages(sources, request.percent and prepared.format is None)
+    prepared = dataclasses.replace(prepared, sources=sources)
     _keep_where(sources)
     key = str(request.key)
     first = _guess_in(request, 0, sources, None)
@@ -169,8 +174,9 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
     preview = preview_columns(sources[k], names)
     sources[k] = preview.source
     no_weight = label_elsewhere is not None and all(column.name != request.weight for column in preview.columns)
+    columns = preview_as_probabilities(preview.columns, request.label) if request.percent else preview.columns
     guessed = guess(
-        preview.columns,
+        columns,
         label=request.label,
         proba=proba,
         weight=None if no_weight else request.weight,
@@ -181,6 +187,8 @@ def _guess_in(request: Request, k: int, sources: list[Source], label_elsewhere: 
         label_elsewhere=label_elsewhere,
         fractional=request.fractional is not None,
     )
+    if sources[k].percent:
+        refuse_probabilities(preview.columns, guessed.y_proba, str(sources[k]))
     for message in guessed.messages:
         print_message(request, f"{sources[k]}: {message}")
     return guessed

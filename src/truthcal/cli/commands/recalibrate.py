@@ -78,7 +78,8 @@ def _fit(request: Request) -> None:
         print_formatted(request, fix, {"input": data.to_dict(), "recalibration": fix.to_dict()})
     if request.output is not None:
         _store(request, request.output, _with_origin(fix, data, name), changes=fix.changes)
-    _warn_if_uncorrected(request, fix)
+    if request.format == "json" or sql is not None or not sys.stdout.isatty():  # the text on the terminal says it
+        _warn_if_uncorrected(request, fix)
     if request.report is not None:
         write_recalibration_report(request, request.report, data, fix)
 

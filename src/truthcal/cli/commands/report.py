@@ -13,6 +13,8 @@ from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
 from truthcal.kernels.jit import load_cached
 
+_SUFFIXES = (".html", ".htm")
+
 
 def run(request: Request) -> int:
     """Run `truthcal report`."""
@@ -31,6 +33,11 @@ def prepare_report(request: Request, path: str | None) -> None:
     if path is None:
         return
     refuse_unwritable(request, path)
+    is_device = Path(path).exists() and not Path(path).is_file()  # such as /dev/stdout
+    if path != STDOUT and not is_device and Path(path).suffix.lower() not in _SUFFIXES:
+        flag = "-o" if request.command == "report" else "--report"
+        cure = "For a PDF, open that file in a browser and print it."
+        raise ValueError(f"{flag} must end with .html, the format of a report; got {path!r}. {cure}")
     for library in ("jinja2", "matplotlib"):
         try:
             importlib.import_module(library)

@@ -1,5 +1,6 @@
 """`truthcal watch`: monitor a growing set of files. Each run scores the windows that were closed since the last one."""
 
+import glob
 import math
 import shlex
 import time
@@ -15,7 +16,9 @@ from truthcal.cli.inputs import guess_input_columns, merge_input_sketches, open_
 from truthcal.cli.name_lists import expand_names, with_expanded_names, with_split_names
 from truthcal.cli.output import coloured, print_error, print_json, print_message, print_result, terminal_width
 from truthcal.cli.output_files import refuse_unwritable, write_file
+from truthcal.cli.percentages import NOTE, with_percentages
 from truthcal.cli.request import Request
+from truthcal.core.checks import invalid
 from truthcal.core.sketch_table import SketchTable
 from truthcal.core.times import Times, times_of
 from truthcal.core.windows import Window, check_order, parse_window
@@ -119,8 +122,10 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
         roles = ColumnRoles.of_models(guessed.y_true, guessed.y_proba, None, request.by or None, guessed.pos_label)
         assert request.time is not None
         columns = TimedColumns(request.time, request.due, request.group, request.time_unit)
-        rows = read_timed_rows(sources, roles, columns)
+        rows = read_timed_rows(with_percentages(sources, request.percent), roles, columns)
         print_where(request, sources)
+        if request.percent:
+            print_message(request, NOTE)
     setup = _setup(request, label=guessed.y_true, proba=guessed.y_proba[0])
     window = parse_window(request.window, counter=rows.time.counter)
     window.check_kind(rows.time)
@@ -133,7 +138,7 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
 def _setup(request: Request, **columns: str | None) -> dict[str, Any]:
     """Return the options that must be the same in all runs."""
     options = {name: getattr(request, name) for name in ("window", "time", "due", "group", "alpha", "where")}
-    return {**options, "by": list(request.by), **columns}
+    return {**options, "by": list(request.by), "percent": request.percent or None, **columns}
 
 
 def _windows_of_rows(request: Request, rows: TimedRows, window: Window) -> tuple[Windows, int]:
@@ -141,9 +146,22 @@ def _windows_of_rows(request: Request, rows: TimedRows, window: Window) -> tuple
     for flag, value in (("--due", request.due), ("--until", request.until)):
         if value is not None:
             raise ValueError(f"{flag} needs windows of time, such as --window week, not of rows.")
-    check_order(rows.time)
+    _refuse_other_order(rows)
     starts = window.starts(rows.time)
     return _split(rows, starts, rows.time), len(starts) - len(starts) % window.size
+
+
+def _refuse_other_order(rows: TimedRows) -> None:
+    """Raise if rows are not in the order of time, with the file of the first one that is not."""
+    try:
+        check_order(rows.time)
+    except ValueError as error:
+        earlier = int((np.diff(rows.time.values) < 0).argmax())
+        places = rows.place(earlier + 1), rows.place(earlier)
+        where = f"{places[0]} is earlier than {places[1]}"
+        problem = f"must increase from row to row for windows of rows; {where}"
+        cure = "Sort the rows by time, and name the files in this order, or use windows such as 'day'"
+        raise invalid("time", f"{problem}. {cure}.") from error
 
 
 def _split(rows: TimedRows, starts: np.ndarray[Any, np.dtype[np.int64]], times: Times) -> Windows:
@@ -198,7 +216,11 @@ def _latest_of(request: Request, times: Times, window: Window) -> int:
     latest = int(window.starts_of(times.values.max(keepdims=True))[0])
     if request.until is None:
         return latest
-    until = times_of(np.array([request.until], object), "--until", request.time_unit)
+    try:
+        until = times_of(np.array([request.until], object), "--until", request.time_unit)
+    except (ValueError, TypeError):
+        rule = "--until must be a time such as 2024-03-31 or 2024-03-31T12:00:00Z, or an integer if the times are"
+        raise ValueError(f"{rule}; got {request.until!r}.") from None
     return max(latest, int(window.starts_of(until.values)[0]))
 
 
@@ -224,8 +246,9 @@ def _refuse_other_setup(request: Request, watch: Watch, setup: dict[str, Any]) -
 
 def _with_option(name: str, value: Any) -> str:
     """Name an option and its value, or say that it was not given."""
-    text = " ".join(value) if isinstance(value, list) else value
-    return f"with --{name} {text}" if text not in (None, "") else f"without --{name}"
+    if value in (None, "", []):
+        return f"without --{name}"
+    return f"with --{name}" + ("" if value is True else f" {' '.join(value) if isinstance(value, list) else value}")
 
 
 def _report_changes(request: Request, watch: Watch, windows: Windows) -> None:
@@ -292,12 +315,18 @@ def _print_watch_result(request: Request, result: WatchResult, status: int) -> N
     print_result("\n\n".join(["", *parts]).lstrip("\n") if not result.windows else "\n" + "\n\n".join(parts))
 
 
+def _name_stream(request: Request) -> str:
+    """Name the stream for a title: by its only file, or by the state if a pattern or several files were named."""
+    if len(request.files) == 1 and not glob.has_magic(request.files[0]):
+        return Path(request.files[0]).name
+    return Path(str(request.state)).stem
+
+
 def _write_watch_report(request: Request, path: str, window: Window, result: WatchResult, waiting: str) -> None:
     from truthcal.reports.watch import watch_report  # loads matplotlib
 
     calendar = window.kind in ("duration", "months")
-    files = Path(request.files[0]).name if len(request.files) == 1 else count(len(request.files), "file")
-    title = request.title or f"Are these probabilities still calibrated? {files}"
+    title = request.title or f"Are these probabilities still calibrated? {_name_stream(request)}"
     provenance = {"data": ", ".join(request.files[:5]), "command": shlex.join(["truthcal", *request.line])}
     provenance |= {"not scored yet": waiting} if waiting else {}
     write_file(path, watch_report(result, title, provenance, calendar=calendar).html.encode())

@@ -50,8 +50,11 @@ def _convert_options(source: Source, roles: ColumnRoles, text: TextInput) -> tup
     wanted, texts = source.columns_to_read(roles, source.header), text_columns(roles)
     if source.void:  # numbers or words such as "void", which the decoder knows
         texts |= {roles.y_true, *roles.y_probas}
-    if source.where is not None:  # rows with words may be left out
-        texts |= {roles.y_true, *roles.y_probas} & source.where.text_columns
+    if source.percent:  # with or without a percent sign
+        texts |= {*roles.y_probas}
+    if source.where is not None:  # rows with words may be left out, whichever columns the condition compares
+        texts |= {name for role, name in roles if role not in KEY_ROLES}
+        texts -= {roles.y_true} if large_label_type(roles) is not None else set()
     numbers = {name: role for role, name in roles if role not in KEY_ROLES and name not in texts}
     # One byte more than a block: pyarrow would take a smaller file for a complete one, and a cut-off line for a row.
     point, types = _csv_types(text.head(source.BLOCK + 1), source.delimiter, wanted, numbers)

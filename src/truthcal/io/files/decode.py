@@ -20,7 +20,7 @@ from truthcal.io.errors import (
     refuse_other_type_of_label,
 )
 from truthcal.io.files.source import RowNumbers, Source, arrow, errors_naming
-from truthcal.io.void_words import is_void
+from truthcal.io.void_words import is_null_word, is_void
 
 _Rows = NDArray[Any]
 _MAX_LABELS = 100  # to remember beside the positive one, for the error if there is more than one
@@ -57,10 +57,11 @@ class BatchDecoder:
             elif roles.pos_label is None:
                 y = _decoded(batch, roles.y_true, "y_true", source, numbers)
             else:
-                y = self._is_positive(storage(batch.column(roles.y_true)), source)
+                y = self._is_positive(storage(batch.column(roles.y_true)), source, numbers)
             weight = roles.sample_weight
             w = None if weight is None else _decoded(batch, weight, "sample_weight", source, numbers).astype(np.float64)
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
+            ps = [p / p.dtype.type(100.0) for p in ps] if source.percent else ps
             segments = self._groups(batch, source) if roles.by else None
             return y, ps, w, segments, self._hashes(batch, roles.groups, source, numbers) if roles.groups else None
 
@@ -68,9 +69,13 @@ class BatchDecoder:
         """Return all labels but the positive one, as columns of a table of sums by code."""
         return {name: list(self._others) for name in row_codes.OTHERS} if self._roles.pos_label is not None else {}
 
-    def _is_positive(self, column: Any, source: Source) -> _Rows:
+    def _is_positive(self, column: Any, source: Source, rows: RowNumbers) -> _Rows:
         """Return 1 for the positive label, 0 for others, nan where it is missing."""
         types, kind, positive = arrow().types, column.type, self._roles.pos_label
+        if source.where is not None and decodes_to_text(kind) and isinstance(positive, int | float):
+            numbers = _numbers_of_text(column, self._roles.y_true, "y_true", source, rows)
+            column = arrow().array(numbers, from_pandas=True)  # with null for nan
+            kind = column.type
         if not types.is_null(kind):  # all values missing so far
             kind = kind.value_type if types.is_dictionary(kind) else kind
             number = types.is_boolean(kind) or decodes_to_numbers(kind)
@@ -208,7 +213,7 @@ def _decoded(batch: Any, name: str, role: str, source: Source, numbers: RowNumbe
         return np.full(len(column), np.nan)
     if types.is_boolean(kind):
         column = column.cast(arrow().uint8())
-    elif role != "sample_weight" and decodes_to_text(kind) and _may_be_text(name, source):
+    elif decodes_to_text(kind) and _may_be_text(role, source):
         return _numbers_of_text(column, name, role, source, numbers)
     elif not decodes_to_numbers(kind):
         refuse_column_type(name, role, f"{kind} in {source}", text=decodes_to_text(kind))
@@ -221,26 +226,59 @@ def _decoded(batch: Any, name: str, role: str, source: Source, numbers: RowNumbe
     return _array(column.fill_null(np.nan) if column.null_count else column)
 
 
-def _may_be_text(name: str, source: Source) -> bool:
+def _may_be_text(role: str, source: Source) -> bool:
     """Whether a column of numbers may be read as text, since rows with words are or were left out."""
-    return source.void or (source.where is not None and name in source.where.text_columns)
+    if role == "y_proba" and source.percent:
+        return True
+    return source.where is not None or (source.void and role != "sample_weight")
 
 
 def _numbers_of_text(column: Any, name: str, role: str, source: Source, rows: RowNumbers) -> _Rows:
     """Decode text to numbers; nan for words such as "void". Raises for other words."""
     encoded = decode_to_dictionary(column)
-    texts, numbers = encoded.dictionary.to_pylist(), list[float]()
-    for place, text in enumerate(texts):
-        word = "" if text is None else text.strip()
-        if source.format.name == "CSV" and source.delimiter != ",":
-            word = word.replace(",", ".")  # a decimal comma
-        try:
-            truth = _TRUTH_VALUES.get(word.lower())
-            numbers.append(np.nan if is_void(text) else float(word) if truth is None else truth)
-        except ValueError:
-            row = rows[int((_array(encoded.indices) == place).argmax())]
-            refuse_column_type(name, role, f"text in {source} ({word[:40]!r} at row {row})", text=True, word=word)
-    return np.array(numbers)[_array(encoded.indices)] if numbers else np.empty(0)
+    has_commas = source.format.name == "CSV" and source.delimiter != ","  # decimal commas
+    texts = _without_percent_signs(encoded.dictionary) if role == "y_proba" and source.percent else encoded.dictionary
+    if (numbers := _parse_texts(texts, has_commas)) is None:
+        numbers = np.empty(len(texts))
+        for place, text in enumerate(texts.to_pylist()):
+            try:
+                numbers[place] = _parse_text(text, has_commas, source.void)
+            except ValueError:
+                row, word = rows[int((_array(encoded.indices) == place).argmax())], text.strip()
+                refuse_column_type(name, role, f"text in {source} ({word[:40]!r} at row {row})", text=True, word=word)
+    indices: _Rows = _array(encoded.indices)
+    values: _Rows = numbers[indices]
+    return values
+
+
+def _without_percent_signs(texts: Any) -> Any:
+    import pyarrow.compute
+
+    return pyarrow.compute.replace_substring_regex(texts.cast(arrow().string()), r"\s*%\s*$", "")
+
+
+def _parse_texts(texts: Any, has_commas: bool) -> _Rows | None:
+    """Return texts as numbers, nan for null; None if one is not a number. Faster than one by one."""
+    import pyarrow.compute
+
+    try:
+        texts = texts.cast(arrow().string())
+        points = pyarrow.compute.replace_substring(texts, ",", ".") if has_commas else texts
+        numbers: _Rows = _array(pyarrow.compute.fill_null(points.cast(arrow().float64()), np.nan))
+    except arrow().ArrowInvalid:
+        return None
+    return numbers
+
+
+def _parse_text(text: str | None, has_commas: bool, void: bool) -> float:
+    """Return a text as a number; nan for null, NA and, with `void`, words such as "void". Raises for other words."""
+    if text is None or is_null_word(text) or (void and is_void(text)):
+        return np.nan
+    word = text.strip().replace(",", ".") if has_commas else text.strip()
+    if "_" in word:  # float("1_000") is 1000.0 in Python
+        raise ValueError
+    truth = _TRUTH_VALUES.get(word.lower())
+    return float(word) if truth is None else truth
 
 
 def decodes_to_numbers(kind: Any) -> bool:

@@ -1,5 +1,7 @@
 """JSON lines files as record batches, and their preview."""
 
+import io
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -10,9 +12,11 @@ from truthcal.io.column_roles import ColumnRoles
 from truthcal.io.files.preview import Column, preview_values, rows_to_preview
 from truthcal.io.files.source import SKETCH, Batches, Checksum, Source, arrow
 from truthcal.io.files.text_input import UTF8_MARK, TextInput, is_sketch, large_label_type, require_utf8, text_columns
+from truthcal.io.files.where_batch import array_of_mixed
 from truthcal.io.files.where_rows import rows_to_preview_where
 
 _ENOUGH = 1 << 18  # bytes to infer types from if each column has a value there: Python parses slowly
+_MIXED_ROWS = 1 << 14  # of a batch that Python parses
 _IN_ROW = re.compile(r"in row (\d+)")
 
 
@@ -34,10 +38,32 @@ def read_json(source: Source, roles: ColumnRoles, checksum: Checksum | None) -> 
                 row += len(batch)
                 yield batch, text.share()
         except arrow().ArrowInvalid as error:  # its row numbers start at this block
+            if source.where is not None and "changed from" in str(error):
+                yield from _read_mixed_json(source, schema, row)
+                return
             reason = _IN_ROW.sub(lambda match: f"in row {row + int(match[1])}", str(error))
             if "couldn't parse" in reason:
                 reason += ", a number of a different type from earlier rows, or one that does not fit in 64 bits"
             raise arrow().ArrowInvalid(reason) from None
+
+
+def _read_mixed_json(source: Source, schema: Any, first: int) -> Batches:
+    """Yield batches of JSON lines from row `first` on; columns of mixed types, such as 0.5 and "NA", become text.
+
+    Rows with text among numbers may be those that a condition leaves out. pyarrow cannot read them.
+    """
+    texts = set() if source.where is None else source.where.text_columns
+    kinds = {name: arrow().string() if name in texts else schema.field(name).type for name in schema.names}
+    with TextInput(source) as text, arrow().PythonFile(text, mode="r") as file:
+        lines = _parse_json_lines(io.BufferedReader(file))
+        rows = (row for _, row in itertools.islice(lines, first, None))
+        while batch := list(itertools.islice(rows, _MIXED_ROWS)):
+            if not all(isinstance(row, dict) for row in batch):
+                row = next(i for i, row in enumerate(batch) if not isinstance(row, dict))
+                raise arrow().ArrowInvalid(f"JSON parse error in row {first + row}")
+            columns = [array_of_mixed([row.get(name) for row in batch], kind) for name, kind in kinds.items()]
+            yield arrow().record_batch(columns, list(kinds)), text.share()
+            first += len(batch)
 
 
 def _infer_json_types(source: Source, roles: ColumnRoles, head: bytes) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Column:
     missing: bool = field(default=False, compare=False)  # whether a value is missing
     fraction: str = field(default="", compare=False)  # an outcome between 0 and 1, if others are 0 and 1 or void
     labels: tuple[Any, ...] = field(default=(), repr=False, compare=False)  # distinct values, more than in `values`
+    fields: tuple[str, ...] = field(default=(), compare=False)  # of the objects of JSON lines that it holds
 
     @property
     def in_unit(self) -> bool:
@@ -92,7 +93,8 @@ def preview_values(name: str, values: Iterable[Any], *, in_path: bool = False) -
     if types in ({bool}, {str}):
         kind: Kind = "bool" if types == {bool} else "text"
         return Column(name, kind, None, None, first, many, in_path, repeats, first_void_word(distinct), **facts)
-    return Column(name, "other", in_path=in_path, void=first_void_word(distinct))
+    fields = tuple(map(str, present[0])) if types == {dict} else ()
+    return Column(name, "other", in_path=in_path, void=first_void_word(distinct), fields=fields)
 
 
 def _first_fraction(distinct: list[Any]) -> str:

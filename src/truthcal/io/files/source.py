@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,10 @@ from truthcal.io.column_roles import KEY_ROLES, ColumnRoles
 from truthcal.io.files.where import Where
 
 CONVERT_TO_UTF8 = "save it as UTF-8: in a spreadsheet, or with `iconv -f latin1 -t utf-8` if it is Latin-1"
+
+
+# The error of pyarrow about a line of CSV with other columns than the header, which is row 1 for pyarrow.
+_RAGGED = re.compile(r"CSV parse error: (?:Row #([0-9]+): )?(Expected ([0-9]+) columns, got ([0-9]+).*)")
 
 
 class Checksum(Protocol):
@@ -60,6 +65,7 @@ class Source:
     table: Any = None  # rows in memory that are read in place of the file (`tables.py`)
     void: bool = False  # whether words such as "void" are missing outcomes
     where: Where | None = None  # the condition that rows must meet
+    percent: bool = False  # whether predictions are percentages, to be divided by 100
 
     def __str__(self) -> str:
         return self.name or str(self.path)
@@ -124,4 +130,9 @@ def _source_error(error: BaseException) -> str:
         return f"a line is longer than {Source.BLOCK:,} bytes, or a quote is opened but never closed: {reason}"
     if "invalid UTF8" in reason:
         return f"it is not UTF-8 text; {CONVERT_TO_UTF8}: {reason}"
+    if ragged := _RAGGED.search(reason):
+        row = f"row {int(ragged[1]) - 2}: " if ragged[1] else ""
+        cure = "A field with a delimiter in it must be in quotes, and the header must name all columns"
+        cure = "Add the missing fields, or drop this line" if int(ragged[4]) < int(ragged[3]) else cure
+        return f"{row}{ragged[2][0].lower()}{ragged[2][1:]}. {cure}"
     return reason

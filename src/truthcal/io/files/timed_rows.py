@@ -13,7 +13,7 @@ from truthcal.io.errors import refuse_no_rows
 from truthcal.io.files.accumulate import refuse_invalid_batch
 from truthcal.io.files.decode import KeyNumbers
 from truthcal.io.files.scan import BatchReader, RowBatch
-from truthcal.io.files.source import Source
+from truthcal.io.files.source import RowNumbers, Source
 from truthcal.io.files.time_column import decode_times
 
 _Ints = NDArray[np.int64]
@@ -44,6 +44,15 @@ class TimedRows:
     due: Times | None
     segments: tuple[_Ints, list[Any]] | None
     groups: tuple[_Ints, list[Any]] | None
+    batches: list[tuple[str, RowNumbers]]  # the file of each batch, and the numbers of its rows there
+
+    def place(self, row: int) -> str:
+        """Name a row by its number in its file."""
+        for file, numbers in self.batches:
+            if row < len(numbers):
+                return f"row {numbers[row]} of {file}"
+            row -= len(numbers)
+        raise IndexError("there is no such row")
 
 
 def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedColumns) -> TimedRows:
@@ -54,7 +63,9 @@ def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedCol
     reader = BatchReader(sources, roles, extra_columns=columns.names)
     y, p, times, dues = [], [], [], []
     segments, groups = KeyNumbers(), KeyNumbers()
+    batches = list[tuple[str, RowNumbers]]()
     for rows in reader:
+        batches.append((str(rows.source), rows.numbers))
         y.append(_outcomes(rows, roles, may_miss=columns.due is not None))
         p.append(rows.ps[0].astype(np.float64))
         times.append(decode_times(rows.record, columns.time, rows.source, rows.numbers, columns.unit))
@@ -67,7 +78,7 @@ def read_timed_rows(sources: list[Source], roles: ColumnRoles, columns: TimedCol
     refuse_no_rows(sum(map(len, y)), reader.where)
     due = _joined(dues, str(columns.due), reader.where) if dues else None
     joined = _joined(times, columns.time, reader.where)
-    return TimedRows(np.concatenate(y), np.concatenate(p), joined, due, segments.result(), groups.result())
+    return TimedRows(np.concatenate(y), np.concatenate(p), joined, due, segments.result(), groups.result(), batches)
 
 
 def _outcomes(rows: RowBatch, roles: ColumnRoles, *, may_miss: bool) -> _Ints:

@@ -1,5 +1,6 @@
 """A record batch whose rows should meet a condition: its columns as text and words, and errors about them."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -90,6 +91,14 @@ def _without_missing_words(texts: Any) -> Any:
     words = pyarrow.compute.utf8_trim_whitespace(texts)
     missing = pyarrow.compute.is_in(pyarrow.compute.utf8_lower(words), value_set=arrow().array(MISSING_WORDS))
     return pyarrow.compute.if_else(missing, None, words)
+
+
+def array_of_mixed(values: Sequence[Any], kind: Any = None) -> Any:
+    """Return Python values as an array of a type, or as text, as JSON writes them, if not all are of one type."""
+    try:
+        return arrow().array(list(values), kind)
+    except (arrow().ArrowInvalid, arrow().ArrowTypeError, OverflowError):
+        return arrow().array([x if x is None or isinstance(x, str) else json.dumps(x, default=str) for x in values])
 
 
 def is_number(text: str) -> bool:

@@ -11,7 +11,7 @@ from truthcal.core.params import closest_name, list_shown, shown
 from truthcal.io.files.decode import decodes_to_numbers, decodes_to_text
 from truthcal.io.files.source import Source, arrow
 from truthcal.io.files.where import Comparison, Condition, Joined, Not, Where
-from truthcal.io.files.where_batch import WhereBatch, is_number
+from truthcal.io.files.where_batch import WhereBatch, array_of_mixed, is_number
 from truthcal.io.files.where_numbers import compare_numbers, compare_texts_as_numbers
 from truthcal.io.files.where_texts import compare_bools, compare_texts, compare_texts_as_bools, is_missing
 from truthcal.io.files.where_times import compare_texts_as_times, compare_times, parse_time, refuse_impossible_dates
@@ -37,13 +37,7 @@ def rows_to_preview_where(columns: Mapping[str, Sequence[Any]], n: int, source: 
     where = source.where
     if where is None or not all(name in columns or name in source.partition for name in where.columns):
         return list(range(n))
-    arrays = {}
-    for name in where.columns:
-        if name in columns:
-            try:
-                arrays[name] = arrow().array(list(columns[name]))
-            except (arrow().ArrowInvalid, arrow().ArrowTypeError):
-                return list(range(n))  # a column of mixed types; the reader reports it
+    arrays = {name: array_of_mixed(columns[name]) for name in where.columns if name in columns}
     record = arrow().RecordBatch.from_arrays([*arrays.values(), arrow().nulls(n)], [*arrays, ""])
     return [int(row) for row in rows_where(record, source)] or list(range(n))
 
