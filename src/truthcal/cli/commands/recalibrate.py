@@ -23,6 +23,11 @@ from truthcal.results.text import count, plural
 
 # Options that have a meaning together with --apply.
 _WITH_APPLY = ("command", "line", "files", "proba", "output", "apply", "sql", "quiet", "debug")
+# Options that change rows -> what to do instead.
+_BEFORE_APPLY = {
+    **dict.fromkeys(("where", "missing", "fractional"), ", which copies all rows; remove rows from the file first"),
+    "percent": "; divide the column of probabilities by 100 first",
+}
 # Fields of a request -> flags, where the names differ.
 _FLAGS = {"input_format": "--format"}
 
@@ -146,10 +151,8 @@ def _refuse_beside_apply(request: Request) -> None:
         if field.name in _WITH_APPLY or value == field.default:
             continue
         flag = f"--{value}" if field.name == "format" else _FLAGS.get(field.name, f"--{field.name.replace('_', '-')}")
-        if field.name in ("where", "missing", "fractional"):
-            problem = f"{flag} cannot be combined with --apply, which copies all rows"
-            raise ValueError(f"{problem}; remove rows from the file first.")
-        raise ValueError(f"{flag} cannot be combined with --apply, which fits and reports nothing; omit one of them.")
+        cure = _BEFORE_APPLY.get(field.name, ", which fits and reports nothing; omit one of them")
+        raise ValueError(f"{flag} cannot be combined with --apply{cure}.")
 
 
 def _refuse_overwriting(request: Request, path: str) -> None:
