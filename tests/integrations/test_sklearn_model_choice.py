@@ -14,12 +14,13 @@ from sklearn.datasets import make_classification  # noqa: E402
 from sklearn.dummy import DummyClassifier  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.metrics import log_loss  # noqa: E402
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV  # noqa: E402
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, RandomizedSearchCV  # noqa: E402
 from sklearn.naive_bayes import GaussianNB  # noqa: E402
 from sklearn.pipeline import Pipeline  # noqa: E402
 
 import truthcal as tc  # noqa: E402
 from truthcal.sklearn import calibrated_refit, calibration_scoring  # noqa: E402
+from truthcal.sklearn.scorers import seed_of  # noqa: E402
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
 STRENGTHS = (1e-5, 1e-3, 1e-1, 1.0, 10.0)  # the first gives nearly constant predictions
@@ -43,7 +44,6 @@ def results(brier, pvalues, constant=0.25, n_folds=3, **more):
         ([0.2, 0.1, 0.15], [0.5, 1e-9, 0.5], 2),  # the best one is shown to be miscalibrated
         ([0.2, 0.1, 0.15], [0.5, 0.2, 0.5], 1),  # it is not
         ([0.2, 0.1, np.nan], [0.5, 1e-9, 0.5], 0),  # scoring failed
-        ([0.25, 0.25], [0.5, 1e-9], 0),  # no skill at all
     ],
 )  # fmt: skip
 def test_best_score_among_candidates_not_shown_to_be_miscalibrated(brier, pvalues, chosen):
@@ -172,10 +172,32 @@ def test_features_without_information_are_no_error():
     X, y = rng.normal(size=(400, 3)), (rng.random(400) < 0.05).astype(int)
     folds = KFold(5, shuffle=True, random_state=0)
     grid = {"C": [1e-3, 1.0, 100.0]}
-    search = GridSearchCV(
-        LogisticRegression(), grid, cv=folds, scoring=calibration_scoring(), refit=calibrated_refit()
-    ).fit(X, y)
+    search = GridSearchCV(LogisticRegression(), grid, cv=folds, scoring=calibration_scoring(), refit=calibrated_refit())
+    with pytest.warns(UserWarning, match="No candidate is better than a constant in these test folds; chose the best"):
+        search.fit(X, y)
     assert search.best_index_ == search.cv_results_["mean_test_neg_brier_score"].argmax()
+
+
+def test_without_skill_the_proper_score_chooses_and_not_the_calibration_test():
+    """With few rows, a constant may be calibrated and the better model shown to be miscalibrated."""
+    table = {f"split{k}_test_neg_brier_constant": np.array([-0.2, -0.2]) for k in range(2)}
+    table |= {f"split{k}_test_neg_brier_score": np.array([-0.24, -0.28]) for k in range(2)}
+    table |= {f"split{k}_test_calibration_pvalue": np.array([1e-6, 0.8]) for k in range(2)}
+    with pytest.warns(UserWarning, match="No candidate is better than a constant"):
+        assert calibrated_refit()(table) == 0
+
+
+def test_test_folds_of_one_row_are_refused():
+    X, y = make_classification(40, random_state=0)
+    search = GridSearchCV(
+        GaussianNB(),
+        {"var_smoothing": [1e-9]},
+        cv=LeaveOneOut(),
+        scoring=calibration_scoring(),
+        refit=calibrated_refit(),
+    )
+    with pytest.raises(ValueError, match=r"test folds with one class only.*Use fewer and larger test folds"):
+        search.fit(X, y)
 
 
 def test_weights_for_all_scorers():
@@ -249,8 +271,8 @@ def test_groups_reach_the_test_by_metadata_routing():
     assert by_groups[0] > 0.05
     assert by_groups[1] < 1e-3
     assert search.best_params_ == {"power": 1.0}
-    tests = [
-        tc.calibration_test(y[test], X[test, 0], groups=groups[test], n_resamples=999).pvalue
-        for _, test in GroupKFold(3).split(X, y, groups)
-    ]
+    tests = []
+    for _, test in GroupKFold(3).split(X, y, groups):
+        seed = seed_of({"y_true": y[test], "y_proba": X[test, 0]})
+        tests.append(tc.calibration_test(y[test], X[test, 0], groups=groups[test], n_resamples=999, rng=seed).pvalue)
     assert by_groups[0] == pytest.approx(stats.combine_pvalues(tests).pvalue)

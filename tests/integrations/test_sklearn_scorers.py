@@ -24,6 +24,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E
 from sklearn.metrics import brier_score_loss, log_loss  # noqa: E402
 from sklearn.model_selection import (  # noqa: E402
     GridSearchCV,
+    GroupKFold,
     KFold,
     LeaveOneOut,
     RepeatedKFold,
@@ -37,6 +38,7 @@ from sklearn.svm import LinearSVC  # noqa: E402
 
 from truthcal.sklearn import atb_scorer, calibration_scorer, calibration_scoring  # noqa: E402
 from truthcal.sklearn.folds import FoldHistory, chance_of_equal_events  # noqa: E402
+from truthcal.sklearn.scorers import seed_of  # noqa: E402
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
 
@@ -273,7 +275,11 @@ def test_log_loss_of_certain_predictions(dtype):
 
 def test_pvalue_scores():
     scorer = calibration_scoring()["calibration_pvalue"]
-    assert scorer(MODEL, X[:60], TEXT[:60]) == tc.calibration_test(Y[:60], P[:60], n_resamples=999).pvalue
+    seeds = [seed_of({"y_true": Y[rows], "y_proba": P[rows]}) for rows in (slice(60), slice(60, 120))]
+    assert seeds[0] != seeds[1]  # the errors of redraws are independent
+    assert seeds[0] == seed_of({"y_true": TEXT[:60], "y_proba": P[:60]})
+    expected = tc.calibration_test(Y[:60], P[:60], n_resamples=999, rng=seeds[0]).pvalue
+    assert scorer(MODEL, X[:60], TEXT[:60]) == expected
     assert scorer(Certain(), X, Y) == 0.0  # an event of probability 0 happened
     assert scorer(Certain(), X, 0 * Y) == 1.0
     assert repr(scorer) == "<p-value of calibration_test>"
@@ -311,6 +317,15 @@ def test_chance_of_equal_events_counts_assignments(sizes, total):
 def test_stratified_folds_are_noticed(cv):
     x, y = rows(500)
     assert sum(noticed(cv, x, y)) == 1
+
+
+def test_periodic_outcomes_are_noticed():
+    """Matched pairs in the order of the file: all folds have the same outcomes, and as many events as others."""
+    y, x = np.tile([1, 0], 500), np.random.default_rng(0).normal(size=(1000, 1))
+    assert sum(noticed(KFold(5), x, y)) == 1
+    history = FoldHistory()
+    pairs = GroupKFold(5).split(x, y, np.repeat(np.arange(500), 2))
+    assert sum(history.notice(x[test], y[test]) for _, test in pairs) == 1
 
 
 def test_sorted_outcomes_are_noticed():

@@ -18,6 +18,7 @@ from scipy.special import betaln
 # Probability of a false alarm, whatever the number of folds. Runs of equal folds after the first one must be rarer.
 _FALSE_ALARM = 0.004
 _MOST_HISTORIES = 256
+_PERIODS = range(2, 11)
 
 
 def chance_of_equal_events(sizes: list[int], events: list[int]) -> float:
@@ -84,15 +85,21 @@ class FoldHistory:
 
 
 def _key_of(X: Any, y: NDArray[Any]) -> tuple[int, str]:
-    """Identify a test fold by its outcomes; if they are sorted, also by the first row of its features.
+    """Identify a test fold by its outcomes; if these are sorted or periodic, also by the first row of its features.
 
+    Sorted or periodic outcomes, such as those of matched pairs in the order of the file, are the same in all folds.
     Features alone do not identify a fold: permutation importance and feature selection change them.
     """
     labels, codes = np.unique(y, return_inverse=True)
     steps = np.diff(codes)
-    is_sorted = bool((steps >= 0).all() or (steps <= 0).all())
-    first = joblib.hash(X[:1]) if is_sorted and hasattr(X, "__getitem__") else ""
+    ordered = bool((steps >= 0).all() or (steps <= 0).all()) or _is_periodic(codes)
+    first = joblib.hash(X[:1]) if ordered and hasattr(X, "__getitem__") else ""
     return zlib.crc32(codes.astype(np.int32).tobytes(), len(labels)), first
+
+
+def _is_periodic(codes: NDArray[np.intp]) -> bool:
+    """Whether outcomes repeat after a few rows."""
+    return any(bool((codes[period:] == codes[:-period]).all()) for period in _PERIODS if len(codes) >= 2 * period)
 
 
 # Scorers are pickled for each task that runs in another process. Their histories stay with the process.

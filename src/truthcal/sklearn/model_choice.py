@@ -88,8 +88,9 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: flo
     Warns
     -----
     UserWarning
-        If all candidates with enough skill are shown to be miscalibrated. The one with the best score is then chosen;
-        the warning says to recalibrate it.
+        If all candidates with enough skill are shown to be miscalibrated; the warning says to recalibrate. Or if no
+        candidate is better than the best constant of the test folds, as with few rows or weak features. In both cases
+        the one with the best score is chosen.
 
     Notes
     -----
@@ -155,16 +156,18 @@ class CalibratedRefit:
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """Return the index of the chosen candidate."""
         scores, pvalues = _by_fold(cv_results, self.score).mean(axis=1), self.pvalues(cv_results)
-        skill = 1.0 - _by_fold(cv_results, _BRIER).mean(axis=1) / _by_fold(cv_results, _CONSTANT).mean(axis=1)
+        brier, constant = (_by_fold(cv_results, name).mean(axis=1) for name in (_BRIER, _CONSTANT))
+        with np.errstate(divide="ignore", invalid="ignore"):  # constants are always right in folds of one class
+            skill = 1.0 - brier / constant
         scored = np.isfinite(scores) & np.isfinite(pvalues) & np.isfinite(skill)
         if not scored.any():
-            problem = "has no candidate with finite scores in all folds"
-            raise invalid("cv_results", f"{problem}. Pass error_score='raise' to the search to see why.")
+            raise _refuse_unscored(_by_fold(cv_results, _CONSTANT))
         largest = float(skill[scored].max())
-        if largest > 0.0:  # otherwise no candidate is better than a constant, and none is left out
-            useful = np.flatnonzero(scored & (skill >= self.min_skill * largest))
-        else:
-            useful = np.flatnonzero(scored)
+        if largest <= 0.0:
+            # A calibration test would choose among models that know nothing, or less than they seem to.
+            warn_caller(f"No candidate is better than a constant in these test folds; chose the best {self.score}.")
+            return int(np.flatnonzero(scored)[scores[scored].argmax()])
+        useful = np.flatnonzero(scored & (skill >= self.min_skill * largest))
         miscalibrated = np.zeros(len(scores), np.bool_)
         miscalibrated[scored] = holm(pvalues[scored]) <= self.alpha
         allowed = useful[~miscalibrated[useful]]
@@ -196,6 +199,15 @@ def _by_fold(cv_results: Mapping[str, Any], score: str) -> _Array:
         cure = f"Pass scoring=calibration_scoring({option}) to the search"
         raise invalid("cv_results", f"has no scores {score!r}. {cure}, with other scorers added to it if needed.")
     return np.column_stack(columns)
+
+
+def _refuse_unscored(constant: _Array) -> Exception:
+    """Build the error for results without finite scores; `constant`: Brier scores of the best constant in each fold."""
+    if np.all(constant == 0.0):
+        problem = "has test folds with one class only, in which a constant is always right, so that no skill is known"
+        return invalid("cv_results", f"{problem}. Use fewer and larger test folds, such as KFold(5, shuffle=True).")
+    problem = "has no candidate with finite scores in all folds"
+    return invalid("cv_results", f"{problem}. Pass error_score='raise' to the search to see why.")
 
 
 def _check_share(min_skill: object) -> float:

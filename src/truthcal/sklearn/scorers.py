@@ -5,6 +5,8 @@ knows: a test fold may lack some of them.
 """
 
 import uuid
+import zlib
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -127,11 +129,22 @@ class PvalueScorer(ProbabilityScorer):
         return self._score(predict_rows(estimator, X, y_true, sample_weight, self.pos_label) | {"groups": groups})
 
     def _score(self, rows: dict[str, Any]) -> float:
-        test = calibration_test(**rows, hard=True, n_resamples=_RESAMPLES)
+        test = calibration_test(**rows, hard=True, n_resamples=_RESAMPLES, rng=seed_of(rows))
         return 0.0 if test.impossible else test.greater
 
     def __repr__(self) -> str:
         return f"<p-value of calibration_test{_option('pos_label', self.pos_label)}>"
+
+
+def seed_of(rows: Mapping[str, Any]) -> int:
+    """Return a seed that depends on the rows of a test fold.
+
+    With one seed for all folds, their p-values share the error of the redraws, which Fisher's method adds up: of true
+    probabilities of 300 rows, 1.8% had a p-value of at most 0.01.
+    """
+    codes = np.unique(np.asarray(rows["y_true"]), return_inverse=True)[1].astype(np.int32)
+    proba = np.ascontiguousarray(rows["y_proba"], dtype=np.float64)
+    return zlib.crc32(proba.tobytes(), zlib.crc32(codes.tobytes()))
 
 
 class BrierScorer(ProbabilityScorer):
@@ -214,7 +227,8 @@ def calibration_scorer(measure: str = "atb", *, pos_label: object = None) -> Mea
     number of events in each fold, so that outcomes are not independent and calibration measures are not truthful. It
     notices them by the numbers of events in test folds, which are more equal than chance allows, with a probability of
     a false alarm below 1%. This needs enough events: with five folds, about 400 rows of which 20 to 80% are events, or
-    5,000 rows of which 5% are. With ``n_jobs``, each process counts the folds that it has seen. The warning comes once
+    5,000 rows of which 5% are. Folds whose sizes differ by more than one row, as those of `StratifiedGroupKFold` often
+    do, are not noticed. With ``n_jobs``, each process counts the folds that it has seen. The warning comes once
     for each data set: a scorer cannot tell a second search from another candidate of the first one.
 
     Examples
