@@ -26,7 +26,8 @@ def atb_loss(p: torch.Tensor, y: torch.Tensor, *, unbiased: bool = False) -> tor
     unbiased : bool, default False
         If False, the value of `truthcal.atb`, whose mean falls as the batch grows, since it contains the mean squared
         error divided by N. If True, the mean over pairs of different rows only: its mean is the ATB of the population
-        for any batch size, and it may be negative. It needs at least two rows.
+        for any batch size, and it may be negative. It is not truthful: the true probabilities have the expectation 0,
+        and errors of few rows that cancel have one below 0. It needs at least two rows.
 
     Returns
     -------
