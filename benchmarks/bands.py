@@ -3,7 +3,6 @@
 How often the curve of calibrated predictions leaves the band anywhere, and how often that of overconfident ones does.
 """
 
-import argparse
 import math
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pages import table, write_page
+from pages import simulate_page, table
 from scipy import special, stats
 
 import truthcal as tc
@@ -159,15 +158,5 @@ def page(repeats: int, processes: int) -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
-    """Write the page, or print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
-    arguments = parser.parse_args()
-    write_page(PAGE, page(arguments.repeats, arguments.processes), show=arguments.show)
-
-
 if __name__ == "__main__":
-    main()
+    simulate_page(__doc__, PAGE, page, repeats=200)

@@ -4,14 +4,13 @@ How often calibrated predictions stay as they are, whether the interval of the l
 the map that is returned, and how often the assessment after the fit finds an error or calls the predictions too good.
 """
 
-import argparse
 import math
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from pages import table, write_page
+from pages import simulate_page, table
 from scipy import special
 
 import truthcal as tc
@@ -175,16 +174,5 @@ def page(repeats: int, processes: int) -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
-    """Write the page, or print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
-    arguments = parser.parse_args()
-    text = page(arguments.repeats, arguments.processes)
-    write_page(PAGE, text, show=arguments.show)
-
-
 if __name__ == "__main__":
-    main()
+    simulate_page(__doc__, PAGE, page, repeats=200)

@@ -4,13 +4,12 @@ How often `assess_estimator` and the rule of `calibrated_refit` call a model of 
 good, in comparison with the true probabilities, whose rates are the nominal ones.
 """
 
-import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from pages import table, write_page
+from pages import simulate_page, table
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_validate
@@ -97,16 +96,5 @@ def page(repeats: int, processes: int) -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
-    """Write the page, or print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=400)
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--print", action="store_true", dest="show", help="print the page instead of writing it")
-    arguments = parser.parse_args()
-    text = page(arguments.repeats, arguments.processes)
-    write_page(PAGE, text, show=arguments.show)
-
-
 if __name__ == "__main__":
-    main()
+    simulate_page(__doc__, PAGE, page, repeats=400)
