@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, cross_validate
 
 import truthcal as tc
 from truthcal.sklearn import assess_estimator, calibrated_refit, calibration_scoring
+from truthcal.sklearn.scorers import seed_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "sklearn.md"
 Array = np.ndarray
@@ -71,7 +72,8 @@ def chosen(n: int, repeats: int) -> list[float]:
         x, y, truth = draw(rng, n)
         scorer = calibration_scoring()["calibration_pvalue"]
         scored = cross_validate(MODEL, x, y, cv=FOLDS, scoring={"calibration_pvalue": scorer})
-        tests = [tc.calibration_test(y[rows], truth[rows], n_resamples=999).greater for _, rows in FOLDS.split(x)]
+        folds = [{"y_true": y[rows], "y_proba": truth[rows]} for _, rows in FOLDS.split(x)]
+        tests = [tc.calibration_test(**fold, n_resamples=999, rng=seed_of(fold)).greater for fold in folds]
         both = np.array([scored["test_calibration_pvalue"], tests])  # as in `cv_results_` of a search of two candidates
         pvalues = rule.pvalues({f"split{k}_test_calibration_pvalue": column for k, column in enumerate(both.T)})
         results.append([p <= level for p in pvalues for level in (0.01, 0.01 / 5)])

@@ -340,7 +340,8 @@ def consistency_band(
     smallest and largest fit at each `q`, k = (n_resamples + 1)(1 - confidence_level)/2: exactly valid for up to 1000
     different predictions, however few the rows. If there are more, neighbours are merged to 1000 points, finest at both
     ends. The frequency of a point with several predictions (there, and in the buckets of a sketch) or with weights is
-    drawn as a binomial's with the same mean and variance. O(n log n) for the sort, then 0.2 s by default, whatever n.
+    drawn as a binomial's with the same mean and variance; with weights, it is exactly 0 or 1 where only one outcome is
+    drawn. O(n log n) for the sort, then 0.2 s by default, whatever n.
 
     For the simultaneous band, half of the drawn fits give `low` and `high` at each `q`. The other half gives the factor
     by which their distances from the median, on the scale of arcsin(sqrt(fit)), are enlarged: the smallest one for

@@ -104,8 +104,8 @@ def calibrated_refit(score: str = _BRIER, *, alpha: float = 0.01, min_skill: flo
 
     The tested models are those that were fitted to the training rows of the folds. These rows are few, so that models
     are slightly miscalibrated, even if their form is right. In simulations (docs/benchmarks/sklearn.md), the p-value of
-    a logistic regression with five features was at most 0.01 in 12% of data sets with 300 rows and in 7% of those with
-    1,000, and at most 0.01 / 5 in 5% and 2%.
+    a logistic regression with five features was at most 0.01 in 9% of data sets with 300 rows and in 6% of those with
+    1,000, and at most 0.01 / 5 in 2.5% of both.
 
     With many rows, all useful models are shown to be miscalibrated, if only a little, and only constant ones are not.
     This is why `min_skill` is needed.
