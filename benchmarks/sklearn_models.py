@@ -1,7 +1,7 @@
 """Simulate the tests of out-of-fold predictions, and write docs/benchmarks/sklearn.md: part of `make bench`.
 
 How often `assess_estimator` and the rule of `calibrated_refit` call a model of the right form miscalibrated or too
-good, in comparison with the true probabilities, whose rates are the nominal ones.
+good, in comparison with the true probabilities.
 """
 
 import math

@@ -358,7 +358,7 @@ def test_columns_in_other_use_are_not_guessed(tmp_path):
             {"label": "won", "proba": ["won"]},
             r"the column 'won' is named twice, by --label and --proba; name another column",
         ),
-        ({"proba": ["prob", "prob"]}, r"the column 'prob' is named twice, by --proba and --proba; name another column"),
+        ({"proba": ["prob", "prob"]}, r"the column 'prob' is named twice, by --proba; name it once"),
     ],
 )
 def test_named_columns_must_be_there(tmp_path, given, message):

@@ -1,8 +1,13 @@
 """Percentages of one event: --percent gives the numbers of the probabilities, in all commands that read rows."""
 
+import csv
 import json
+import pathlib
 
+import numpy as np
 import pytest
+
+import truthcal as tc
 
 NOTE = "Probabilities are percentages: they were divided by 100 (--percent)."
 BASE = ["--label", "hit"]
@@ -89,9 +94,29 @@ def test_json_lines_with_signs(quick, tmp_path, events):
     assert NOTE in quick("assess", "p.jsonl", "--percent", "--proba", "chance", check=0).out
 
 
-def test_apply_does_not_convert(quick, rows):
-    quick("recalibrate", rows, *BASE, "--proba", "signed", "--percent", "-o", "fix.json", check=0)
-    done = quick("recalibrate", "--apply", "fix.json", rows, "--percent", "-o", "out.csv", check=2)
-    assert "--percent cannot be combined with --apply; divide the column of probabilities by 100 first." in done.err
+def test_a_correction_of_percentages_is_applied_to_percentages(quick, rows):
+    """The stored file says what the column held, so that the same column is converted again."""
+    quick("recalibrate", rows, *BASE, "--proba", "signed", "--percent", "--method", "platt", "-o", "pct.json", check=0)
+    fix = tc.Recalibration.from_json("pct.json")
+    for flags in ((), ("--percent",)):
+        done = quick("recalibrate", "--apply", "pct.json", rows, *flags, "-o", "out.csv", check=0)
+        assert "'signed' holds percentages, which were divided by 100; 'signed_recalibrated' holds proba" in done.err
+        with open("out.csv", newline="") as file:
+            table = list(csv.DictReader(file))
+        p = np.array([float(row["signed"].removesuffix("%")) / 100 for row in table])
+        np.testing.assert_allclose([float(row["signed_recalibrated"]) for row in table], fix(p), rtol=1e-12)
+    for command in (
+        ["--apply", "pct.json", "--sql", "duckdb"],
+        [rows, *BASE, "--proba", "signed", "--percent", "--sql", "duckdb"],
+    ):
+        assert "divide the column of percentages by 100 in the query" in quick("recalibrate", *command, check=2).err
+    assert "BETWEEN" in quick("recalibrate", "--apply", "pct.json", "--sql", "duckdb", "--proba", "p", check=0).out
+
+
+def test_percentages_without_the_option_are_explained(quick, rows):
+    quick("recalibrate", rows, *BASE, "--proba", "signed", "--percent", "-o", "pct.json", check=0)
+    content = json.loads(pathlib.Path("pct.json").read_text()) | {"percent": False}
+    pathlib.Path("fix.json").write_text(json.dumps(content))
     error = quick("recalibrate", "--apply", "fix.json", rows, "--proba", "chance_pct", "-o", "out.csv", check=2).err
-    assert "--percent" not in error
+    assert "must hold probabilities between 0 and 1, but row" in error
+    assert "Percentages? Add --percent." in error

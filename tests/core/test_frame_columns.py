@@ -221,7 +221,13 @@ def test_signature_and_docstring_are_those_of_columns():
 
 def test_report_of_a_frame():
     title = "A frame"
-    expected = tc.report(COLUMNS["y"], {"old": P, "new": COLUMNS["q"]}, sample_weight=COLUMNS["w"], title=title)
+    expected = tc.report(
+        COLUMNS["y"],
+        {"old": P, "new": COLUMNS["q"]},
+        sample_weight=COLUMNS["w"],
+        title=title,
+        provenance={"Outcomes": "y"},
+    )
     found = tc.report(FRAME, "y", {"old": "p", "new": "q"}, sample_weight="w", title=title)
     assert len(found.html) == len(expected.html)
 

@@ -135,3 +135,30 @@ def test_the_share_of_false_discoveries_is_at_most_alpha():
                 break
         false.append(sum(key >= 4 for key in status.miscalibrated) / max(status.n_listed, 1))
     assert np.mean(false) <= 0.2 + 3 * math.sqrt(0.2 / n)
+
+
+def test_rows_of_several_windows_and_frames():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    p = rng.random(600)
+    frame = pandas.DataFrame(
+        {
+            "y": (rng.random(600) < p).astype(int),
+            "p": p,
+            "region": rng.choice(["north", "south"], 600),
+            "day": pandas.to_datetime("2026-01-05") + pandas.to_timedelta(rng.integers(0, 28, 600), "D"),
+        }
+    )
+    by_frame = tc.MonitorTable("region", window="week", start="2026-01-05").update(
+        frame, "y", "p", "region", time="day"
+    )
+    by_week = tc.MonitorTable("region", window="week", start="2026-01-05")
+    for _, week in frame.groupby(frame["day"].dt.isocalendar().week):
+        by_week.update(week["y"], week["p"], week["region"], time=week["day"].iloc[0])
+    at_once = tc.MonitorTable("region", window="week", start="2026-01-05")
+    at_once.update(frame["y"], frame["p"], frame["region"], time=frame["day"])
+    assert by_frame.status().to_dict() == by_week.status().to_dict() == at_once.status().to_dict()
+    of_list = tc.MonitorTable("region", window="week", start="2026-01-05").update(
+        frame, "y", "p", ["region"], time="day"
+    )
+    assert of_list.status().to_dict() == by_frame.status().to_dict()

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Parameters that hold a column: with a frame, its name. Some may hold several.
 _ONE = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "sample_weight", "groups", "time")
-_SEVERAL = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "by")
+_SEVERAL = ("y_true", "y_proba", "y_proba_a", "y_proba_b", "by", "segments")
 _SEVERAL_MODELS = " To compare more than two models, use compare_models(y_true, {'name': y_proba, ...})."
 # Libraries whose frames have their rows elsewhere: a query for each column might return the rows in another order.
 _ELSEWHERE = ("pyspark", "dask", "ibis", "sqlframe", "snowflake")
@@ -180,6 +180,8 @@ def _column_of(role: str, value: Any, read: Mapping[Any, Any]) -> Any:
     names = _listed_names(role, value)
     if not names:
         return value
+    if role == "segments":
+        return [read[name] for name in names] if len(names) > 1 else read[names[0]]
     if role == "by":
         return {str(name): read[name] for name in names}
     if isinstance(value, Mapping):

@@ -134,7 +134,7 @@ def assess(
     if not has_classes(y_proba):
         refuse_class_options(labels, multilabel)
         _refuse_parts(rows, by, time, window)
-        one = replace(_assess_event(rows, plan, alpha, level, hard), event=pos_label)
+        one = replace(_assess_event(rows, plan, alpha, level, hard), event=None if pos_label == 1 else pos_label)
         return _with_parts(one, rows, by, time, window)
     refuse_event_options(by=by, time=time)
     if multilabel:

@@ -272,6 +272,6 @@ def _word_wide_interval(
     if interval.low > 0.0:
         ends = f"between {lower_limit(interval.low)} and {upper_limit(interval.high)}"
         limit = f"must be at most {allowed:.2g}{unasked}" if unasked else f"the limit is {allowed:g}"
-        return f"{name} is {ends} ({percent(interval.confidence_level)}), and {limit}: more rows are needed to tell"
+        return f"{name} is {ends} ({percent(interval.confidence_level)}), and {limit}"
     limit = f"and must be at most {allowed:.2g}{unasked}" if unasked else f"above the limit of {allowed:g}"
     return f"{name} may be as large as {upper_limit(interval.high)}, {limit}"

@@ -3,12 +3,11 @@
 from typing import Any
 
 # Text that stands for a missing number, date or truth value, without case and surrounding spaces.
-MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none")
+MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "#na")
 # Compared without case and surrounding spaces.
 _VOID_WORDS = {*MISSING_WORDS, "-", "missing"}
 _VOID_WORDS |= {"void", "voided", "annulled", "cancelled", "canceled", "ambiguous", "unresolved", "pending"}
 _VOID_WORDS |= {"abandoned", "postponed", "suspended", "no contest", "no result"}
-_NULL_WORDS = {"", "na", "n/a", "#n/a", "#na", "nan", "-nan", "null", "none"}
 # Words for an outcome that is neither of two.
 _TIES = {"draw", "drawn", "tie", "tied", "push"}
 
@@ -22,7 +21,7 @@ def is_void(value: Any) -> bool:
 
 def is_null_word(text: str) -> bool:
     """Whether a text stands for a missing number, as programs write it: an empty one, NA, nan, null."""
-    return text.strip().casefold() in _NULL_WORDS
+    return text.strip().casefold() in MISSING_WORDS
 
 
 def first_tie(values: Any) -> str:

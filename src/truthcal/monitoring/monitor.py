@@ -159,7 +159,7 @@ class Monitor(BinaryFile):
         if np.ndim(time) and len(index) != n:  # type: ignore[arg-type]
             raise invalid("time", f"has {len(index)} rows but `y_proba` has {n}; they must match row by row.")
         if index.min() < self._blocks.now:
-            early, now = clock.label(int(index.min())), clock.label(self._blocks.now)
+            early, now = clock.label(int(index.min())), clock.label(int(self._blocks.now))
             problem = f"has rows of {early}, but {now} has begun, so their window is closed"
             raise invalid("time", f"{problem}. Add windows in order; for late outcomes use register and resolve.")
         self._clock = clock

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from truthcal.core.checks import check_rows, invalid, refuse_fractional
 from truthcal.core.file_format import BinaryFile
+from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.group_keys import (
     Key,
     check_by,
@@ -76,6 +77,7 @@ class MonitorTable(BinaryFile, Mapping[Any, Monitor]):
 
     # --- filling ---------------------------------------------------------------------------------------------------
 
+    @named_columns_of_method
     def update(
         self,
         y_true: object,
@@ -86,16 +88,17 @@ class MonitorTable(BinaryFile, Mapping[Any, Monitor]):
         *,
         pos_label: object = None,
     ) -> Self:
-        """Add rows of one window, or a `SketchTable` of them. Returns the table itself.
+        """Add rows with known outcomes, or a `SketchTable` of those of one window. Returns the table itself.
 
         Parameters
         ----------
         y_true, y_proba, groups, pos_label
-            As for `Monitor.update`; `y_true` may be a `SketchTable` by the same columns.
+            As for `Monitor.update`; `y_true` may be a `SketchTable` by the same columns, or a data frame, followed by
+            names of its columns: ``update(frame, "y", "p", "region", time="date")``.
         segments : array-like, or list of array-like
             The segment of each row; with several columns in `by`, a list of columns.
-        time : int, date, datetime or str, optional
-            The window of these rows, as for `Monitor.update`.
+        time : int, date, datetime, str or array-like, optional
+            The window of these rows, or the time of each, as for `Monitor.update`.
         """
         if isinstance(y_true, SketchTable):
             return self._update_sketches(y_true, time, y_proba=y_proba, segments=segments, groups=groups)
@@ -104,7 +107,13 @@ class MonitorTable(BinaryFile, Mapping[Any, Monitor]):
         y, p = checked.y.astype(np.int64), checked.p.astype(np.float64)
         keys = self._keys(segments, len(p))
         in_groups = None if groups is None else plain_keys(groups, "groups", len(p))
-        self._add_rows(y, p, keys, in_groups, self._window(time))
+        index = self.total._indices(time, len(p))
+        if len(index) == 1:
+            index = np.full(len(p), index[0])
+        for window in np.unique(index).tolist():
+            rows = np.flatnonzero(index == window)
+            group = None if in_groups is None else [in_groups[i] for i in rows]
+            self._add_rows(y[rows], p[rows], [keys[i] for i in rows], group, window)
         return self
 
     def _add_rows(

@@ -165,7 +165,8 @@ class ModelDisplay(Display):
         predicted = PredictedClasses.of(estimator, X, _NO_PROBA)
         proba, pos_label = predicted.event(pos_label, _NOT_TWO)
         if name is None:
-            name = type(estimator).__name__ if pos_label is None else f"{type(estimator).__name__}, P({pos_label})"
+            event = "" if pos_label is None or pos_label == 1 else f", P({pos_label})"
+            name = f"{type(estimator).__name__}{event}"
         options |= {"sample_weight": sample_weight, "pos_label": pos_label, "name": name, "ax": ax}
         return cls.from_predictions(y, proba, **options)
 

@@ -24,8 +24,8 @@ _MANY_CELLS, _LOG_ODDS_WIDTH = 1 << 14, 1e-3
 # Newton's method ends if the mean log loss changes by less than this, or after so many steps: if predictions separate
 # events from other rows, slopes would grow for ever.
 _TOLERANCE, _MOST_STEPS, _MOST_HALVINGS = 1e-14, 60, 30
-# Predictions that determine the slopes of a method, at least; the others need one. Those whose log-odds differ by less
-# than the second number count as one: float errors of equal predictions must not become slopes.
+# Fewest distinct predictions that determine the slopes of a method; other methods need one. Those whose log-odds differ
+# by less than the second number count as one: float errors of equal predictions must not become slopes.
 _FEWEST_DISTINCT, _DISTINCT = {"temperature": 2, "beta": 3}, 1e-6
 
 

@@ -141,7 +141,8 @@ class Recalibration(PageResult):
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Self:
         """Read the text that `to_json` returned, or the file that it wrote."""
-        is_text = isinstance(source, str) and source.lstrip()[:1] in ("", "{", "[")
+        start = source.lstrip()[:1] if isinstance(source, str) else "a path"
+        is_text = start in ("", "{") or (start == "[" and not Path(source).is_file())
         name = "text" if is_text else str(source)
         try:
             content = json.loads(str(source) if is_text else Path(source).read_text(encoding="utf-8-sig"))

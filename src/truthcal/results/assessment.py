@@ -58,7 +58,7 @@ class Assessment(Plotted, Tracked, PageResult):
     warnings : tuple of str
         Valid but suspicious properties of the data.
     event : str, int, float, bool or None
-        The label of the event, if outcomes are labels other than 0 and 1.
+        The label of the event that was passed as `pos_label`; None if it is 1, or was not passed.
     segments : SegmentTable or None
         The segments, if `by` of `assess` defines some.
     over_time : TimeAssessment or None

@@ -157,7 +157,7 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
         name = "vector ATB" if self.definition == "vector" else "ATB"
         chance = f"chance alone gives {self.noise_floor:.{few}g}; excess {number(self.excess, digits)}"
         noun = "classes" if self.definition == "vector" else "columns"
-        by_test = f"{self._word_smallest()}all classes together {test.format_p(test.greater)} ({test.method})"
+        by_test = self._word_smaller() or f"all {noun} together ({test.method})"
         rows = effective_rows(self.n, self.n_effective)
         lines = [
             self._error_evidence(digits),
@@ -216,12 +216,16 @@ class MulticlassAssessment(Plotted, Tracked, PageResult):
         limit = self.test.format_p(self.test.greater).startswith("p <=") and self.pvalue >= 2.0 * self.test.greater
         return p_value(self.pvalue).replace("p = ", "p <= " if limit else "p = ")
 
-    def _word_smallest(self) -> str:
-        """Word the smallest p-value of a class, if the p-value of the verdict is twice the smaller of two."""
+    def _word_smaller(self) -> str:
+        """Word the two p-values of which that of the verdict is twice the smaller one; empty if there is only one."""
         smallest = min((segment.adjusted for segment in self.classes.tested), default=math.nan)
         if math.isnan(smallest) or self.pvalue == self.test.greater:
             return ""
-        return f"twice the smaller of: worst {self.classes.noun} {p_value(smallest)} (Holm), "
+        one, together = (
+            text.removeprefix("p ").removeprefix("= ")
+            for text in (p_value(smallest), self.test.format_p(self.test.greater))
+        )
+        return f"twice the smaller of {one} (a {self.classes.noun}, Holm) and {together} (all)"
 
     def _word_brier(self) -> str:
         return "half of |p - y|^2, averaged over rows" if self.definition == "vector" else "(p - y)^2, averaged"

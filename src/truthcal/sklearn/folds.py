@@ -108,7 +108,10 @@ _LOCK = threading.Lock()
 
 
 def notice_fold(scorer: str, X: Any, y: Any) -> list[int] | None:
-    """Add a test fold to the history of a scorer (any name). Returns the numbers of events, once, if stratified."""
+    """Add a test fold to the history of a scorer (any name).
+
+    Returns the numbers of events if folds are stratified, once for each data set.
+    """
     with _LOCK:
         while len(_HISTORIES) >= _MOST_HISTORIES and scorer not in _HISTORIES:
             del _HISTORIES[next(iter(_HISTORIES))]

@@ -295,6 +295,7 @@ def _warn_of_stratified_folds(events: list[int]) -> None:
     problem = f"Test folds have nearly the same number of rows of one class ({counts}), as stratified folds do"
     effect = "outcomes are then not independent, and constant predictions have the best calibration score"
     cure = (
-        "Pass cv=KFold(5, shuffle=True, random_state=0), and choose models with calibrated_refit(), not by this score."
+        "Pass cv=KFold(5, shuffle=True, random_state=0). Never choose a model by this score alone; calibrated_refit() "
+        "chooses by a proper score."
     )
     warn_caller(f"{problem}: {effect}. {cure}")

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import truthcal as tc
 from truthcal.cli.commands.report import prepare_report, write_recalibration_report
-from truthcal.cli.inputs import Data, open_inputs, read_inputs
+from truthcal.cli.inputs import open_inputs, read_inputs
 from truthcal.cli.output import print_exactly, print_formatted, print_message
 from truthcal.cli.output_files import STDOUT, refuse_unwritable, write_file
 from truthcal.cli.request import Request
@@ -22,12 +22,12 @@ from truthcal.io.files.source import Source
 from truthcal.results.text import count, plural
 
 # Options that have a meaning together with --apply.
-_WITH_APPLY = ("command", "line", "files", "proba", "output", "apply", "sql", "quiet", "debug")
+_WITH_APPLY = ("command", "line", "files", "proba", "percent", "output", "apply", "sql", "quiet", "debug")
 # Options that change rows -> what to do instead.
 _BEFORE_APPLY = {
-    **dict.fromkeys(("where", "missing", "fractional"), ", which copies all rows; remove rows from the file first"),
-    "percent": "; divide the column of probabilities by 100 first",
+    **dict.fromkeys(("where", "missing", "fractional"), ", which copies all rows; remove rows from the file first")
 }
+_SQL_OF_PERCENT = "the expression is for probabilities; divide the column of percentages by 100 in the query"
 # Fields of a request -> flags, where the names differ.
 _FLAGS = {"input_format": "--format"}
 
@@ -59,6 +59,8 @@ def _fit(request: Request) -> None:
         raise ValueError(
             f"--sql prints an expression, which cannot be combined with --{request.format}; omit one of them."
         )
+    if request.sql is not None and request.percent:
+        raise ValueError(f"--sql cannot be combined with --percent: {_SQL_OF_PERCENT}.")
     refuse_unwritable(request, request.output)
     prepare_report(request, request.report)
     data = read_inputs(request, exact_rows=None, digest=request.report is not None)
@@ -82,7 +84,8 @@ def _fit(request: Request) -> None:
     else:
         print_formatted(request, fix, {"input": data.to_dict(), "recalibration": fix.to_dict()})
     if request.output is not None:
-        _store(request, request.output, _with_origin(fix, data, name), changes=fix.changes)
+        origin = {"y_proba": name, "files": list(data.files), "percent": request.percent}
+        _store(request, request.output, _with_origin(fix, origin), changes=fix.changes)
     if request.format == "json" or sql is not None or not sys.stdout.isatty():  # the text on the terminal says it
         _warn_if_uncorrected(request, fix)
     if request.report is not None:
@@ -104,9 +107,9 @@ def _warn_if_uncorrected(request: Request, fix: tc.Recalibration) -> None:
         print_message(request, f"warning: predictions stay as they are. {why}")
 
 
-def _with_origin(fix: tc.Recalibration, data: Data, name: str) -> str:
+def _with_origin(fix: tc.Recalibration, origin: dict[str, Any]) -> str:
     """Return the JSON of a recalibration, with the column and files that it was fitted to."""
-    content = json.loads(fix.to_json()) | {"y_proba": name, "files": list(data.files)}
+    content = json.loads(fix.to_json()) | origin
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -114,10 +117,10 @@ def _with_origin(fix: tc.Recalibration, data: Data, name: str) -> str:
 
 
 class _Stored:
-    """A recalibration read from a file, and the name of the column of predictions that it was fitted to."""
+    """A recalibration read from a file, and the column that it was fitted to: its name, and if it had percentages."""
 
-    def __init__(self, recalibration: tc.Recalibration, name: str | None) -> None:
-        self.recalibration, self.name = recalibration, name
+    def __init__(self, recalibration: tc.Recalibration, name: str | None, percent: bool) -> None:
+        self.recalibration, self.name, self.percent = recalibration, name, percent
 
     @classmethod
     def read(cls, path: str) -> "_Stored":
@@ -135,7 +138,7 @@ class _Stored:
         except (ValueError, TypeError) as error:  # of the library, which does not know the file
             raise ValueError(f"--apply {path}: {error}") from error
         name = content.get("y_proba")
-        return cls(recalibration, name if isinstance(name, str) else None)
+        return cls(recalibration, name if isinstance(name, str) else None, content.get("percent") is True)
 
     def name_in(self, request: Request) -> str | None:
         """Return the column to recalibrate: the named one, or that of the fit if it is known."""
@@ -166,6 +169,8 @@ def _write_sql(request: Request, stored: _Stored, dialect: str) -> None:
     """Print a recalibration as SQL, or write it to a file."""
     if request.files:
         raise ValueError("--sql prints an expression and reads no rows; omit the files, or omit --sql.")
+    if request.percent or (stored.percent and not request.proba):
+        raise ValueError(f"--sql: {_SQL_OF_PERCENT}, and name the quotient with --proba.")
     refuse_unwritable(request, request.output)
     sql = stored.recalibration.to_sql(dialect, y_proba=stored.name_in(request) or "p")
     if request.output is None or request.output == STDOUT:
@@ -189,7 +194,10 @@ def _apply(request: Request, stored: _Stored) -> None:
         name = stored.name_in(request) or _only_probability(source)
         new = f"{name}_recalibrated"
         with _open_output(request.output) as out:
-            rows, missing = add_column(source, name, new, lambda p: stored.recalibration(p), out)
+            percent = request.percent or stored.percent
+            rows, missing = add_column(source, name, new, lambda p: stored.recalibration(p), out, percent=percent)
+    if percent:
+        print_message(request, f"{name!r} holds percentages, which were divided by 100; {new!r} holds probabilities")
     if missing:
         without = f"{missing:,} of {count(rows, 'row')} {plural(missing, 'has', 'have')} no {name!r}"
         print_message(request, f"{without}; {new!r} is empty there")

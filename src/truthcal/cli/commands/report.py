@@ -33,7 +33,7 @@ def prepare_report(request: Request, path: str | None) -> None:
     if path is None:
         return
     refuse_unwritable(request, path)
-    is_device = Path(path).exists() and not Path(path).is_file()  # such as /dev/stdout
+    is_device = path.startswith(("/dev/", "/proc/")) or (Path(path).exists() and not Path(path).is_file())
     if path != STDOUT and not is_device and Path(path).suffix.lower() not in _SUFFIXES:
         flag = "-o" if request.command == "report" else "--report"
         cure = "For a PDF, open that file in a browser and print it."

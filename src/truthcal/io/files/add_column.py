@@ -28,8 +28,10 @@ _ROWS = 1 << 16  # rows that are computed at a time
 _LONGEST_FIELD = (1 << 31) - 1  # characters of a CSV field; Python's limit is 131,072 unless it is set
 
 
-def add_column(source: Source, name: str, new: str, function: _Function, out: BinaryIO) -> tuple[int, int]:
-    """Write the file to `out` with the column `new`, a function of the probabilities `name`.
+def add_column(
+    source: Source, name: str, new: str, function: _Function, out: BinaryIO, *, percent: bool = False
+) -> tuple[int, int]:
+    """Write the file to `out` with the column `new`, a function of the probabilities `name` (or of percentages).
 
     Returns the number of rows, and of those whose probability is missing: the new column is empty there, as in SQL.
     Text is copied as it is, apart from unnecessary quotes in CSV. The format is that of the source.
@@ -42,7 +44,7 @@ def add_column(source: Source, name: str, new: str, function: _Function, out: Bi
         raise ValueError(f"{source}: has several columns {name!r}; rename all but one.")
     if new in source.header:
         raise ValueError(f"{source}: already has a column {new!r}; rename it.")
-    compute = _Computer(str(source), name, function)
+    compute = _Computer(str(source), name, function, percent)
     with errors_naming(source):
         _COPIES[source.format.name](source, name, new, compute, out)
     return compute.rows, compute.missing
@@ -51,17 +53,20 @@ def add_column(source: Source, name: str, new: str, function: _Function, out: Bi
 class _Computer:
     """Computes the new column batch by batch, and counts rows so that errors can name them."""
 
-    def __init__(self, where: str, name: str, function: _Function) -> None:
+    def __init__(self, where: str, name: str, function: _Function, percent: bool) -> None:
         self.rows = self.missing = 0
-        self._where, self._name, self._function = where, name, function
+        self._where, self._name, self._function, self._percent = where, name, function, percent
 
     def __call__(self, p: _Array) -> _Array:
         """Return the results for a batch; nan where the probability is missing."""
         missing = np.isnan(p)
-        bad = ~missing & ~((p >= 0.0) & (p <= 1.0))
+        one = 100.0 if self._percent else 1.0
+        bad = ~missing & ~((p >= 0.0) & (p <= one))
         if bad.any():
             first = int(bad.argmax())
-            raise self._refuse(first, repr(float(p[first])).removesuffix(".0"))
+            hint = "" if self._percent or not 1.0 < p[first] <= 100.0 else " Percentages? Add --percent."
+            raise self._refuse(first, repr(float(p[first])).removesuffix(".0"), hint)
+        p = p / one
         self.rows += len(p)
         self.missing += int(missing.sum())
         result = np.full(len(p), np.nan)
@@ -74,14 +79,16 @@ class _Computer:
         p = np.empty(len(fields))
         for i, field in enumerate(fields):
             try:
-                p[i] = np.nan if is_void(field) else _parse_number(str(field).replace(point, "."))
+                text = str(field).strip().removesuffix("%") if self._percent else str(field)
+                p[i] = np.nan if is_void(field) else _parse_number(text.replace(point, "."))
             except ValueError:
                 raise self._refuse(i, repr(field)) from None
         return p
 
-    def _refuse(self, row: int, shown: str) -> Exception:
-        place = f"{self._where}: column {self._name!r} must hold probabilities between 0 and 1"
-        return ValueError(f"{place}, but row {self.rows + row} is {shown}. Correct or remove such rows.")
+    def _refuse(self, row: int, shown: str, hint: str = "") -> Exception:
+        rule = "percentages between 0 and 100" if self._percent else "probabilities between 0 and 1"
+        place = f"{self._where}: column {self._name!r} must hold {rule}"
+        return ValueError(f"{place}, but row {self.rows + row} is {shown}.{hint or ' Correct or remove such rows.'}")
 
 
 def _parse_number(text: str) -> float:
