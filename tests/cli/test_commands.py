@@ -419,6 +419,7 @@ def test_nothing_given_shows_help(quick):
         (["assess"], "the following arguments are required: FILE"),
         (["assess", "x.csv", "--alpha", "5"], "must lie between 0 and 1; got 5"),
         (["assess", "x.csv", "--alpha", "five"], "must be a number; got 'five'"),
+        (["check", "x.csv", "--max-error", "5%"], "must be a number; got '5%'. Write 0.05"),
         (["assess", "x.csv", "--json", "--markdown"], "not allowed with argument"),
         (["check", "x.csv", "--max-error", "-1"], "must be a positive number; got -1"),
         (["check", "x.csv", "--max-error", "nan"], "must be a positive number; got nan"),

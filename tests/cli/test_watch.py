@@ -309,7 +309,7 @@ def test_other_errors(watch, quick, write, tmp_path):
     assert "--due needs windows of time" in watch(file, "--due", "due", window="100 rows", check=WRONG).err
     assert "--window must be 'day', 'week'" in watch(file, window="fortnight", check=WRONG).err
     state = ("--state", tmp_path / "s.tcm", "--window", "week")
-    assert "name the column of times with --time" in quick("watch", file, *state, check=WRONG).err
+    assert "name the column of times with --time. Columns: " in quick("watch", file, *state, check=WRONG).err
     columns["hit"][3] = 0.5
     error = watch(write("f.csv", **columns), check=WRONG).err
     assert "column 'hit' must contain only 0 and 1 here; found 0.5 at row 3" in error

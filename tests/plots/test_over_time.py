@@ -98,6 +98,13 @@ def test_windows_with_few_rows_do_not_set_the_scale(ax):
     assert ax.get_ylim()[1] < 0.4
 
 
+def test_rows_are_no_result():
+    with pytest.raises(TypeError, match=r"`result` must be a TimeAssessment.*OverTimeDisplay\.from_predictions"):
+        plots.OverTimeDisplay(np.ones(3))
+    with pytest.raises(TypeError, match=r"`recalibration` must be a Recalibration.*Pass the result of recalibrate"):
+        plots.RecalibrationDisplay(np.ones(3))
+
+
 def test_missing_windows_and_few_rows():
     """No line joins windows beside a gap, an error of three rows does not set the axis, and no entry lacks a marker."""
     rng = np.random.default_rng(4)

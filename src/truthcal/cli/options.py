@@ -1,6 +1,7 @@
 """The options of all commands: their flags, help and types. Defaults are in `Request`."""
 
 import argparse
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,7 +29,12 @@ def _parse_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}") from None
+        pass
+    cure = ""
+    if text.endswith("%"):
+        with contextlib.suppress(ValueError):
+            cure = f". Write {float(text[:-1]) / 100.0:g}"
+    raise argparse.ArgumentTypeError(f"must be a number; got {text!r}{cure}")
 
 
 def _parse_whole(text: str) -> int:

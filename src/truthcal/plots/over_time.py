@@ -11,7 +11,7 @@ from truthcal.core.frame_columns import named_columns_of_method
 from truthcal.core.params import check_flag
 from truthcal.inference.over_time import assess_over_time
 from truthcal.plots import drawing as draw
-from truthcal.plots.display import Display
+from truthcal.plots.display import Display, refuse_rows
 from truthcal.results.over_time import TimeAssessment
 from truthcal.results.text import percent
 
@@ -45,6 +45,7 @@ class OverTimeDisplay(Display):
     """
 
     def __init__(self, result: TimeAssessment, name: str | None = None) -> None:
+        refuse_rows(result, "result", TimeAssessment, type(self))
         self.result, self.name = result, name
 
     @classmethod
@@ -159,8 +160,8 @@ class OverTimeDisplay(Display):
 
         errors = [window.error for window in self.result.windows]
         highs = [error.high for error in errors if not math.isnan(error.high)] or [1.0]
-        most = max(1.15 * self._largest_shown(), _MOST_MEDIANS * float(np.median(highs)))
-        top = min(1.05 * max(highs), most) or 1.0
+        limit = max(1.15 * self._largest_shown(), _MOST_MEDIANS * float(np.median(highs)))
+        top = min(1.05 * max(highs), limit) or 1.0
         ax.set_ylim(-top * _ROWS / (1.0 - _ROWS), top)
         unit = self.result.unit
         set_unit_ticks(ax.yaxis, unit)

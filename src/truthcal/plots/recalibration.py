@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truthcal.core.params import check_choice, check_flag
+from truthcal.core.checks import invalid
+from truthcal.core.params import check_choice, check_flag, shown
 from truthcal.plots import drawing as draw
 from truthcal.plots.display import Display
 from truthcal.plots.probability_axes import SCALES, Predictions, ProbabilityAxis, prepare_square
@@ -38,6 +39,9 @@ class RecalibrationDisplay(Display):
     _KIND = "recalibration"
 
     def __init__(self, recalibration: Any, name: str | None = None) -> None:
+        if not hasattr(recalibration, "comparison"):
+            cure = "Pass the result of recalibrate(y_true, y_proba)."
+            raise invalid("recalibration", f"must be a Recalibration; got {shown(recalibration)}. {cure}", TypeError)
         self.recalibration, self.name = recalibration, name
         self._axis = self._choose_axis("auto")
 

@@ -109,7 +109,9 @@ def _read_windows(request: Request) -> tuple[dict[str, Any], Window, Windows, in
     if sketches:
         return _windows_of_sketches(request, sketches)
     if request.time is None:
-        raise ValueError("name the column of times with --time.")
+        with open_inputs(request) as sources:
+            available = ", ".join(preview_columns(sources[0]).source.header)
+        raise ValueError(f"name the column of times with --time. Columns: {available}.")
     with open_inputs(request) as sources:
         split = with_split_names(request)
         names = (request.label, *split.proba, *split.by, request.time, request.due, request.group)
