@@ -120,3 +120,9 @@ def test_percentages_without_the_option_are_explained(quick, rows):
     error = quick("recalibrate", "--apply", "fix.json", rows, "--proba", "chance_pct", "-o", "out.csv", check=2).err
     assert "must hold probabilities between 0 and 1, but row" in error
     assert "Percentages? Add --percent." in error
+
+
+def test_more_than_100_percent_is_named_as_in_the_file(quick, write):
+    file = write("over.csv", hit=[0, 1, 1], score=[20.0, 120.0, 70.0])
+    error = quick("assess", file, *BASE, "--proba", "score", "--percent", check=2).err
+    assert "'score' must lie in [0, 100] with --percent; found 120 at row 1. Correct or remove such rows." in error

@@ -61,7 +61,8 @@ class BatchDecoder:
             weight = roles.sample_weight
             w = None if weight is None else _decoded(batch, weight, "sample_weight", source, numbers).astype(np.float64)
             ps = [p if p.dtype.kind == "f" else p.astype(np.float64) for p in ps]  # integers: certain events
-            ps = [p / p.dtype.type(100.0) for p in ps] if source.percent else ps
+            if source.percent:
+                ps = [_of_percentages(p, name, source, numbers) for name, p in zip(roles.y_probas, ps, strict=True)]
             segments = self._groups(batch, source) if roles.by else None
             return y, ps, w, segments, self._hashes(batch, roles.groups, source, numbers) if roles.groups else None
 
@@ -203,6 +204,16 @@ def decode_to_dictionary(column: Any) -> Any:
         column.validate(full=True)
         column = column.cast(column.type.value_type)
     return column.dictionary_encode(null_encoding="encode")
+
+
+def _of_percentages(p: _Rows, name: str, source: Source, numbers: RowNumbers) -> _Rows:
+    """Divide percentages by 100; missing ones are nan."""
+    bad = (p < 0.0) | (p > 100.0)
+    if bad.any():
+        first = int(bad.argmax())
+        problem = f"must lie in [0, 100] with --percent; found {p[first]:g} at row {numbers[first]}"
+        raise ValueError(f"{source}: {name!r} {problem}. Correct or remove such rows.")
+    return np.asarray(p / p.dtype.type(100.0))
 
 
 def _decoded(batch: Any, name: str, role: str, source: Source, numbers: RowNumbers) -> _Rows:
