@@ -4,7 +4,7 @@ from inspect import signature, unwrap
 from typing import Any
 
 from truthcal.core.frame_columns import named_columns
-from truthcal.core.params import check_choice, closest_name
+from truthcal.core.params import check_choice, refuse_unknown_options
 from truthcal.inference.gate import check
 from truthcal.results.gate import Gate
 
@@ -58,8 +58,4 @@ def assert_calibrated(
 def _refuse_unknown(options: dict[str, Any]) -> None:
     """Reject options that `check` does not have, in the name of the assertion."""
     known = [name for name in signature(unwrap(check)).parameters if name not in ("y_true", "y_proba")]
-    for name in options:
-        if name not in known:
-            close = closest_name(name, [*known, "too_little_data"])
-            suggestion = f" Did you mean {close!r}?" if close else ""
-            raise TypeError(f"assert_calibrated() got an unexpected keyword argument {name!r}.{suggestion}")
+    refuse_unknown_options("assert_calibrated", options, [*known, "too_little_data"])

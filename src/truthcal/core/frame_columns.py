@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truthcal.core.checks import as_vector, invalid
-from truthcal.core.params import closest_name, list_shown, shown
+from truthcal.core.params import closest_name, list_shown, refuse_unknown_options, shown
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -71,7 +71,8 @@ def _with_frame(function: Callable[..., Any], first: int) -> Callable[..., Any]:
             _refuse_frame_alone(frame, names, columns, options)
         _refuse_extra(function, names, args[first:], keywords)
         _refuse_one_model(function, len(args) + len(options.keys() & names))
-        _refuse_unknown(function, (*names, *keywords), options)
+        if not code.co_flags & CO_VARKEYWORDS:
+            refuse_unknown_options(function.__name__, options, (*names, *keywords))
         return function(*args, **options)
 
     return wrapper
@@ -94,17 +95,6 @@ def _refuse_one_model(function: Any, columns: int) -> None:
     """Reject a comparison of one column of predictions, or of several models at once."""
     if function.__name__ == "compare" and columns == 2:
         raise TypeError(f"compare() needs a third column, `y_proba_b`.{_SEVERAL_MODELS}")
-
-
-def _refuse_unknown(function: Any, known: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Reject an unknown option and suggest the most similar one, unless the function takes any option."""
-    if unwrap(function).__code__.co_flags & CO_VARKEYWORDS:
-        return
-    for name in options:
-        if name not in known:
-            close = closest_name(name, known)
-            suggestion = f" Did you mean {close!r}?" if close else ""
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}.{suggestion}")
 
 
 def _with_model_names(columns: Mapping[str, Any], options: dict[str, Any], keywords: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import difflib
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,15 @@ def closest_name(name: Any, known: Sequence[Any]) -> Any:
     longer = [each for each in similar if each.startswith(text)] if len(text) > 1 else []
     close = longer if len(longer) == 1 else difflib.get_close_matches(text, similar, n=1)
     return similar[close[0]] if close else ""
+
+
+def refuse_unknown_options(function: str, options: Iterable[str], known: Sequence[str]) -> None:
+    """Reject a keyword argument that a function does not have, and suggest the most similar one."""
+    for name in options:
+        if name not in known:
+            close = closest_name(name, known)
+            suggestion = f" Did you mean {close!r}?" if close else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}.{suggestion}")
 
 
 def check_choice(value: object, name: str, allowed: tuple[str, ...], where: str = "") -> str:
