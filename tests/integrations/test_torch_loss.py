@@ -183,7 +183,7 @@ def test_forward_mode_and_vmap_are_as_documented():
     rows_of_hessian = [torch.autograd.grad(entry, leaf, retain_graph=True)[0] for entry in gradient]
     hessian = torch.autograd.functional.hessian(lambda q: atb_loss(q, y), p)
     np.testing.assert_allclose(hessian, torch.stack(rows_of_hessian), rtol=1e-12)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match="jvp"):
         torch.func.jvp(lambda q: atb_loss(q, y), (p,), (p,))
     with pytest.raises(RuntimeError, match="vmap"):
         torch.func.hessian(lambda q: atb_loss(q, y))(p)
